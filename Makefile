@@ -1,0 +1,46 @@
+# The two commands are `make run` and `make test`; the rest are parts of them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.ready
+export HF_HUB_OFFLINE := 1
+
+.PHONY: run test check lint fix unit bench eval models clean
+
+run: $(STAMP) models  ## set up, load a sample library if there is none, serve on 127.0.0.1
+	@sh tools/sample.sh $(BIN)/commonplace
+	$(BIN)/commonplace serve
+
+test: check unit  ## set up everything and pass the tests
+
+$(STAMP): pyproject.toml tools/setup.sh
+	@PYTHON=$(PYTHON) sh tools/setup.sh $(VENV)
+	@touch $(STAMP)
+
+models: $(STAMP)  ## pull the default model once, into the user's cache
+	@$(BIN)/commonplace models pull || echo "WARNING: the default model could not be pulled; the built-in static model is used."
+
+check: $(STAMP)  ## look: format, lint, types, imports
+	$(BIN)/ruff format --check src tests bench tools
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lint: check
+
+fix: $(STAMP)  ## repair what can be repaired
+	$(BIN)/ruff format src tests bench tools
+	$(BIN)/ruff check --fix src tests bench tools
+
+unit: $(STAMP) models
+	$(BIN)/pytest -n 2 --dist loadfile
+
+bench: $(STAMP)
+	$(BIN)/python bench/engine.py --sizes 10000,100000
+	$(BIN)/python bench/vectors.py
+
+eval: $(STAMP) models  ## make eval DATA=folder-of-judged-collections
+	$(BIN)/commonplace eval $(DATA)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Make a virtual environment and install Commonplace with its development tools.
+# Works as root or not, with or without python3-venv: what is missing is installed, or named.
+set -eu
+venv=$1
+python=${PYTHON:-python3}
+
+if ! "$python" -c 'import sys; raise SystemExit(sys.version_info < (3, 11))' 2>/dev/null; then
+    echo "Commonplace needs Python 3.11 or newer as '$python'. On Debian or Ubuntu: apt-get install python3" >&2
+    exit 1
+fi
+if [ ! -x "$venv/bin/python" ] && ! "$python" -m venv "$venv" 2>/dev/null; then
+    rm -rf "$venv"
+    version=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        apt-get update -qq && apt-get install -y -qq "$version" >/dev/null
+        "$python" -m venv "$venv"
+    else
+        echo "Python's venv module is missing. Run: sudo apt-get install $version   and repeat." >&2
+        exit 1
+    fi
+fi
+"$venv/bin/python" -m pip install --quiet --upgrade pip
+"$venv/bin/python" -m pip install --quiet --editable '.[dev]'
