@@ -1,0 +1,243 @@
+"""The nouns. Plain frozen values: no behaviour that needs a database, an index or a model."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import quote, unquote
+
+JSON = Any  # what json.loads gives back
+
+CHUNK_BITS = 20
+"""A chunk's id is its item's id and its ordinal in one integer, so either is read off without a look-up."""
+
+MOST_CHUNKS = 1 << CHUNK_BITS
+
+
+def chunk_id(item_id: int, ordinal: int) -> int:
+    """The id of an item's chunk: stable, dense per item, and sorted as the text is."""
+    return item_id << CHUNK_BITS | ordinal
+
+
+def item_of(chunk: int) -> int:
+    """The item a chunk id belongs to."""
+    return chunk >> CHUNK_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A passage before it is stored. `body[char_start:char_end] == text`; lines count from 1, both ends included."""
+
+    text: str
+    char_start: int
+    char_end: int
+    line_start: int
+    line_end: int
+    headings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage of an item's body. `body[char_start:char_end] == text`, for every chunk ever stored."""
+
+    id: int
+    text: str
+    char_start: int
+    char_end: int
+    line_start: int
+    line_end: int
+    headings: tuple[str, ...] = ()
+    anchor: Mapping[str, JSON] | None = None
+    vector_key: bytes = b""
+
+    @property
+    def item_id(self) -> int:
+        return item_of(self.id)
+
+    @property
+    def ordinal(self) -> int:
+        return self.id & (MOST_CHUNKS - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An item as a caller hands it in: everything but what the store decides (id, version, times, hash)."""
+
+    kind: str
+    key: str
+    parent: str = ""
+    title: str = ""
+    body: str = ""
+    format: str = "text"
+    fields: Mapping[str, JSON] = field(default_factory=dict)
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    spans: tuple[Span, ...] | None = None
+    """Passages the record brought along. None: the engine cuts the body itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing worth finding again. `body` is None where the caller did not ask for it."""
+
+    id: int
+    kind: str
+    parent: str
+    key: str
+    title: str
+    format: str
+    fields: Mapping[str, JSON]
+    metadata: Mapping[str, JSON]
+    tags: tuple[str, ...]
+    created_at: datetime
+    updated_at: datetime
+    version: int
+    content_hash: str
+    chunk_count: int
+    body: str | None = None
+
+    @property
+    def uri(self) -> str:
+        return uri_of(self.kind, self.parent, self.key)
+
+
+Op = Literal["put", "delete", "embed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the log. `seq` rises by one, without gaps, in the order the writes became durable."""
+
+    seq: int
+    op: Op
+    item_id: int
+    version: int
+
+
+Operator = Literal[
+    "eq", "ne", "gt", "gte", "lt", "lte", "in", "not_in", "exists", "not_exists", "is_null", "is_not_null",
+    "contains", "starts_with", "ends_with", "array_contains",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One test on a value inside an item's metadata. Types never mix: `true` is not 1, `"7"` is not 7."""
+
+    path: tuple[str, ...]
+    op: Operator
+    value: JSON = None
+    case_sensitive: bool = False
+    include_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which items may answer. Every part that is given must hold; an empty filter lets everything through."""
+
+    kinds: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Any of these, compared under casefold."""
+    created_from: datetime | None = None
+    created_to: datetime | None = None
+    updated_from: datetime | None = None
+    updated_to: datetime | None = None
+    where: tuple[Condition, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self != Filter()
+
+
+SCHEMES = {
+    "document": "qmd",
+    "note": "notes",
+    "media": "media",
+    "conversation": "chats",
+    "message": "chats",
+    "character": "characters",
+    "prompt": "prompts",
+    "memory": "memory",
+    "table": "tables",
+    "collection": "collections",
+}
+_KINDS = {scheme: kind for kind, scheme in SCHEMES.items() if kind != "message"}
+_WITH_PARENT = {"document", "message", "table"}
+
+
+def uri_of(kind: str, parent: str, key: str) -> str:
+    """The address of an item: `qmd://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""
+    path = quote(key, safe="/~" if kind == "document" else "~")
+    if kind in _WITH_PARENT:
+        path = f"{quote(parent, safe='~')}/{path}"
+    return f"{SCHEMES[kind]}://{path}"
+
+
+def parse_uri(uri: str) -> tuple[str, str | None, str] | None:
+    """(kind, parent, key) of an address, or None when it is not one of ours. The parent is None where the kind has none."""
+    scheme, mark, path = uri.partition("://")
+    kind = _KINDS.get(scheme)
+    if not mark or kind is None or not path:
+        return None
+    parent, slash, key = path.partition("/")
+    if kind == "conversation" and slash:
+        return "message", unquote(parent), unquote(key)
+    if kind in _WITH_PARENT:
+        return (kind, unquote(parent), unquote(key)) if slash and key else None
+    return kind, None, unquote(path)
+
+
+def fingerprint(*parts: str | bytes, size: int = 16) -> bytes:
+    """A short content hash over parts that cannot run into each other."""
+    digest = hashlib.blake2b(digest_size=size)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "big"))
+        digest.update(data)
+    return digest.digest()
+
+
+Mode = Literal["auto", "lexical", "semantic", "hybrid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one step of a search did, or why it did not run."""
+
+    name: str
+    status: Literal["ran", "skipped", "failed"]
+    ms: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One answer: an item at its best passage. `score` is 0–1 and means the same in every search (docs/search.md)."""
+
+    uri: str
+    kind: str
+    parent: str
+    title: str
+    score: float
+    snippet: str
+    line: int
+    """The line of the body where the match is densest."""
+    headings: tuple[str, ...]
+    chunk: Chunk
+    item: Item
+    explain: Mapping[str, float | int | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The hits of one search, what its stages did, and anything the caller should know."""
+
+    hits: tuple[Hit, ...]
+    stages: tuple[Stage, ...]
+    notes: tuple[str, ...] = ()
+    more: bool = False
