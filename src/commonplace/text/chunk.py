@@ -1,0 +1,313 @@
+"""Cutting a body into passages for embedding, reranking and snippets, where a reader would pause.
+
+Sizes are weights, quarters of a token (`tokens.weight`), because those of neighbouring lines add up exactly. For a text
+without CJK or Thai a weight is a number of characters, and most of the arithmetic below is free.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from commonplace.model import Span
+from commonplace.text.lines import split_lines, starts_of
+from commonplace.text.structure import Block, blocks, opening_heading, parents_of, plain
+from commonplace.text.tokens import is_narrow, next_cut, reach, safe_cut, weight
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRules:
+    """How large passages are, in tokens. `window` is how far before the target the best place to cut is looked for."""
+
+    target: int = 900
+    overlap: int = 135
+    window: int = 200
+
+    def __post_init__(self) -> None:
+        if self.target < 1 or not 1 <= self.window <= self.target or not 0 <= self.overlap < self.target:
+            raise ValueError(f"{self} cannot cut: keep the window within the target and the overlap under it.")
+
+    @property
+    def version(self) -> str:
+        """Part of every embedding's fingerprint: raise the number whenever the same text would be cut elsewhere."""
+        return f"chunks-1/{self.target}/{self.overlap}/{self.window}"
+
+
+_HEADING_SCORES = (100, 90, 80, 70, 60, 50)
+_FRONT_MATTER, _FENCE, _RULE, _TABLE, _AFTER_BLOCK, _BLANK, _ITEM, _LINE = 95, 80, 60, 40, 30, 20, 5, 1
+
+_FREE, _RELUCTANT, _NEVER = 0, 1, 2
+_GRADES = bytes([_RELUCTANT]), bytes([_NEVER])
+
+_SENTENCE = re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]+[」』”’）]*\s*")
+_SPACE = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Terrain:
+    """A body surveyed once: where its lines are, what each costs, and how good a cut before each would be."""
+
+    body: str
+    starts: list[int]
+    """Characters before each line, and before the end."""
+    at: list[int]
+    """Weight before each line, and before the end."""
+    text_at: list[int]
+    """For each line the first one at or after it that is not blank, or the end."""
+    scores: dict[int, int]
+    grades: bytearray
+    heads: list[Block]
+    parents: list[int | None]
+    head_lines: list[int]
+
+    @property
+    def end(self) -> int:
+        """The line after the last one."""
+        return len(self.starts) - 1
+
+    def line(self, char: int) -> int:
+        return min(bisect_right(self.starts, char), self.end) - 1
+
+    def weight_at(self, char: int) -> int:
+        line = self.line(char)
+        return self.at[line] + weight(self.body[self.starts[line] : char])
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """What one passage may take: lines before which it may end, and the weights between which it should."""
+
+    first: int
+    last: int
+    least: int
+    most: int
+
+
+def chunk(body: str, format: str = "markdown", rules: ChunkRules = ChunkRules()) -> list[Span]:  # noqa: B008 - frozen
+    """The passages of a body. They quote it exactly, cover it and begin ever later. A body within the target is one."""
+    if not body or body.isspace():
+        return []
+    if len(body) <= 4 * rules.target and weight(body) <= 4 * rules.target:
+        title = opening_heading(body) if format == "markdown" else None
+        lines = body.count("\n") + (not body.endswith("\n"))
+        return [Span(body, 0, len(body), 1, lines, (title,) if title else ())]
+    terrain = _survey(body, format, rules)
+    titles: dict[int, str] = {}
+    return [_span(terrain, start, end, titles) for start, end in _bounds(terrain, rules)]
+
+
+def _bounds(terrain: _Terrain, rules: ChunkRules) -> list[tuple[int, int]]:
+    bounds: list[tuple[int, int]] = []
+    start = done = 0
+    while done < len(terrain.body):
+        cut = _cut(terrain, start, done, rules)
+        if cut is None:
+            start, cut = done, _cut(terrain, done, done, rules) or len(terrain.body)
+        bounds.append((start, cut))
+        start, done = _resume(terrain, start, cut, rules), cut
+    return bounds
+
+
+def _span(terrain: _Terrain, start: int, end: int, titles: dict[int, str]) -> Span:
+    first, last = terrain.line(start), terrain.line(end - 1)
+    headings = _path(terrain, first, titles)
+    return Span(terrain.body[start:end], start, end, first + 1, last + 1, headings)
+
+
+def _path(terrain: _Terrain, line: int, titles: dict[int, str]) -> tuple[str, ...]:
+    """The titles in force where the passage's text begins, from the root down."""
+    line = terrain.text_at[line]
+    path: list[str] = []
+    index: int | None = bisect_right(terrain.head_lines, line) - 1
+    while index is not None and index >= 0:
+        if index not in titles:
+            titles[index] = plain(terrain.heads[index].source)
+        if titles[index]:
+            path.append(titles[index])
+        index = terrain.parents[index]
+    return tuple(reversed(path))
+
+
+def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
+    lines = split_lines(body)
+    starts = [*starts_of(lines), len(body)]
+    at = starts if is_narrow(body) else _weights(lines, weight(body))
+    text_at = _text_lines(lines)
+    found = list(blocks(body)) if format == "markdown" else []
+    heads = [block for block in found if block.kind == "heading"]
+    atoms = [block for block in found if block.kind in ("fence", "front matter")] + _formulas(body, lines, found)
+    return _Terrain(
+        body=body,
+        starts=starts,
+        at=at,
+        text_at=text_at,
+        scores=_scores(found, text_at),
+        grades=_grade(heads, [atom for atom in atoms if at[atom.end] - at[atom.line] <= 4 * rules.target], text_at),
+        heads=heads,
+        parents=parents_of([head.level for head in heads]),
+        head_lines=[head.line for head in heads],
+    )
+
+
+def _weights(lines: Sequence[str], total: int) -> list[int]:
+    return [*accumulate((weight(line) + 1 for line in lines[:-1]), initial=0), total]
+
+
+def _text_lines(lines: Sequence[str]) -> list[int]:
+    text_at = list(range(len(lines) + 1))
+    for number in reversed([number for number, line in enumerate(lines) if not line or line.isspace()]):
+        text_at[number] = text_at[number + 1]
+    return text_at
+
+
+def _scores(found: Sequence[Block], text_at: Sequence[int]) -> dict[int, int]:
+    """How good a cut before a line is, where it is better than before any other line.
+
+    A cut asked for at a blank line is made after it, so that passages begin with text.
+    """
+    scores = {text: _BLANK for line, text in enumerate(text_at) if text != line}
+
+    def mark(line: int, score: int) -> None:
+        text = text_at[line]
+        scores[text] = max(score, scores.get(text, 0))
+
+    for block in found:
+        match block.kind:
+            case "heading":
+                mark(block.line, _HEADING_SCORES[block.level - 1])
+            case "front matter":
+                mark(block.end, _FRONT_MATTER)
+            case "fence":
+                mark(block.line, _FENCE)
+                mark(block.end, _FENCE)
+            case "rule":
+                mark(block.line, _RULE)
+            case "table":
+                mark(block.line, _TABLE)
+                mark(block.end, _TABLE)
+            case "list" | "quote":
+                mark(block.end, _AFTER_BLOCK)
+            case "item":
+                mark(block.line, _ITEM)
+    return scores
+
+
+def _grade(heads: Sequence[Block], atoms: Sequence[Block], text_at: Sequence[int]) -> bytearray:
+    """Which cuts are free, which are never made, and which only for want of others: before blanks, under a heading."""
+    grades = bytearray(text != line for line, text in enumerate(text_at))
+    reluctant, never = _GRADES
+    for head in heads:
+        under = min(text_at[head.end], len(text_at) - 2)
+        grades[head.line + 1 : under + 1] = reluctant * (under - head.line)
+    for atom in atoms:
+        grades[atom.line + 1 : atom.end] = never * (atom.end - atom.line - 1)
+    return grades
+
+
+def _formulas(body: str, lines: Sequence[str], found: Sequence[Block]) -> list[Block]:
+    """Blocks between two `$$`, the first of which begins its line. They are no blocks of CommonMark's."""
+    if "$$" not in body:
+        return []
+    fenced = {line for block in found if block.kind == "fence" for line in range(block.line, block.end)}
+    formulas = []
+    opened: int | None = None
+    for number, line in enumerate(lines):
+        if "$$" not in line or number in fenced:
+            continue
+        if opened is not None:
+            formulas.append(Block("fence", opened, number + 1))
+            opened = None
+        elif line.lstrip().startswith("$$") and line.count("$$") == 1:
+            opened = number
+    return formulas
+
+
+def _cut(terrain: _Terrain, start: int, done: int, rules: ChunkRules) -> int | None:
+    """Where the passage that begins at `start` ends, or None when it must give up its overlap for a good end.
+
+    In turn: the best break in the window; a break before it that leaves the passage half full; a place inside a line
+    that is over the target by itself; any earlier break; a break shortly after the target; an unloved break.
+    """
+    base, target, window = terrain.weight_at(start), 4 * rules.target, 4 * rules.window
+    limit = base + target
+    if terrain.at[-1] <= limit:
+        return len(terrain.body)
+    last = bisect_right(terrain.at, limit) - 1
+    span = _Reach(terrain.line(done) + 1, last, limit - window, limit)
+    long_line = terrain.at[last + 1] - terrain.at[last] > target
+    latest = _latest(terrain, span, _FREE)
+
+    best = _best(terrain, span, _FREE)
+    if best is None and latest is not None and (not long_line or terrain.at[latest] - base >= target // 2):
+        best = latest
+    if best is None and long_line:
+        return _cut_line(terrain.body, start, done, rules)
+    if best is None and start < done:
+        return None
+    if best is None:
+        best = _beyond(terrain, last, limit + window)
+    if best is None:
+        best = _best(terrain, span, _RELUCTANT)
+    if best is None:
+        best = _latest(terrain, span, _RELUCTANT)
+    return terrain.starts[best] if best is not None else _cut_line(terrain.body, start, done, rules)
+
+
+def _best(terrain: _Terrain, span: _Reach, grade: int) -> int | None:
+    """The break with the highest `score × (1 − 0.7·(d/window)²)`, d its distance to the target; on a tie the later."""
+    best, highest = None, -1.0
+    window = span.most - span.least
+    for line in range(max(span.first, bisect_left(terrain.at, span.least)), span.last + 1):
+        if terrain.grades[line] <= grade:
+            distance = (span.most - terrain.at[line]) / window
+            value = terrain.scores.get(line, _LINE) * (1 - 0.7 * distance * distance)
+            if value >= highest:
+                best, highest = line, value
+    return best
+
+
+def _latest(terrain: _Terrain, span: _Reach, grade: int) -> int | None:
+    return next((line for line in range(span.last, span.first - 1, -1) if terrain.grades[line] <= grade), None)
+
+
+def _beyond(terrain: _Terrain, last: int, limit: int) -> int | None:
+    """The first free break after the target, for a heading and a fence that fit each alone and not together."""
+    line = last + 1
+    while line <= terrain.end and terrain.at[line] <= limit:
+        if terrain.grades[line] == _FREE:
+            return line
+        line += 1
+    return None
+
+
+def _cut_line(body: str, start: int, done: int, rules: ChunkRules) -> int:
+    """Inside one long line: after a sentence, else at white space, else between characters as a reader sees them."""
+    least = max(done, reach(body, start, 4 * (rules.target - rules.window)))
+    most = max(least, reach(body, start, 4 * rules.target))
+    for find in (_last_of(_SENTENCE), _last_of(_SPACE)):
+        cut = safe_cut(body, find(body, least, most), floor=done)
+        if cut > least:
+            return cut
+    cut = safe_cut(body, most, floor=done)
+    return cut if cut > done else next_cut(body, done + 1, floor=done)
+
+
+def _last_of(pattern: re.Pattern[str]) -> Callable[[str, int, int], int]:
+    def find(body: str, least: int, most: int) -> int:
+        return max((match.end() for match in pattern.finditer(body, least, most)), default=0)
+
+    return find
+
+
+def _resume(terrain: _Terrain, start: int, cut: int, rules: ChunkRules) -> int:
+    """Where the next passage begins: a few lines back, unless it begins a section or the cut went through a line."""
+    line = terrain.line(cut)
+    section = bisect_right(terrain.head_lines, line) - 1
+    head = terrain.head_lines[section] if section >= 0 else 0
+    if terrain.starts[line] != cut or (section >= 0 and head == line):
+        return cut
+    first = max(head, terrain.line(start) + 1, bisect_left(terrain.at, terrain.at[line] - 4 * rules.overlap))
+    return next((terrain.starts[back] for back in range(first, line) if terrain.grades[back] == _FREE), cut)

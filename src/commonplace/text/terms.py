@@ -1,0 +1,89 @@
+"""A query's words as weighted terms, ready for an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import regex
+
+from commonplace.text.analyze import exact, stems
+from commonplace.text.languages import STOP_WORDS
+
+FUNCTION_WORD_WEIGHT = 0.3
+"""What a function word counts beside a content word: not nothing, for it orders what the content words leave equal."""
+
+MOST_TERMS = 256
+
+_HIRAGANA = regex.compile(r"\p{Hiragana}+")
+_CHINESE_PARTICLES = frozenset("的是了吗呢么什哪谁在和与及")
+_KOREAN_PARTICLES = frozenset("은는이가을를의에도로와과만서")
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_HANGUL = regex.compile(r"\p{Hangul}")
+
+
+Match = Literal["word", "prefix", "typo", "typos"]
+"""A whole word, the beginning of one, or a word one or two slips away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing to look for. Its forms are alternatives: the stems that the library's languages give the word."""
+
+    forms: tuple[str, ...]
+    weight: float
+    match: Match = "word"
+
+
+def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
+    """Every distinct term of some words once, in order. Function words weigh little unless there is nothing else."""
+    found: dict[tuple[str, ...], Term] = {}
+    for word in words.split():
+        forms_by_language = [stems(word, language).split() for language in languages]
+        for position, forms in enumerate(zip(*forms_by_language, strict=True)):
+            left = len(forms_by_language[0]) - 1 - position
+            term = _term(tuple(dict.fromkeys(forms)), languages, first=position == 0, left=left)
+            if term is not None and (term.forms not in found or found[term.forms].weight < term.weight):
+                found[term.forms] = term
+    terms = tuple(found.values())
+    if terms and all(term.weight < 1 for term in terms):
+        return tuple(Term(term.forms, 1.0, term.match) for term in terms)
+    return terms
+
+
+def _term(forms: tuple[str, ...], languages: Sequence[str], *, first: bool, left: int) -> Term | None:
+    """A term of a word, or None for one that only the index needs. `left` is how many of the word's terms follow."""
+    form = forms[0]
+    if _UNSPACED.match(form):
+        if not _is_pair(form):
+            # Every run ends in its last character alone, so that one character can be found as the beginning of a term.
+            return Term(forms, 1.0, "prefix") if first and left == 0 else None
+        return Term(forms, FUNCTION_WORD_WEIGHT if _grammatical(form, at_end=left <= 1) else 1.0)
+    function_word = any(form in _function_stems(language) for language in languages for form in forms)
+    return Term(forms, FUNCTION_WORD_WEIGHT if function_word else 1.0)
+
+
+def _is_pair(form: str) -> bool:
+    return len(regex.findall(r"\X", form)) > 1
+
+
+def _grammatical(pair: str, *, at_end: bool) -> bool:
+    """Whether a pair of characters is likely grammar: kana endings, Chinese particles, a Korean word's last one."""
+    if _HANGUL.match(pair):
+        return at_end and pair[-1] in _KOREAN_PARTICLES
+    return bool(_HIRAGANA.fullmatch(pair)) or not _CHINESE_PARTICLES.isdisjoint(pair)
+
+
+@cache
+def _function_stems(language: str) -> frozenset[str]:
+    return frozenset(stems(word, language) for word in STOP_WORDS.get(language, ()))
+
+
+def phrase_terms(words: str) -> tuple[str, ...]:
+    """The exact terms of a phrase, to be found adjacent and in order."""
+    terms = exact(words).split()
+    if len(terms) > 1 and _UNSPACED.match(terms[-1]) and not _is_pair(terms[-1]):
+        terms.pop()  # in the text the run may go on: its last character need not stand alone
+    return tuple(terms)

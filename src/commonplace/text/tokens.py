@@ -1,0 +1,79 @@
+"""How large a text is for a model, estimated offline, and where it may be cut without breaking a character."""
+
+from __future__ import annotations
+
+import re
+
+import regex
+
+_HAN = "\u2e80-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufad9"
+_HAN_BEYOND = "\U00016fe2\U00016fe3\U00016ff0-\U00016ff6\U00020000-\U0003cfff"
+_KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u32d0-\u32fe\u3300-\u3357\uff66-\uff9d"
+_KANA_BEYOND = "\U0001aff0-\U0001b16f\U0001f200"
+_HANGUL = "\u1100-\u11ff\u302e\u302f\u3131-\u318e\u3200-\u321e\u3260-\u327e\ua960-\ua97c\uac00-\ud7fb\uffa0-\uffdc"
+_THAI = "\u0e01-\u0e3a\u0e40-\u0e5b"
+_WIDE = re.compile(f"[{_THAI}{_HANGUL}{_HAN}{_KANA}{_HAN_BEYOND}{_KANA_BEYOND}]+")
+
+_CLUSTER = regex.compile(r"\X")
+_BREAKS_BEFORE = regex.compile(r"[\p{GCB=Other}--\p{Extended_Pictographic}--\p{InCB=Consonant}]", regex.V1)
+_PREPEND = regex.compile(r"\p{GCB=Prepend}")
+
+
+def is_narrow(text: str) -> bool:
+    """Whether no character counts as a token of its own, so that a length in characters says it all."""
+    return text.isascii() or _WIDE.search(text) is None
+
+
+def weight(text: str) -> int:
+    """Quarters of a token: 4 per CJK or Thai character, 1 per any other. Unlike tokens, weights of parts add up."""
+    if text.isascii():
+        return len(text)
+    return 4 * len(text) - 3 * len(_WIDE.sub("", text))
+
+
+def estimate(text: str) -> int:
+    """Tokens of a text: one per Han, kana, Hangul or Thai character, one per 4 others."""
+    return -(-weight(text) // 4)
+
+
+def reach(text: str, start: int, budget: int) -> int:
+    """The furthest end with `weight(text[start:end]) <= budget`."""
+    end = start
+    while budget > 0 and end < len(text):
+        piece = text[end : end + max(1, budget // 4)]
+        cost = weight(piece)
+        if cost > budget:
+            break
+        end += len(piece)
+        budget -= cost
+    return end
+
+
+def safe_cut(text: str, at: int, floor: int = 0) -> int:
+    """The largest grapheme boundary not after `at`. `floor` is one the caller knows of: nothing before it is read."""
+    if at <= floor or at >= len(text):
+        return max(floor, min(at, len(text)))
+    left, right = text[at - 1], text[at]
+    if left.isascii() and right.isascii():
+        return at - 1 if left == "\r" and right == "\n" else at
+    boundary = _sure_boundary(text, at, floor)
+    # A slice: what follows `at` decides nothing, and the pattern re-reads a run of flags from wherever it may begin.
+    ends = (boundary + cluster.end() for cluster in _CLUSTER.finditer(text[boundary : at + 1]))
+    return max((end for end in ends if end <= at), default=boundary)
+
+
+def next_cut(text: str, at: int, floor: int = 0) -> int:
+    """The smallest grapheme boundary not before `at`: where `safe_cut` cannot move, this one still makes progress."""
+    boundary = safe_cut(text, at, floor)
+    if boundary >= at:
+        return boundary
+    cluster = _CLUSTER.match(text[boundary:])
+    return boundary + cluster.end() if cluster else len(text)
+
+
+def _sure_boundary(text: str, at: int, floor: int) -> int:
+    """The nearest place before `at` that is a boundary whatever stands before it, as most letters are."""
+    for index in range(at - 1, floor, -1):
+        if _BREAKS_BEFORE.match(text, index) and not _PREPEND.match(text, index - 1):
+            return index
+    return floor

@@ -1,0 +1,31 @@
+"""A line ends at LF and at nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonplace.text.lines import line_of, line_starts, split_lines
+
+BROKEN = st.text(st.sampled_from("a\n\r\f\x0b\u2028\u0085 "), max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("text", "starts"),
+    [("", [0]), ("a", [0]), ("a\n", [0]), ("a\nb", [0, 2]), ("\n\n", [0, 1]), ("a\r\nb\rc\fd\u2028e\n", [0, 3])],
+)
+def test_only_a_line_feed_ends_a_line(text: str, starts: list[int]) -> None:
+    assert line_starts(text) == starts
+
+
+@given(BROKEN, st.data())
+def test_a_character_is_on_the_line_its_line_feeds_say(text: str, data: st.DataObject) -> None:
+    char = data.draw(st.integers(0, max(0, len(text) - 1)))
+    assert line_of(line_starts(text), char) == text.count("\n", 0, char) + 1
+
+
+@given(BROKEN)
+def test_lines_put_together_are_the_text(text: str) -> None:
+    assert "\n".join(split_lines(text)) in (text, text.removesuffix("\n"))
+    assert len(split_lines(text)) == len(line_starts(text))
