@@ -1,0 +1,146 @@
+"""Connections to one SQLite file: one per thread to read, one at a time to write, and SQLite's errors in our words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from commonplace.errors import Busy, CommonplaceError, StorageBroken, StorageFull
+from commonplace.store.filters import fold_value
+
+BUSY_S = 30.0
+
+
+class Database:
+    """A SQLite file in WAL mode. Readers never wait; writers queue, first inside the process, then between processes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._opened: list[apsw.Connection] = []
+        self._opened_lock = threading.Lock()
+        self._writer = threading.Lock()
+        self._closed = False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with explained(path):
+            self._migrate()
+
+    def reading(self) -> apsw.Connection:
+        """This thread's connection."""
+        connection: apsw.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            if self._closed:
+                raise StorageBroken(f"{self.path} is closed. Open the library again.")
+            connection = self._connect()
+            self._local.connection = connection
+        return connection
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """One transaction: all of it is durable when the block ends, none of it when the block raises."""
+        if not self._writer.acquire(timeout=BUSY_S):
+            raise Busy(f"{self.path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.")
+        try:
+            connection = self.reading()
+            connection.execute("begin immediate")
+            try:
+                yield connection
+                connection.execute("commit")
+            except BaseException:
+                if not connection.get_autocommit():
+                    connection.execute("rollback")
+                raise
+        finally:
+            self._writer.release()
+
+    def close(self) -> None:
+        self._closed = True
+        with self._opened_lock:
+            for connection in self._opened:
+                connection.close()
+            self._opened.clear()
+        self._local = threading.local()
+
+    def _connect(self) -> apsw.Connection:
+        connection = apsw.Connection(str(self.path))
+        connection.set_busy_timeout(int(BUSY_S * 1000))
+        connection.execute(
+            "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = off; pragma temp_store = memory"
+        )
+        connection.create_scalar_function("fold", _fold, 1, deterministic=True)
+        connection.create_scalar_function("fold_exact", _fold_exact, 1, deterministic=True)
+        with self._opened_lock:
+            self._opened.append(connection)
+        return connection
+
+    def _migrate(self) -> None:
+        """Bring the schema up to date. A migration and the record of it commit together."""
+        migrations = load_migrations()
+        connection = self.reading()
+        version = _version(connection)
+        if version > len(migrations):
+            raise StorageBroken(
+                f"{self.path} was written by a newer Commonplace (schema {version}, this one knows {len(migrations)}). "
+                "Upgrade Commonplace to open it."
+            )
+        if version == len(migrations):
+            return
+        with self.writing() as connection:
+            for number in range(_version(connection) + 1, len(migrations) + 1):
+                connection.execute(migrations[number - 1])
+                connection.execute(f"pragma user_version = {number}")
+
+
+def _fold(*values: Any) -> str | None:
+    return fold_value(values[0]) if isinstance(values[0], str) else None
+
+
+def _fold_exact(*values: Any) -> str | None:
+    return fold_value(values[0], case_sensitive=True) if isinstance(values[0], str) else None
+
+
+def _version(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))
+
+
+def load_migrations() -> list[str]:
+    """The numbered SQL files, in order. Their numbers run from 1 without gaps."""
+    files = sorted(
+        (
+            file
+            for file in resources.files("commonplace.store").joinpath("migrations").iterdir()
+            if file.name.endswith(".sql")
+        ),
+        key=lambda file: file.name,
+    )
+    numbers = [int(file.name.split("_")[0]) for file in files]
+    if numbers != list(range(1, len(files) + 1)):
+        raise StorageBroken(f"Migrations are numbered {numbers}: reinstall Commonplace.")
+    return [file.read_text(encoding="utf-8") for file in files]
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """SQLite's errors as ours, with what to do."""
+    try:
+        yield
+    except CommonplaceError:
+        raise
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise Busy(f"{path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.") from error
+    except (apsw.FullError, apsw.IOError, OSError) as error:
+        raise StorageFull(
+            f"{path} could not be written: {error}. Free some disk space and repeat; nothing was lost."
+        ) from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StorageBroken(f"{path} is damaged: {error}. Restore it with `commonplace restore`.") from error
+    except apsw.CantOpenError as error:
+        raise StorageBroken(f"{path} cannot be opened: {error}. Check the folder's permissions.") from error
+    except apsw.ReadOnlyError as error:
+        raise StorageBroken(f"{path} is read-only: {error}. Check the file's permissions.") from error

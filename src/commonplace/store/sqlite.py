@@ -1,0 +1,369 @@
+"""The store on SQLite: items, their chunks and the log. One file per space."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.errors import InvalidInput, NotFound, VersionConflict
+from commonplace.model import CHUNK_BITS, MOST_CHUNKS, Change, Chunk, Draft, Filter, Item, Op, chunk_id, uri_of
+from commonplace.store.base import IndexedItem, Write
+from commonplace.store.connection import Database, explained
+from commonplace.store.filters import compile_filter, fold_tag, micros
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="Items")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ITEM = (
+    "id, kind, parent, key, title, format, fields, metadata, created_at, updated_at, version, content_hash, chunk_count"
+)
+_CHUNK = "id, text, char_start, char_end, line_start, line_end, headings, anchor, vector_key"
+
+
+def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """A store method whose SQLite errors reach the caller in our words."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with explained(self.path):
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+class Items:
+    """Items, chunks and changes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._database = Database(path)
+
+    def close(self) -> None:
+        self._database.close()
+
+    @guarded
+    def put(self, writes: Sequence[Write]) -> list[Item]:
+        now = time.time_ns() // 1000
+        with self._database.writing() as db:
+            ids = [self._put(db, write, now) for write in writes]
+            return self._items(db, ids, body=False)
+
+    def _put(self, db: apsw.Connection, write: Write, now: int) -> int:
+        draft = write.draft
+        content_hash = hashlib.sha256(draft.body.encode("utf-8")).hexdigest()
+        old = self._find(db, draft.kind, draft.parent, draft.key)
+        _check_version(draft, write.expected_version, old.version if old else 0)
+        if old is not None and _same(old, draft, content_hash):
+            return old.id
+        row = {
+            "kind": draft.kind,
+            "parent": draft.parent,
+            "key": draft.key,
+            "title": draft.title,
+            "format": draft.format,
+            "language": write.language,
+            "fields": _json(draft.fields),
+            "metadata": _json(draft.metadata),
+            "updated_at": micros(draft.updated_at) if draft.updated_at else now,
+            "content_hash": content_hash,
+            "chunk_count": len(write.passages),
+        }
+        if old is None:
+            item_id, version = self._insert(db, row, micros(draft.created_at) if draft.created_at else now), 1
+        else:
+            item_id, version = old.id, old.version + 1
+            created = micros(draft.created_at) if draft.created_at else None
+            self._update(db, row, item_id, created)
+        self._put_text(db, item_id, write, replace=old is not None)
+        self._log(db, "put", item_id, version)
+        return item_id
+
+    @staticmethod
+    def _insert(db: apsw.Connection, row: dict[str, Any], created_at: int) -> int:
+        db.execute(
+            """insert into items (kind, parent, key, title, format, language, fields, metadata,
+                                  created_at, updated_at, version, content_hash, chunk_count)
+               values (:kind, :parent, :key, :title, :format, :language, :fields, :metadata,
+                       :created_at, :updated_at, 1, :content_hash, :chunk_count)""",
+            {**row, "created_at": created_at},
+        )
+        return db.last_insert_rowid()
+
+    @staticmethod
+    def _update(db: apsw.Connection, row: dict[str, Any], item_id: int, created_at: int | None) -> None:
+        db.execute(
+            """update items set title = :title, format = :format, language = :language, fields = :fields,
+                 metadata = :metadata, created_at = coalesce(:created_at, created_at), updated_at = :updated_at,
+                 version = version + 1, content_hash = :content_hash, chunk_count = :chunk_count
+               where id = :id""",
+            {
+                **{name: value for name, value in row.items() if name not in ("kind", "parent", "key")},
+                "created_at": created_at,
+                "id": item_id,
+            },
+        )
+
+    def _put_text(self, db: apsw.Connection, item_id: int, write: Write, *, replace: bool) -> None:
+        draft = write.draft
+        if len(write.passages) > MOST_CHUNKS:
+            raise InvalidInput(
+                f"{uri_of(draft.kind, draft.parent, draft.key)} is too long: split it into several items."
+            )
+        orphans = self._clear_text(db, item_id) if replace else set()
+        db.execute("insert into bodies (item_id, body) values (?, ?)", (item_id, draft.body))
+        db.executemany(
+            "insert or ignore into tags (folded, item_id, position, tag) values (?, ?, ?, ?)",
+            [(fold_tag(tag), item_id, position, tag) for position, tag in enumerate(draft.tags)],
+        )
+        db.executemany(
+            f"insert into chunks ({_CHUNK}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    chunk_id(item_id, ordinal),
+                    passage.span.text,
+                    passage.span.char_start,
+                    passage.span.char_end,
+                    passage.span.line_start,
+                    passage.span.line_end,
+                    "\n".join(passage.span.headings),
+                    _json(passage.anchor) if passage.anchor is not None else None,
+                    passage.vector_key,
+                )
+                for ordinal, passage in enumerate(write.passages)
+            ],
+        )
+        self._drop_orphans(db, orphans)
+
+    @staticmethod
+    def _clear_text(db: apsw.Connection, item_id: int) -> set[bytes]:
+        """Remove an item's text and return the vector keys that may now belong to no chunk."""
+        span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
+        keys = {key for (key,) in db.execute("select vector_key from chunks where id >= ? and id < ?", span)}
+        db.execute("delete from chunks where id >= ? and id < ?", span)
+        db.execute("delete from tags where item_id = ?", (item_id,))
+        db.execute("delete from bodies where item_id = ?", (item_id,))
+        return keys
+
+    @staticmethod
+    def _drop_orphans(db: apsw.Connection, keys: set[bytes]) -> None:
+        """Vectors go with the last passage that has them: what is forgotten leaves nothing behind."""
+        db.executemany(
+            """delete from embeddings where key = :key and model in (select id from models)
+               and not exists (select 1 from chunks where vector_key = :key)""",
+            [{"key": key} for key in keys],
+        )
+
+    @staticmethod
+    def _log(db: apsw.Connection, op: Op, item_id: int, version: int) -> None:
+        db.execute(
+            "insert into changes (seq, op, item_id, version) values ((select coalesce(max(seq), 0) + 1 from changes), ?, ?, ?)",
+            (op, item_id, version),
+        )
+
+    @guarded
+    def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:
+        with self._database.writing() as db:
+            items = self._items(db, item_ids, body=False)
+            orphans: set[bytes] = set()
+            attached: set[bytes] = set()
+            for item in items:
+                if expected_version is not None and item.version != expected_version:
+                    raise VersionConflict(item.uri, expected_version, item.version)
+                orphans |= self._clear_text(db, item.id)
+                attached |= self._detach(db, item.id)
+                db.execute("delete from items where id = ?", (item.id,))
+                self._log(db, "delete", item.id, item.version + 1)
+            self._drop_orphans(db, orphans)
+            self._drop_unattached(db, attached)
+            return len(items)
+
+    @staticmethod
+    def _detach(db: apsw.Connection, item_id: int) -> set[bytes]:
+        hashes = {hash for (hash,) in db.execute("select hash from item_attachments where item_id = ?", (item_id,))}
+        if hashes:
+            db.execute("delete from item_attachments where item_id = ?", (item_id,))
+        return hashes
+
+    @staticmethod
+    def _drop_unattached(db: apsw.Connection, hashes: set[bytes]) -> None:
+        db.executemany(
+            "delete from attachments where hash = :hash and not exists (select 1 from item_attachments where hash = :hash)",
+            [{"hash": hash} for hash in hashes],
+        )
+
+    @guarded
+    def item(self, kind: str, parent: str | None, key: str, *, body: bool = True) -> Item | None:
+        db = self._database.reading()
+        found = self._find(db, kind, parent, key)
+        if found is None or not body:
+            return found
+        items = self._items(db, [found.id], body=True)
+        return items[0] if items else None
+
+    def _find(self, db: apsw.Connection, kind: str, parent: str | None, key: str) -> Item | None:
+        if parent is None:
+            query = "select id from items where kind = :kind and key = :key limit 2"
+        else:
+            query = "select id from items where kind = :kind and parent = :parent and key = :key"
+        ids = [item_id for (item_id,) in db.execute(query, {"kind": kind, "parent": parent, "key": key})]
+        if len(ids) > 1:
+            raise NotFound(f'More than one {kind} is called "{key}". Name its parent too.')
+        return self._items(db, ids, body=False)[0] if ids else None
+
+    @guarded
+    def items(self, item_ids: Sequence[int], *, body: bool = False) -> list[Item]:
+        return self._items(self._database.reading(), item_ids, body=body)
+
+    @staticmethod
+    def _items(db: apsw.Connection, item_ids: Sequence[int], *, body: bool) -> list[Item]:
+        found = {}
+        for item_id in dict.fromkeys(item_ids):
+            for row in db.execute(f"select {_ITEM} from items where id = ?", (item_id,)):
+                tags = tuple(
+                    tag for (tag,) in db.execute("select tag from tags where item_id = ? order by position", (item_id,))
+                )
+                text = None
+                if body:
+                    text = next((b for (b,) in db.execute("select body from bodies where item_id = ?", (item_id,))), "")
+                found[item_id] = _item(row, tags, text)
+        return [found[item_id] for item_id in item_ids if item_id in found]
+
+    @guarded
+    def scan(self, filter: Filter, *, after: int = 0, limit: int = 1000, body: bool = False) -> list[Item]:
+        where, values = compile_filter(filter)
+        db = self._database.reading()
+        ids = [
+            item_id
+            for (item_id,) in db.execute(
+                f"select id from items where id > :after and {where} order by id limit :limit",
+                {**values, "after": after, "limit": limit},
+            )
+        ]
+        return self._items(db, ids, body=body)
+
+    @guarded
+    def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
+        db = self._database.reading()
+        query = f"select {_CHUNK} from chunks where id = ?"
+        return [_chunk(row) for chunk in chunk_ids for row in db.execute(query, (chunk,))]
+
+    @guarded
+    def chunks_of(self, item_id: int) -> list[Chunk]:
+        rows = self._database.reading().execute(
+            f"select {_CHUNK} from chunks where id >= ? and id < ? order by id",
+            (chunk_id(item_id, 0), chunk_id(item_id + 1, 0)),
+        )
+        return [_chunk(row) for row in rows]
+
+    @guarded
+    def select(self, filter: Filter) -> NDArray[np.int64]:
+        where, values = compile_filter(filter)
+        # One string of numbers instead of a row each: ten times fewer steps between SQLite and Python.
+        joined = self._database.reading().execute(
+            f"select group_concat(id) from (select id from items where {where} order by id)", values
+        )
+        text = next(joined)[0]
+        return np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
+
+    @guarded
+    def counts(self) -> dict[str, int]:
+        return dict(self._database.reading().execute("select kind, count(*) from items group by kind order by kind"))
+
+    @guarded
+    def parents(self, kind: str) -> dict[str, int]:
+        query = "select parent, count(*) from items where kind = ? group by parent order by parent"
+        return dict(self._database.reading().execute(query, (kind,)))
+
+    @guarded
+    def chunk_total(self) -> int:
+        return int(next(self._database.reading().execute("select coalesce(sum(chunk_count), 0) from items"))[0])
+
+    @guarded
+    def last_change(self) -> int:
+        return int(next(self._database.reading().execute("select coalesce(max(seq), 0) from changes"))[0])
+
+    @guarded
+    def changes(self, after: int, limit: int) -> list[Change]:
+        rows = self._database.reading().execute(
+            "select seq, op, item_id, version from changes where seq > :after order by seq limit :limit",
+            {"after": after, "limit": limit},
+        )
+        return [Change(*row) for row in rows]
+
+    @guarded
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
+        db = self._database.reading()
+        found = []
+        for item_id in item_ids:
+            row = db.execute(
+                "select id, kind, parent, key, title, language, created_at, updated_at from items where id = ?",
+                (item_id,),
+            ).fetchone()
+            if row is None:
+                continue
+            identity, kind, parent, key, title, language, created, updated = row
+            span = (item_id << CHUNK_BITS, (item_id + 1) << CHUNK_BITS)
+            chunks: Any = db.execute(
+                "select id, headings, text from chunks where id >= ? and id < ? order by id", span
+            ).fetchall()
+            tags = tuple(tag for (tag,) in db.execute("select folded from tags where item_id = ?", (item_id,)))
+            found.append(IndexedItem(identity, kind, parent, key, title, language, tags, created, updated, chunks))
+        return found
+
+
+def _check_version(draft: Draft, expected: int | None, actual: int) -> None:
+    if expected is None or expected == actual:
+        return
+    uri = uri_of(draft.kind, draft.parent, draft.key)
+    if actual == 0:
+        raise NotFound(f"There is no {uri} to replace. Leave the expected version out to create it.")
+    raise VersionConflict(uri, expected, actual)
+
+
+def _same(old: Item, draft: Draft, content_hash: str) -> bool:
+    return (
+        old.content_hash == content_hash
+        and old.title == draft.title
+        and old.format == draft.format
+        and old.tags == draft.tags
+        and old.fields == dict(draft.fields)
+        and old.metadata == dict(draft.metadata)
+        and (draft.created_at is None or old.created_at == _moment(micros(draft.created_at)))
+        and (draft.updated_at is None or old.updated_at == _moment(micros(draft.updated_at)))
+        and draft.spans is None
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _moment(value: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def _item(row: tuple[Any, ...], tags: tuple[str, ...], body: str | None) -> Item:
+    item_id, kind, parent, key, title, format, fields, metadata, created, updated, version, content_hash, chunks = row
+    return Item(
+        item_id, kind, parent, key, title, format, json.loads(fields), json.loads(metadata), tags,
+        _moment(created), _moment(updated), version, content_hash, chunks, body,
+    )  # fmt: skip
+
+
+def _chunk(row: tuple[Any, ...]) -> Chunk:
+    identity, text, char_start, char_end, line_start, line_end, headings, anchor, vector_key = row
+    return Chunk(
+        identity, text, char_start, char_end, line_start, line_end,
+        tuple(headings.split("\n")) if headings else (), json.loads(anchor) if anchor else None, vector_key,
+    )  # fmt: skip

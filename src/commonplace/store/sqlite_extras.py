@@ -1,0 +1,259 @@
+"""The store on SQLite: vectors, attachments, jobs, settings and care."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.errors import InvalidInput, NotFound, StorageBroken
+from commonplace.model import CHUNK_BITS, JSON, Chunk, chunk_id
+from commonplace.store.base import Attachment, Job, Model
+from commonplace.store.sqlite import _CHUNK, Items, _chunk, _json, guarded
+
+_MODEL = "id, fingerprint, name, dims, position"
+
+
+class SqliteStore(Items):
+    """Everything the Store interface promises, on one SQLite file."""
+
+    # vectors
+
+    @guarded
+    def model(self, fingerprint: str) -> Model | None:
+        row = (
+            self._database.reading()
+            .execute(f"select {_MODEL} from models where fingerprint = ?", (fingerprint,))
+            .fetchone()
+        )
+        return Model(*row) if row else None
+
+    @guarded
+    def models(self) -> list[Model]:
+        return [Model(*row) for row in self._database.reading().execute(f"select {_MODEL} from models order by id")]
+
+    @guarded
+    def add_model(self, fingerprint: str, name: str, dims: int) -> Model:
+        with self._database.writing() as db:
+            db.execute(
+                "insert into models (fingerprint, name, dims, position) values (?, ?, ?, 0) on conflict do nothing",
+                (fingerprint, name, dims),
+            )
+            return Model(*next(db.execute(f"select {_MODEL} from models where fingerprint = ?", (fingerprint,))))
+
+    @guarded
+    def drop_model(self, model_id: int) -> None:
+        with self._database.writing() as db:
+            db.execute("delete from embeddings where model = ?", (model_id,))
+            db.execute("delete from models where id = ?", (model_id,))
+
+    @guarded
+    def unembedded(self, model: Model, limit: int) -> list[Chunk]:
+        rows = self._database.reading().execute(
+            f"""select {_CHUNK} from
+                  (select item_id, min(seq) as seq from changes where seq > :position and op = 'put' group by item_id) as pending
+                  join chunks on chunks.id >= pending.item_id << {CHUNK_BITS} and chunks.id < (pending.item_id + 1) << {CHUNK_BITS}
+                where not exists (select 1 from embeddings where model = :model and key = chunks.vector_key)
+                order by pending.seq, chunks.id limit :limit""",
+            {"position": model.position, "model": model.id, "limit": limit},
+        )
+        return [_chunk(row) for row in rows]
+
+    @guarded
+    def add_vectors(self, model: Model, vectors: Sequence[tuple[bytes, bytes]]) -> None:
+        with self._database.writing() as db:
+            gained: set[int] = set()
+            for key, vector in vectors:
+                items = {
+                    chunk >> CHUNK_BITS for (chunk,) in db.execute("select id from chunks where vector_key = ?", (key,))
+                }
+                if not items:
+                    continue  # the passage was forgotten while it was being embedded
+                gained |= items
+                db.execute(
+                    "insert or ignore into embeddings (model, key, vector) values (?, ?, ?)", (model.id, key, vector)
+                )
+            for item_id in sorted(gained):
+                version = next(db.execute("select version from items where id = ?", (item_id,)))[0]
+                self._log(db, "embed", item_id, version)
+
+    @guarded
+    def set_position(self, model: Model, seq: int) -> None:
+        with self._database.writing() as db:
+            db.execute("update models set position = max(position, ?) where id = ?", (seq, model.id))
+
+    @guarded
+    def vectors_of(self, model_id: int, item_ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        db = self._database.reading()
+        ids: list[int] = []
+        rows: list[bytes] = []
+        for item_id in item_ids:
+            for chunk, vector in db.execute(
+                """select chunks.id, vector from chunks join embeddings on model = ? and key = vector_key
+                   where chunks.id >= ? and chunks.id < ? order by chunks.id""",
+                (model_id, chunk_id(item_id, 0), chunk_id(item_id + 1, 0)),
+            ):
+                ids.append(chunk)
+                rows.append(vector)
+        matrix = np.frombuffer(b"".join(rows), dtype=np.float16)
+        return np.array(ids, dtype=np.int64), matrix.reshape(len(ids), -1) if ids else matrix.reshape(0, 0)
+
+    @guarded
+    def embedded_total(self, model_id: int) -> int:
+        query = (
+            "select count(*) from chunks where exists (select 1 from embeddings where model = ? and key = vector_key)"
+        )
+        return int(next(self._database.reading().execute(query, (model_id,)))[0])
+
+    # attachments
+
+    @guarded
+    def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
+        with self._database.writing() as db:
+            if not db.execute("select 1 from items where id = ?", (item_id,)).fetchone():
+                raise InvalidInput("Attachments belong to a stored item. Store the item first.")
+            replaced = self._detach(db, item_id)
+            for position, (attachment, fields) in enumerate(attachments):
+                if hashlib.sha256(attachment.data).digest() != attachment.hash:
+                    raise InvalidInput("An attachment's hash is the SHA-256 of its data.")
+                db.execute(
+                    "insert or ignore into attachments values (?, ?, ?)",
+                    (attachment.hash, attachment.media_type, attachment.data),
+                )
+                db.execute(
+                    "insert into item_attachments values (?, ?, ?, ?)",
+                    (item_id, position, attachment.hash, _json(fields)),
+                )
+            self._drop_unattached(db, replaced)
+
+    @guarded
+    def attachments_of(self, item_id: int) -> list[tuple[Attachment, dict[str, JSON]]]:
+        rows = self._database.reading().execute(
+            """select hash, media_type, data, fields from item_attachments join attachments using (hash)
+               where item_id = ? order by position""",
+            (item_id,),
+        )
+        return [(Attachment(hash, media_type, data), json.loads(fields)) for hash, media_type, data, fields in rows]
+
+    # jobs: a claim is a lease, so that work of a process that died is taken up by another
+
+    @guarded
+    def enqueue(self, kind: str, payload: dict[str, JSON], delay_s: float = 0) -> int:
+        with self._database.writing() as db:
+            db.execute(
+                "insert into jobs (kind, payload, run_after) values (?, ?, ?)",
+                (kind, _json(payload), _now() + int(delay_s * 1e6)),
+            )
+            return db.last_insert_rowid()
+
+    @guarded
+    def claim(self, kind: str, lease_s: float) -> Job | None:
+        with self._database.writing() as db:
+            row = db.execute(
+                """update jobs set claimed_until = :until, attempts = attempts + 1 where id =
+                     (select id from jobs where kind = :kind and run_after <= :now and claimed_until <= :now
+                      order by run_after, id limit 1)
+                   returning id, kind, payload, attempts""",
+                {"kind": kind, "now": _now(), "until": _now() + int(lease_s * 1e6)},
+            ).fetchone()
+            return Job(row[0], row[1], json.loads(row[2]), row[3]) if row else None
+
+    @guarded
+    def finish(self, job_id: int) -> None:
+        with self._database.writing() as db:
+            db.execute("delete from jobs where id = ?", (job_id,))
+
+    @guarded
+    def fail(self, job_id: int, error: str, retry_s: float) -> None:
+        with self._database.writing() as db:
+            db.execute(
+                "update jobs set claimed_until = 0, run_after = ?, error = ? where id = ?",
+                (_now() + int(retry_s * 1e6), error, job_id),
+            )
+
+    # settings
+
+    @guarded
+    def setting(self, name: str) -> JSON:
+        row = self._database.reading().execute("select value from settings where name = ?", (name,)).fetchone()
+        return json.loads(row[0]) if row else None
+
+    @guarded
+    def set_setting(self, name: str, value: JSON) -> None:
+        with self._database.writing() as db:
+            db.execute(
+                "insert into settings values (?, ?) on conflict do update set value = excluded.value",
+                (name, _json(value)),
+            )
+
+    @guarded
+    def settle(self, name: str, value: JSON) -> JSON:
+        with self._database.writing() as db:
+            db.execute("insert or ignore into settings values (?, ?)", (name, _json(value)))
+            return json.loads(next(db.execute("select value from settings where name = ?", (name,)))[0])
+
+    # care
+
+    @guarded
+    def backup(self, target: Path) -> None:
+        """A consistent copy while others go on writing. It takes its name only when it is complete and on disk."""
+        partial = target.with_name(target.name + ".partial")
+        partial.unlink(missing_ok=True)
+        self._database.reading().execute("vacuum into ?", (str(partial),))
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(target)
+
+    @guarded
+    def restore(self, source: Path) -> None:
+        """Take over everything from a backup, in one transaction: other processes see the old content or the new."""
+        if not source.is_file():
+            raise NotFound(f"There is no backup at {source}.")
+        backup = SqliteStore(source)  # brings an older backup's schema up to date, in a copy
+        try:
+            problems = backup.check()
+            if problems:
+                raise StorageBroken(f"{source} is no sound backup: {problems[0]}. Nothing was changed.")
+            with self._database.reading().backup("main", backup._database.reading(), "main") as copy:
+                copy.step()
+        finally:
+            backup.close()
+
+    @guarded
+    def check(self) -> list[str]:
+        db = self._database.reading()
+        problems = [f"SQLite: {line}" for (line,) in db.execute("pragma integrity_check") if line != "ok"]
+        for sentence, query in _INVARIANTS.items():
+            count = next(db.execute(query))[0]
+            if count:
+                problems.append(f"{sentence}: {count}")
+        return problems
+
+    @guarded
+    def vacuum(self) -> None:
+        self._database.reading().execute("vacuum")
+
+
+_INVARIANTS = {
+    "gaps in the change log": "select coalesce(max(seq), 0) - count(*) from changes",
+    "items without a body": "select count(*) from items where id not in (select item_id from bodies)",
+    "bodies without an item": "select count(*) from bodies where item_id not in (select id from items)",
+    "tags without an item": "select count(*) from tags where item_id not in (select id from items)",
+    "chunks without an item": f"select count(*) from chunks where id >> {CHUNK_BITS} not in (select id from items)",
+    "items whose chunks do not count up": f"""select count(*) from items where chunk_count <>
+        (select count(*) from chunks where chunks.id >= items.id << {CHUNK_BITS} and chunks.id < (items.id + 1) << {CHUNK_BITS})""",
+    "items whose version is not their last logged one": """select count(*) from items where version <>
+        (select version from changes where item_id = items.id order by seq desc limit 1)""",
+    "vectors without a chunk": "select count(*) from embeddings where not exists (select 1 from chunks where vector_key = key)",
+    "attachments without an item": "select count(*) from attachments where hash not in (select hash from item_attachments)",
+}
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
