@@ -1,0 +1,198 @@
+"""tantivy as we use it: the schema, one commit as a snapshot, its panics as damage, its hits as arrays."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import tantivy
+from numpy.typing import NDArray
+from tantivy import Query
+
+from commonplace.index.follower import IndexDamaged
+from commonplace.index.scope import Ids
+from commonplace.text.languages import LANGUAGES
+
+META = "meta.json"
+LEAST_SHARE = 0.05  # of the chunks: languages below it do not add stems to queries
+
+Floats = NDArray[np.float32]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """The index as of one commit. Searches hold one, so a commit in another thread changes nothing under them."""
+
+    index: tantivy.Index
+    searcher: tantivy.Searcher
+    stamp: tuple[int, int, int]
+    files: Mapping[str, Sequence[int]]
+    position: int
+    highest: int
+    """The largest item id ever indexed: a larger one need not be removed before it is added."""
+    languages: tuple[str, ...]
+    idfs: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> tantivy.Schema:
+        return self.index.schema
+
+    def idf(self, form: str) -> float:
+        """BM25's inverse document frequency of a stem; 0 when no chunk has it."""
+        known = self.idfs.get(form)
+        if known is None:
+            count, found = self.searcher.num_docs, self.searcher.doc_freq("body", form)
+            known = math.log(1 + (count - found + 0.5) / (found + 0.5)) if 0 < found <= count else 0.0
+            self.idfs[form] = known
+        return known
+
+
+def engine(work: Callable[[], T]) -> T:
+    """Run something of tantivy's. A full disk is an OSError; anything else that goes wrong in there is damage."""
+    try:
+        return work()
+    except (ValueError, OSError, RuntimeError, SystemError) as error:
+        if "No space left" in str(error) or "os error 28" in str(error):
+            raise OSError(errno.ENOSPC, str(error)) from error
+        raise IndexDamaged(f"tantivy: {error}") from error
+    except BaseException as panic:
+        if type(panic).__name__ != "PanicException":
+            raise
+        raise IndexDamaged(f"tantivy gave up: {panic}") from panic
+
+
+def make_schema() -> tantivy.Schema:
+    """`body` and `title` hold stems and rank; `words` holds exact terms with positions, for phrases and prefixes."""
+    schema = tantivy.SchemaBuilder()
+    for name in ("item", "chunk"):
+        schema.add_unsigned_field(name, indexed=True, fast=True)
+    for name in ("kind", "parent", "tag", "language", "mark"):
+        schema.add_text_field(name, tokenizer_name="raw", index_option="basic")
+    for name in ("created", "updated"):
+        schema.add_integer_field(name, indexed=True, fast=True)
+    for name in ("position", "highest"):
+        schema.add_unsigned_field(name, fast=True)
+    for name in ("title", "body"):
+        schema.add_text_field(name, tokenizer_name="terms", index_option="freq")
+    schema.add_text_field("words", tokenizer_name="terms", index_option="position")
+    return schema.build()
+
+
+def open_index(folder: Path) -> tantivy.Index:
+    """Open, or create where there is none."""
+    index = tantivy.Index(make_schema(), str(folder))
+    index.register_tokenizer("terms", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
+    index.config_reader("manual")
+    return index
+
+
+def take_snapshot(folder: Path, files: Mapping[str, Sequence[int]], fallback_language: str) -> Snapshot:
+    """The latest commit in a folder."""
+    stamp = stamp_of(folder)
+    index = engine(lambda: open_index(folder))
+    engine(index.reload)
+    searcher = index.searcher()
+    position, highest = engine(lambda: _mark(searcher, index.schema))
+    languages = engine(lambda: _languages(searcher, fallback_language))
+    return Snapshot(index, searcher, stamp, files, position, highest, languages)
+
+
+def _mark(searcher: tantivy.Searcher, schema: tantivy.Schema) -> tuple[int, int]:
+    found = searcher.search(Query.term_query(schema, "mark", "position", "basic"), 1, count=False).hits
+    if not found:
+        return 0, 0
+    address = [found[0][1]]
+    return int(searcher.fast_field_values("position", address)[0] or 0), int(
+        searcher.fast_field_values("highest", address)[0] or 0
+    )
+
+
+def _languages(searcher: tantivy.Searcher, fallback: str) -> tuple[str, ...]:
+    counts = {language: searcher.doc_freq("language", language) for language in sorted(LANGUAGES)}
+    least = LEAST_SHARE * searcher.num_docs
+    common = sorted(
+        (language for language, count in counts.items() if count and count >= least), key=lambda l: -counts[l]
+    )
+    return tuple(common[:3]) or (fallback,)
+
+
+def stamp_of(folder: Path) -> tuple[int, int, int]:
+    """What tells one commit from another without reading it."""
+    try:
+        found = os.stat(folder / META)
+    except OSError as error:
+        raise IndexDamaged(f"{folder / META}: {error}") from error
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def committed_files(folder: Path) -> Callable[[str], bool]:
+    """Whether a file belongs to the latest commit, told by its name. Segments are never changed once written."""
+    try:
+        segments = json.loads((folder / META).read_bytes())["segments"]
+        deletes = {_plain(segment): (segment.get("deletes") or {}).get("opstamp") for segment in segments}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexDamaged(f"{folder / META}: {error}") from error
+
+    def belongs(name: str) -> bool:
+        segment, _, rest = name.partition(".")
+        if segment not in deletes:
+            return False
+        return not rest.endswith("del") or rest == f"{deletes[segment]}.del"
+
+    return belongs
+
+
+def _plain(segment: Mapping[str, Any]) -> str:
+    return str(segment["segment_id"]).replace("-", "")
+
+
+def check_stamps(folder: Path, files: Mapping[str, Sequence[int]]) -> None:
+    """A quick look that no file under an open snapshot was cut, replaced or rewritten."""
+    for name, (size, mtime_ns, *_) in files.items():
+        try:
+            found = os.stat(f"{folder}/{name}")
+        except OSError as error:
+            raise IndexDamaged(f"{folder / name}: {error}") from error
+        if found.st_size != size or found.st_mtime_ns != mtime_ns:
+            raise IndexDamaged(f"{folder / name} was changed")
+
+
+def hits(searcher: tantivy.Searcher, query: Query, k: int) -> tuple[Ids, Floats]:
+    """The best `k` chunks and their scores."""
+    found = engine(lambda: searcher.search(query, k, count=False).hits) if k else []
+    if not found:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+    scores, addresses = zip(*found, strict=True)
+    chunks = engine(lambda: searcher.fast_field_values("chunk", list(addresses)))
+    return np.array(chunks, dtype=np.int64), np.array(scores, dtype=np.float32)
+
+
+def fetch(searcher: tantivy.Searcher, query: Query, k: int, items: Ids | None) -> tuple[Ids, Floats]:
+    """The best `k` chunks of the allowed items, ties by id, however deep they lie.
+
+    More than `k` are asked for when the last ones tie or too few belong to the items, twice as many each time, until
+    the cut falls between two different scores or there is nothing left.
+    """
+    total = searcher.num_docs
+    share = 1.0 if items is None else max(len(items), 1) / max(total, 1)
+    depth = min(total, int((k + 1) / share * 1.2) + 1)
+    while True:
+        chunks, scores = hits(searcher, query, depth)
+        exhausted = len(chunks) < depth or depth >= total
+        last = scores[-1] if len(scores) else 0.0
+        if items is not None:
+            allowed = np.isin(chunks >> 20, items, assume_unique=False)
+            chunks, scores = chunks[allowed], scores[allowed]
+        if exhausted or (len(scores) > k and scores[k - 1] > last) or (len(scores) >= k and scores[k - 1] > last):
+            break
+        depth = min(total, depth * 2)
+    order = np.lexsort((chunks, -scores))[:k]
+    return chunks[order], scores[order]

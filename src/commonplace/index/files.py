@@ -1,0 +1,149 @@
+"""What every index on disk needs: one writer at a time, commits that are whole or absent, files that can be checked."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from filelock import FileLock, Timeout
+
+from commonplace.errors import Busy, StorageFull
+from commonplace.index.follower import IndexDamaged
+
+LOCK_NAME = "writer.lock"
+PART_SUFFIX = ".part"
+_READ_BYTES = 1 << 20
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+class Sealed(NamedTuple):
+    """A file as it was when it was last known to be right. JSON carries it as a list of three."""
+
+    size: int
+    mtime_ns: int
+    crc32: int
+
+
+@contextmanager
+def writer_lock(folder: Path, timeout: float) -> Iterator[None]:
+    """Be the only writer of an index folder, among all threads and processes; `Busy` when that takes too long.
+
+    It is the operating system's lock on an open file, so a killed process gives it back. It is not reentrant.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / LOCK_NAME, timeout=timeout, poll_interval=0.01)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise Busy(f"Another process is writing the index in {folder}. Try again in a moment.") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def room_on_disk(folder: Path) -> Iterator[None]:
+    """Say in plain words that the disk is full, wherever in the block it shows."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise StorageFull(
+            f"There is no room left on the disk that holds {folder}. Free some and repeat: nothing stored is lost, "
+            "and the index goes on from where it stopped."
+        ) from error
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Replace a file so that a crash at any moment leaves either the old content or the new, on the disk itself."""
+    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}{PART_SUFFIX}")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder as durable as the contents of its files."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left half written. Only for the holder of the writer lock."""
+    for part in folder.glob(f"*{PART_SUFFIX}"):
+        part.unlink(missing_ok=True)
+
+
+def seal(folder: Path, names: Iterable[str], known: Mapping[str, Sequence[int]] | None = None) -> dict[str, Sealed]:
+    """What `check_seal` will compare these files with. A file that is still as `known` says is not read again."""
+    known = known or {}
+    return {name: _sealed(folder / name, known.get(name)) for name in names}
+
+
+def _sealed(path: Path, known: Sequence[int] | None) -> Sealed:
+    size, mtime_ns = stamp(path)
+    if known is not None and (size, mtime_ns) == tuple(known[:2]):
+        return Sealed(*known)
+    return Sealed(size, mtime_ns, crc32_of(path, size))
+
+
+def check_seal(folder: Path, seal: Mapping[str, Sequence[int]], *, thorough: bool = False) -> None:
+    """Raise `IndexDamaged` unless every file is as it was sealed.
+
+    A file whose size and time of change are the sealed ones is trusted unread, which makes this cheap enough to do
+    at every opening; `thorough` reads them all the same.
+    """
+    for name, entry in seal.items():
+        expected = Sealed(*entry)
+        size, mtime_ns = stamp(folder / name)
+        if size != expected.size:
+            raise IndexDamaged(f"{folder / name} has {size} bytes, not {expected.size}")
+        if thorough or mtime_ns != expected.mtime_ns:
+            check_content(folder / name, expected)
+
+
+def check_content(path: Path, expected: Sealed) -> None:
+    """Read the sealed part of a file, which may have grown since, and raise `IndexDamaged` if it is not the same."""
+    if crc32_of(path, expected.size) != expected.crc32:
+        raise IndexDamaged(f"{path} is not what was written: its checksum differs")
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """The size and time of change of a file; `IndexDamaged` when it is missing."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        raise IndexDamaged(f"{path} is missing") from None
+    return found.st_size, found.st_mtime_ns
+
+
+def crc32_of(path: Path, size: int) -> int:
+    """The checksum of the first `size` bytes of a file; `IndexDamaged` when it has fewer."""
+    crc, left = 0, size
+    try:
+        with path.open("rb") as file:
+            while left and (data := file.read(min(left, _READ_BYTES))):
+                crc, left = zlib.crc32(data, crc), left - len(data)
+    except FileNotFoundError:
+        raise IndexDamaged(f"{path} is missing") from None
+    if left:
+        raise IndexDamaged(f"{path} ends {left} bytes early")
+    return crc

@@ -1,0 +1,285 @@
+"""The lexical follower: a tantivy index of our analyzer's terms, kept level with the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
+import tantivy
+from tantivy import Document, Occur, Query
+
+from commonplace.errors import StorageBroken
+from commonplace.index.engine import (
+    META,
+    Floats,
+    Snapshot,
+    check_stamps,
+    committed_files,
+    engine,
+    fetch,
+    hits,
+    open_index,
+    stamp_of,
+    take_snapshot,
+)
+from commonplace.index.files import LOCK_NAME, Sealed, check_seal, room_on_disk, seal, write_atomically, writer_lock
+from commonplace.index.follower import IndexDamaged
+from commonplace.index.lexical_query import LexicalQuery, compile_query
+from commonplace.index.scope import Ids, Scope
+from commonplace.model import Change
+from commonplace.store.base import IndexedItem
+from commonplace.text.analyze import exact, stems
+from commonplace.text.languages import UNKNOWN
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+BATCH = 20_000  # changes per commit: a commit costs much the same whatever it holds
+GROUP = 200  # items read at a time while following
+QUIET = 5_000  # changes without text after which the position is committed all the same
+SMALL_HEAP, BULK_HEAP = 15_000_000, 100_000_000
+MOST_LISTED = 5_000  # item ids pushed down as a list; more are checked while fetching
+LOCK_S = 60.0
+_SEAL = "seal.json"
+
+T = TypeVar("T")
+
+
+class LexicalSource(Protocol):
+    """What the index follows. The store implements it."""
+
+    def last_change(self) -> int: ...
+    def changes(self, after: int, limit: int) -> list[Change]: ...
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]: ...
+
+
+class LexicalIndex:
+    """A Follower. Damage of any kind ends in a rebuild, never in an error or a wrong answer."""
+
+    def __init__(self, folder: Path, source: LexicalSource, fallback_language: str = "en") -> None:
+        self._folder = folder
+        self._source = source
+        self._fallback = fallback_language
+        self._lock = threading.RLock()
+        self._snapshot: Snapshot | None = None
+        self._quiet_until = 0  # changes up to here hold nothing for this index, though its commit is older
+
+    # following
+
+    def position(self) -> int:
+        return self._healing(self._position)
+
+    def catch_up(self) -> int:
+        return self._healing(self._catch_up)
+
+    def reset(self) -> None:
+        with self._lock, writer_lock(self._folder, LOCK_S):
+            self._start_over()
+
+    def check(self) -> list[str]:
+        """What is wrong with the files, one sentence each."""
+        try:
+            check_seal(self._folder, self._sealed_files(), thorough=True)
+        except IndexDamaged as damage:
+            return [str(damage)]
+        return []
+
+    def _position(self) -> int:
+        return max(self._current().position, self._quiet_until)
+
+    def _catch_up(self) -> int:
+        with self._lock, room_on_disk(self._folder):
+            position, last = self._position(), self._source.last_change()
+            if position > last:
+                raise IndexDamaged(f"the index is at change {position}, the store at {last}")
+            if position == last:
+                return position
+            with writer_lock(self._folder, LOCK_S):
+                return self._apply_pending()
+
+    def _apply_pending(self) -> int:
+        snapshot = self._current()
+        position, highest = self._position(), snapshot.highest
+        writer: tantivy.IndexWriter | None = None
+        batch = self._source.changes(position, BATCH)
+        heap = BULK_HEAP if len(batch) > 2 * GROUP else SMALL_HEAP
+        while batch:
+            items = list(dict.fromkeys(change.item_id for change in batch if change.op != "embed"))
+            position = batch[-1].seq
+            if items or position - snapshot.position > QUIET:
+                writer = writer or engine(lambda: snapshot.index.writer(heap, 1))
+                highest = self._commit(writer, snapshot.schema, items, highest, position)
+            else:
+                self._quiet_until = position
+            batch = self._source.changes(position, BATCH)
+        if writer is not None:
+            engine(writer.wait_merging_threads)
+            self._seal(snapshot.files)
+            self._snapshot = self._load()
+        return position
+
+    def _commit(
+        self, writer: tantivy.IndexWriter, schema: tantivy.Schema, items: list[int], highest: int, position: int
+    ) -> int:
+        """Replace these items and note the position, all in one commit. Returns the largest item id there is now."""
+        known = [item_id for item_id in items if item_id <= highest]
+        if known:
+            engine(lambda: writer.delete_documents_by_query(Query.term_set_query(schema, "item", known)))
+        for start in range(0, len(items), GROUP):
+            for item in self._source.indexed(items[start : start + GROUP]):
+                for document in self._documents(item):
+                    engine(lambda document=document: writer.add_document(document))  # type: ignore[misc]
+        highest = max([highest, *items])
+        mark = Document()
+        mark.add_text("mark", "position")
+        mark.add_unsigned("position", position)
+        mark.add_unsigned("highest", highest)
+        engine(lambda: writer.delete_documents_by_query(Query.term_query(schema, "mark", "position", "basic")))
+        engine(lambda: writer.add_document(mark))
+        engine(writer.commit)
+        return highest
+
+    def _documents(self, item: IndexedItem) -> Iterator[Document]:
+        language = self._fallback if item.language == UNKNOWN else item.language
+        title = stems(f"{item.title} {item.key}" if item.kind == "document" else item.title, language)
+        for chunk, headings, text in item.chunks:
+            content = f"{item.title}\n{headings}\n{text}"
+            document = Document()
+            document.add_unsigned("item", item.id)
+            document.add_unsigned("chunk", chunk)
+            document.add_text("kind", item.kind)
+            document.add_text("parent", item.parent)
+            document.add_text("language", language)
+            for tag in item.tags:
+                document.add_text("tag", tag)
+            document.add_integer("created", item.created_at)
+            document.add_integer("updated", item.updated_at)
+            document.add_text("title", title)
+            document.add_text("body", stems(content, language))
+            document.add_text("words", exact(content))
+            yield document
+
+    # searching
+
+    def languages(self) -> tuple[str, ...]:
+        """The languages that stem this library's queries, commonest first."""
+        return self._healing(lambda: self._current().languages)
+
+    def idf(self, form: str) -> float:
+        """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
+        return self._healing(lambda: engine(lambda: self._current().idf(form)))
+
+    def begins(self, prefix: str) -> bool:
+        """Whether any indexed word begins so."""
+        return self._healing(
+            lambda: bool(engine(lambda: self._current().searcher.terms_with_prefix("words", prefix, limit=1)))
+        )
+
+    def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
+        """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
+        return self._healing(lambda: self._search(query, k, scope))
+
+    def scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
+        """The BM25 scores these chunks have; 0 where nothing matches."""
+        return self._healing(lambda: self._scores(query, chunks))
+
+    def _search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
+        snapshot, items = self._current(), scope.items
+        if not query or (items is not None and not len(items)):
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        if items is None or len(items) <= MOST_LISTED:
+            return fetch(snapshot.searcher, compile_query(snapshot.schema, query, scope), k, None)
+        fields = Scope(scope.kinds, scope.parents, scope.tags, scope.created, scope.updated)
+        return fetch(snapshot.searcher, compile_query(snapshot.schema, query, fields), k, items)
+
+    def _scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
+        if not query or not len(chunks):
+            return np.zeros(len(chunks), dtype=np.float32)
+        snapshot = self._current()
+        wanted = chunks.tolist()
+        among = Query.const_score_query(Query.term_set_query(snapshot.schema, "chunk", wanted), 0.0)
+        both = Query.boolean_query([(Occur.Must, compile_query(snapshot.schema, query, Scope())), (Occur.Must, among)])
+        found, values = hits(snapshot.searcher, both, len(wanted))
+        known = dict(zip(found.tolist(), values.tolist(), strict=True))
+        return np.array([known.get(chunk, 0.0) for chunk in wanted], dtype=np.float32)
+
+    # files
+
+    def _current(self) -> Snapshot:
+        """The latest commit of any process, after a look that its files are untouched."""
+        snapshot = self._snapshot
+        if snapshot is not None and stamp_of(self._folder) == snapshot.stamp:
+            check_stamps(self._folder, snapshot.files)
+            return snapshot
+        with self._lock:
+            self._snapshot = self._load()
+            return self._snapshot
+
+    def _load(self) -> Snapshot:
+        files = self._sealed_files()
+        check_seal(self._folder, files)
+        return take_snapshot(self._folder, files, self._fallback)
+
+    def _sealed_files(self) -> Mapping[str, Sequence[int]]:
+        """The sealed files of the latest commit. A crash before sealing leaves newer ones unsealed, which is no damage."""
+        belongs = committed_files(self._folder)
+        try:
+            sealed = json.loads((self._folder / _SEAL).read_bytes())
+            files: dict[str, list[int]] = sealed["files"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise IndexDamaged(f"{self._folder / _SEAL}: {error}") from error
+        if sealed.get("format") != FORMAT:
+            raise IndexDamaged(f"{self._folder} has format {sealed.get('format')}, not {FORMAT}")
+        return {name: entry for name, entry in files.items() if belongs(name)}
+
+    def _seal(self, known: Mapping[str, Sequence[int]]) -> None:
+        belongs = committed_files(self._folder)
+        names = [path.name for path in self._folder.iterdir() if belongs(path.name)]
+        self._write_seal(seal(self._folder, names, known))
+
+    def _write_seal(self, files: Mapping[str, Sealed]) -> None:
+        write_atomically(self._folder / _SEAL, json.dumps({"format": FORMAT, "files": files}).encode())
+
+    def _start_over(self) -> None:
+        """An empty index. Only for the holder of the writer lock."""
+        self._snapshot, self._quiet_until = None, 0
+        (self._folder / META).unlink(
+            missing_ok=True
+        )  # first, so that a crash here leaves no index rather than half of one
+        for path in self._folder.iterdir():
+            if path.name != LOCK_NAME and not path.is_dir():
+                path.unlink(missing_ok=True)
+        with room_on_disk(self._folder):
+            self._write_seal({})
+            engine(lambda: open_index(self._folder))
+
+    def _healing(self, work: Callable[[], T]) -> T:
+        """Do it; if the index turns out damaged, rebuild it from the store and do it again."""
+        try:
+            return work()
+        except IndexDamaged as damage:
+            log.info("Rebuilding the lexical index: %s", damage)
+        self._heal()
+        try:
+            self._catch_up()
+            return work()
+        except IndexDamaged as damage:
+            raise StorageBroken(
+                f"The index in {self._folder} cannot be rebuilt: {damage}. Check that disk."
+            ) from damage
+
+    def _heal(self) -> None:
+        with self._lock, writer_lock(self._folder, LOCK_S):
+            self._snapshot = None
+            try:
+                snapshot = self._load()
+                if snapshot.position <= self._source.last_change():
+                    return  # another process was in the middle of a commit, or has rebuilt it already
+            except IndexDamaged:
+                pass
+            self._start_over()

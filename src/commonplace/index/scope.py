@@ -1,0 +1,32 @@
+"""The part of a filter that an index can apply by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+Range = tuple[int | None, int | None]
+"""Microseconds since 1970, both ends included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which items may answer, in the fields every index keeps beside its text. An empty scope lets everything through."""
+
+    kinds: tuple[str, ...] = ()
+    parents: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Folded; any of them."""
+    created: Range = (None, None)
+    updated: Range = (None, None)
+    items: Ids | None = None
+    """Sorted ids of the only items that may answer, where the store had to decide."""
+
+    @property
+    def by_fields(self) -> bool:
+        return bool(
+            self.kinds or self.parents or self.tags or self.created != (None, None) or self.updated != (None, None)
+        )
