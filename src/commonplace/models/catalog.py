@@ -1,0 +1,103 @@
+"""The models this project knows by name: where their files are, what they must hash to, how they want to be used."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files as package_files
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from commonplace.errors import NotFound
+
+Kind = Literal["onnx", "static"]
+Pooling = Literal["cls", "mean"]
+
+DEFAULT = "arctic-embed-s"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """How a model wants to be used. `max_tokens` is None where a text of any length fits in one piece."""
+
+    name: str
+    version: str
+    kind: Kind
+    dims: int
+    pooling: Pooling
+    languages: frozenset[str]
+    """Empty where nobody has said."""
+    related: float
+    unrelated: float
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file inside a wheel. It counts as fetched only when both its length and its hash are these."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+    @property
+    def name(self) -> str:
+        return PurePosixPath(self.path).name
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model and the one release of a registry package that carries it."""
+
+    card: Card
+    package: str
+    licence: str
+    files: Mapping[str, Member]
+
+    @property
+    def name(self) -> str:
+        return self.card.name
+
+    @property
+    def version(self) -> str:
+        return self.card.version
+
+    @property
+    def size(self) -> int:
+        return sum(member.bytes for member in self.files.values())
+
+    @property
+    def identity(self) -> str:
+        """The exact bytes of the model, whatever it is called."""
+        return "+".join(member.sha256 for member in self.files.values())
+
+    @property
+    def folder(self) -> str:
+        """What its folder in the cache is called."""
+        return f"{self.name}-{self.version}"
+
+
+@cache
+def catalog() -> Mapping[str, Entry]:
+    """Every known model by name, in the order of the file: the default first."""
+    text = (package_files(__package__) / "catalog.toml").read_text(encoding="utf-8")
+    return {name: _entry(name, table) for name, table in tomllib.loads(text).items()}
+
+
+def entry(name: str) -> Entry:
+    """The model of this name; NotFound lists the ones there are."""
+    try:
+        return catalog()[name]
+    except KeyError:
+        raise NotFound(f"There is no model called {name!r}. Known models: {', '.join(catalog())}.") from None
+
+
+def _entry(name: str, table: dict[str, Any]) -> Entry:
+    files = {role: Member(**member) for role, member in table.pop("files").items()}
+    package, licence = table.pop("package"), table.pop("licence")
+    card = Card(name=name, languages=frozenset(table.pop("languages")), **table)
+    return Entry(card, package, licence, files)

@@ -1,0 +1,56 @@
+"""What the engine asks of a model that turns text into vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.model import fingerprint
+from commonplace.models.catalog import Card
+from commonplace.models.web import Progress
+
+Vectors = NDArray[np.float32]
+
+_RULES = "1"
+"""How this room cuts long texts and pools. Raise it when vectors change: stored ones are then made anew."""
+
+
+class Embedder(Protocol):
+    """Text to vectors of unit length; a text of which the model knows nothing at all may be the zero vector.
+
+    A text's vector never depends on the texts it came with, and no text is cut off, however long. Safe to call from
+    several threads. Opening one is cheap: the weights are loaded by the first call that needs them, or by `warm`.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dims(self) -> int: ...
+    @property
+    def fingerprint(self) -> str: ...  # the same only where the vectors are
+    @property
+    def related(self) -> float: ...  # the median cosine of a question and its answer
+    @property
+    def unrelated(self) -> float: ...  # what 95 % of questions and random passages stay under
+    @property
+    def languages(self) -> frozenset[str]: ...  # ISO 639-1 codes it was trained for; empty where nobody has said
+
+    def warm(self) -> None: ...  # load now what the first call would wait for
+    def embed_queries(self, texts: Sequence[str]) -> Vectors: ...
+    def embed_passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors: ...
+    def fertility(self, text: str) -> float: ...  # model tokens per word: about 1 for words it knows, many otherwise
+
+
+def fingerprint_of(card: Card, identity: str) -> str:
+    """Everything that decides a model's vectors, in 16 hex digits."""
+    parts = (card.kind, card.pooling, card.query_prefix, card.passage_prefix, str(card.max_tokens))
+    return fingerprint(_RULES, identity, *parts, size=8).hex()
+
+
+def unit(vector: Vectors) -> Vectors:
+    """The vector at length one; the zero vector stays what it is."""
+    length = float(np.linalg.norm(vector))
+    return vector / np.float32(length) if length > 0 else vector

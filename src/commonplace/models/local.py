@@ -1,0 +1,96 @@
+"""A model in a folder that did not come through the catalogue: which file is which, and how it wants to be used."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from commonplace.errors import InvalidInput, NotFound
+from commonplace.models.cache import CARD, read_card, sha256_of
+from commonplace.models.catalog import Card, Kind, Pooling
+
+ONNX_NAMES = ("model.onnx", "onnx/model_quantized.onnx", "onnx/model_int8.onnx", "onnx/model.onnx")
+STATIC_NAMES = ("codes.npy", "model.safetensors")
+TOKENIZER = "tokenizer.json"
+CONFIGS = (
+    "config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+)
+"""Small files in which publishers say how their model is used; each may be missing."""
+
+TYPICAL_RELATED, TYPICAL_UNRELATED = 0.70, 0.50
+"""What is assumed of a model nobody has measured here."""
+MOST_TOKENS = 512
+"""Attention costs the square of the length, and windows of this size lose nothing: longer texts are cut into them."""
+
+
+def require_model(folder: Path) -> Path:
+    """The folder, if there is a model in it that can be opened."""
+    if not folder.is_dir():
+        raise NotFound(f"There is no model folder {folder}. Name a catalogue model, hf:owner/name or a folder.")
+    model_file(folder)
+    if not (folder / TOKENIZER).is_file():
+        raise NotFound(f"{folder} has no {TOKENIZER}. Put the model's tokenizer beside it.")
+    return folder
+
+
+def model_file(folder: Path) -> Path:
+    """The weights in a folder, the quantised before the full ones."""
+    for name in (*ONNX_NAMES, *STATIC_NAMES):
+        if (folder / name).is_file():
+            return folder / name
+    raise NotFound(f"{folder} has no model: it needs one of {', '.join((*ONNX_NAMES, *STATIC_NAMES))}.")
+
+
+def local_card(folder: Path, name: str | None = None) -> Card:
+    """The card beside the files, or one put together from what the publisher's configuration files say."""
+    if (folder / CARD).is_file():
+        try:
+            return read_card(folder)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidInput(f"{folder / CARD} cannot be read ({error}). Correct or delete it.") from error
+    weights = model_file(folder)
+    return card_from_configs(folder, name or folder.name, sha256_of(weights)[:16], weights)
+
+
+def card_from_configs(
+    folder: Path, name: str, version: str, weights: Path, languages: frozenset[str] = frozenset()
+) -> Card:
+    model, sentence, prompts, pooling = (_read(folder / config) for config in CONFIGS)
+    kind: Kind = "static" if weights.name in STATIC_NAMES else "onnx"
+    said = prompts.get("prompts") or {}
+    return Card(
+        name=name,
+        version=version,
+        kind=kind,
+        dims=int(model.get("hidden_size") or model.get("dim") or model.get("hidden_dim") or 0),
+        pooling=_pooling(pooling),
+        languages=languages,
+        related=TYPICAL_RELATED,
+        unrelated=TYPICAL_UNRELATED,
+        query_prefix=str(said.get("query", "")),
+        passage_prefix=str(said.get("passage") or said.get("document") or ""),
+        max_tokens=_window(model, sentence) if kind == "onnx" else None,
+    )
+
+
+def _pooling(config: dict[str, Any]) -> Pooling:
+    return "cls" if config.get("pooling_mode_cls_token") else "mean"
+
+
+def _window(model: dict[str, Any], sentence: dict[str, Any]) -> int:
+    said = (sentence.get("max_seq_length"), model.get("max_position_embeddings"))
+    return min([MOST_TOKENS, *(int(value) for value in said if value)])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} cannot be read ({error}). Correct or delete it.") from error
+    return found if isinstance(found, dict) else {}
