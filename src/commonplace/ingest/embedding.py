@@ -1,0 +1,206 @@
+"""The vector side of a space: which model it uses, what still lacks a vector, and the index of what has one."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock, Timeout
+from numpy.typing import NDArray
+
+from commonplace.errors import Busy, Unavailable
+from commonplace.index.scope import Ids
+from commonplace.index.vectors import VectorIndex
+from commonplace.ingest.prepare import RULES, embedded_text
+from commonplace.model import Change, Chunk, fingerprint, item_of
+from commonplace.models import DEFAULT, STATIC, find, open_embedder
+from commonplace.models.embedder import Embedder
+from commonplace.settings import Settings
+from commonplace.store.base import Model, Store
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total)."""
+
+BATCH = 32
+_ON_THE_SPOT_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a library has vectors, and of which model."""
+
+    model: str | None
+    embedded: int
+    total: int
+
+    @property
+    def pending(self) -> int:
+        return self.total - self.embedded
+
+
+class _Source:
+    """The store as the vector index sees it: the log, and the vectors of one model."""
+
+    def __init__(self, store: Store, model_id: int, dims: int) -> None:
+        self._store, self._model_id, self._dims = store, model_id, dims
+
+    def last_change(self) -> int:
+        return self._store.last_change()
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        return self._store.changes(after, limit)
+
+    def vectors_of(self, item_ids: Sequence[int]) -> tuple[Ids, NDArray[np.float16]]:
+        ids, vectors = self._store.vectors_of(self._model_id, item_ids)
+        return ids, vectors if len(ids) else vectors.reshape(0, self._dims)
+
+
+class Embedding:
+    """Made once per library. The model is chosen by the first embedding and kept until `use` names another."""
+
+    def __init__(self, store: Store, folder: Path, settings: Settings) -> None:
+        self._store, self._folder, self._settings = store, folder, settings
+        self._embedder: Embedder | None = None
+        self._index: VectorIndex | None = None
+        self._level_at = -1  # the change up to which nothing was left to embed, as far as this process knows
+
+    @property
+    def chosen(self) -> str | None:
+        """The model this library's vectors are made with; None before the first embedding."""
+        chosen = self._store.setting("model")
+        return str(chosen) if chosen else None
+
+    def use(self, name: str) -> None:
+        """Make vectors with this model from now on. The next `embed` makes them; the old ones go when it is done."""
+        open_embedder(name, self._settings.models, threads=self._settings.threads)  # refuses a model that is not there
+        self._store.set_setting("model", name)
+        self._embedder, self._index, self._level_at = None, None, -1
+
+    def embedder(self) -> Embedder:
+        """The model in use, or the one that the first embedding would use."""
+        if self._embedder is None:
+            name = self.chosen or self._settings.model or None
+            self._embedder = open_embedder(name, self._settings.models, threads=self._settings.threads)
+        return self._embedder
+
+    def ready(self) -> tuple[VectorIndex, Embedder]:
+        """The index, level with the log, and its model. Raises Unavailable when there are no vectors to search."""
+        model = self._model()
+        if model is None:
+            raise Unavailable("there are no vectors yet; `commonplace embed` makes them")
+        self._embed_few(model)
+        index = self._vector_index(model)
+        if index.position() < self._store.last_change():
+            index.catch_up()
+        return index, self.embedder()
+
+    def coverage(self) -> Coverage:
+        model = self._model()
+        return Coverage(self.chosen, self._store.embedded_total(model.id) if model else 0, self._store.chunk_total())
+
+    def embed(self, progress: Progress | None = None) -> int:
+        """Make every missing vector, in small durable steps; returns how many. A killed run goes on where it was."""
+        lock = FileLock(self._folder.with_name("embed.lock"), timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise Busy(
+                "Another process is embedding this library already. Its vectors will be here when it is done."
+            ) from None
+        try:
+            return self._embed_all(progress)
+        finally:
+            lock.release()
+
+    def index(self) -> VectorIndex | None:
+        """The vector index as it is, or None where there are no vectors."""
+        model = self._model()
+        return self._vector_index(model) if model else None
+
+    def mean_of(self, item_id: int) -> NDArray[np.float32] | None:
+        """The mean direction of an item's vectors, or None where it has none."""
+        model = self._model()
+        _, vectors = self._store.vectors_of(model.id, [item_id]) if model else (None, np.empty((0, 0), np.float16))
+        if not len(vectors):
+            return None
+        mean = vectors.astype(np.float32).mean(axis=0)
+        return np.asarray(mean / (np.linalg.norm(mean) or 1.0), dtype=np.float32)
+
+    def _embed_all(self, progress: Progress | None) -> int:
+        embedder = self.embedder()
+        model = self._store.add_model(_fingerprint(embedder), embedder.name, embedder.dims)
+        if self.chosen is None:
+            self._store.settle("model", self._settings.model or embedder.name)
+        total = self._store.chunk_total() - self._store.embedded_total(model.id)
+        done = 0
+        while True:
+            seq = self._store.last_change()
+            pending = self._store.unembedded(model, BATCH * 8)
+            if not pending:
+                break
+            for start in range(0, len(pending), BATCH):
+                done += self._embed_chunks(model, pending[start : start + BATCH])
+                if progress:
+                    progress(min(done, total), total)
+        self._store.set_position(model, seq)
+        self._drop_others(model)
+        self._vector_index(model).catch_up()
+        return done
+
+    def _embed_few(self, model: Model) -> None:
+        """A handful of fresh chunks is embedded by the search that wants them; a bulk never holds a search up."""
+        last, most = self._store.last_change(), self._settings.embed_on_search
+        if last in (self._level_at, model.position) or not most:
+            return
+        pending = self._store.unembedded(model, most + 1)
+        if len(pending) > most:
+            return
+        deadline = time.monotonic() + _ON_THE_SPOT_S
+        for start in range(0, len(pending), 8):
+            if time.monotonic() > deadline:
+                return
+            self._embed_chunks(model, pending[start : start + 8])
+        self._level_at = self._store.last_change()
+        if self._level_at - model.position > 1000:
+            self._store.set_position(model, last)
+
+    def _embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
+        unique = {chunk.vector_key: chunk for chunk in chunks}
+        titles = {item.id: item.title for item in self._store.items([item_of(chunk.id) for chunk in unique.values()])}
+        texts = [embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text) for chunk in unique.values()]
+        vectors = self.embedder().embed_passages(texts).astype(np.float16)
+        self._store.add_vectors(model, [(key, vector.tobytes()) for key, vector in zip(unique, vectors, strict=True)])
+        return len(chunks)
+
+    def _model(self) -> Model | None:
+        if self.chosen is None:
+            return None
+        return self._store.model(_fingerprint(self.embedder()))
+
+    def _vector_index(self, model: Model) -> VectorIndex:
+        if self._index is None:
+            folder = self._folder / f"vectors-{model.fingerprint[:8]}"
+            self._index = VectorIndex(folder, _Source(self._store, model.id, model.dims), model.dims, model.fingerprint)
+        return self._index
+
+    def _drop_others(self, kept: Model) -> None:
+        for model in self._store.models():
+            if model.id != kept.id:
+                self._store.drop_model(model.id)
+                shutil.rmtree(self._folder / f"vectors-{model.fingerprint[:8]}", ignore_errors=True)
+
+
+def better_model(chosen: str | None, settings: Settings) -> str | None:
+    """The model that would find more than the one in use, if there is one."""
+    if chosen not in (None, STATIC) or (chosen is None and (settings.model or find(DEFAULT, settings.models))):
+        return None
+    return DEFAULT
+
+
+def _fingerprint(embedder: Embedder) -> str:
+    """What guards against mixing vectors: the model, its prefixes, and the rules by which text is cut for it."""
+    return fingerprint(embedder.fingerprint, RULES.version).hex()

@@ -1,0 +1,262 @@
+"""The Library: the one object everything above the engine talks to, and the Python API."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from commonplace.errors import InvalidInput, NotFound
+from commonplace.index.lexical import LexicalIndex
+from commonplace.ingest.embedding import Coverage, Embedding, Progress, better_model
+from commonplace.ingest.exchange import export_lines, import_lines
+from commonplace.ingest.folders import DEFAULT_PATTERN, Report, add_folder
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Change, Draft, Filter, Item, Mode, Page, parse_uri
+from commonplace.search.pipeline import Pipeline, Semantic
+from commonplace.search.request import Request
+from commonplace.settings import Settings
+from commonplace.store.base import Store, Write
+from commonplace.store.sqlite_extras import SqliteStore
+from commonplace.text.structure import Heading, outline
+
+BATCH_ITEMS = 500
+BATCH_CHARS = 8_000_000
+"""How much one transaction of a bulk write holds: enough to be fast, little enough to let others in."""
+
+_SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+_DATABASE = "library.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is in a library and how ready it is."""
+
+    items: dict[str, int]
+    collections: dict[str, int]
+    chunks: int
+    changes: int
+    indexed: int
+    """The change the lexical index is level with."""
+    coverage: Coverage
+    better_model: str | None
+
+
+class Library:
+    """One space: everything one user keeps. Safe to share between threads; any number of processes may open the same one.
+
+    >>> with Library.open(home) as library:
+    ...     library.put(Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil."))
+    ...     library.search("how hot for oolong").hits[0].uri
+    'notes://tea'
+    """
+
+    def __init__(self, store: Store, folder: Path, settings: Settings) -> None:
+        self.store = store
+        self.settings = settings
+        self.folder = folder
+        indexes = folder / f"index-{_identity(store)}"
+        self.lexical = LexicalIndex(indexes / "lexical", store, settings.language)
+        self.embedding = Embedding(store, indexes, settings)
+        self._pipeline = Pipeline(
+            store, self.lexical, lambda: Semantic(*self.embedding.ready(), self.embedding.mean_of)
+        )
+
+    @classmethod
+    def open(cls, home: Path | str | None = None, space: str = "default", settings: Settings | None = None) -> Self:
+        """Open a space of a home, creating it where there is none."""
+        settings = settings or Settings.load(home=Path(home) if home is not None else None)
+        folder = space_folder(Path(home) if home is not None else settings.home, space)
+        return cls(SqliteStore(folder / _DATABASE), folder, settings)
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # writing
+
+    def put(self, draft: Draft, *, expected_version: int | None = None) -> Item:
+        """Store an item, or replace the one with the same kind, parent and key. Durable when it returns."""
+        return self.store.put([prepare(draft, expected_version)])[0]
+
+    def put_many(self, drafts: Iterable[Draft], progress: Progress | None = None) -> int:
+        """Store many items in bounded transactions; returns how many. A crash keeps the whole batches before it."""
+        done = 0
+        for batch in _batches(drafts):
+            self.store.put(batch)
+            done += len(batch)
+            if progress:
+                progress(done, done)
+        return done
+
+    def delete(self, uri: str, *, expected_version: int | None = None) -> None:
+        """Remove an item and everything that hangs on it."""
+        self.store.delete([self.get(uri, body=False).id], expected_version)
+
+    def delete_where(self, filter: Filter) -> int:
+        """Remove every item a filter matches; returns how many."""
+        if not filter:
+            raise InvalidInput("Say what to delete: an empty filter would delete everything.")
+        return self.store.delete(self.store.select(filter).tolist())
+
+    def add_folder(self, root: Path, name: str | None = None, pattern: str = DEFAULT_PATTERN) -> Report:
+        """Make a folder a collection, or bring it level again. Says what it did; a bad file never stops it."""
+        return add_folder(self.store, name or root.expanduser().resolve().name, root, pattern)
+
+    def export(self, filter: Filter = Filter()) -> Iterator[str]:  # noqa: B008  # frozen
+        """Every matching item as a line of JSON, attachments included."""
+        return export_lines(self.store, filter)
+
+    def import_(self, lines: Iterable[str]) -> int:
+        """Store what `export` wrote; returns how many items."""
+        return import_lines(self.store, lines)
+
+    # reading
+
+    def get(self, uri: str, *, body: bool = True) -> Item:
+        """The item at an address such as `notes://tea` or `qmd://docs/guide.md`."""
+        parts = parse_uri(uri)
+        item = self.store.item(*parts, body=body) if parts else None
+        if item is None:
+            raise NotFound(f"There is no {uri}. Find it with a search.")
+        return item
+
+    def outline(self, uri: str) -> list[Heading]:
+        """The headings of an item, with the lines and characters of their sections."""
+        item = self.get(uri)
+        return outline(item.body or "", item.format)
+
+    def section(self, uri: str, heading: str) -> str:
+        """The text of one section: named by its slug, its title, or its titles joined by ` › `."""
+        item = self.get(uri)
+        body = item.body or ""
+        headings = outline(body, item.format)
+        wanted = heading.casefold()
+        for found in headings:
+            if wanted in (found.slug.casefold(), found.title.casefold(), " › ".join(found.path).casefold()):
+                return body[found.char_start : found.char_end]
+        titles = ", ".join(f'"{found.title}"' for found in headings[:20]) or "none"
+        raise NotFound(f'{uri} has no heading "{heading}". Its headings: {titles}.')
+
+    def changes(self, after: int = 0, limit: int = 1000) -> list[Change]:
+        """The log after a change number, oldest first."""
+        return self.store.changes(after, limit)
+
+    # finding
+
+    def search(
+        self,
+        text: str,
+        *,
+        mode: Mode = "auto",
+        filter: Filter = Filter(),  # noqa: B008  # frozen
+        limit: int = 10,
+        offset: int = 0,
+        min_score: float = 0.0,
+        snippet_length: int = 300,
+        per_item: bool = True,
+        explain: bool = False,
+    ) -> Page:
+        """Find passages by their words, their meaning, or both. Sees every write that returned before it.
+
+        `auto` uses meaning where there are vectors and says so where there are none.
+        """
+        return self._pipeline.search(
+            Request(text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain)
+        )
+
+    def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:  # noqa: B008  # frozen
+        """Items like this one, by what it says."""
+        return self._pipeline.related(self.get(uri), Request(uri, filter=filter, limit=limit))
+
+    # care
+
+    def embed(self, progress: Progress | None = None) -> int:
+        """Make the vectors that are missing; the first call chooses the model. Returns how many chunks gained one."""
+        return self.embedding.embed(progress)
+
+    def status(self) -> Status:
+        """What is here. Never loads a model and never changes anything."""
+        return Status(
+            items={kind: count for kind, count in self.store.counts().items() if kind != "collection"},
+            collections=self.store.parents("document"),
+            chunks=self.store.chunk_total(),
+            changes=self.store.last_change(),
+            indexed=self.lexical.position(),
+            coverage=self.embedding.coverage(),
+            better_model=better_model(self.embedding.chosen, self.settings),
+        )
+
+    def doctor(self) -> list[str]:
+        """Look everything over, reading every byte; returns what is wrong, one sentence each."""
+        problems = self.store.check()
+        self.lexical.catch_up()
+        problems += self.lexical.check()
+        vectors = self.embedding.index()
+        if vectors is not None:
+            vectors.catch_up()
+            problems += vectors.check()
+        return problems
+
+    def rebuild(self) -> None:
+        """Make every index anew from the store. Never needed, always safe."""
+        self.lexical.reset()
+        self.lexical.catch_up()
+        vectors = self.embedding.index()
+        if vectors is not None:
+            vectors.reset()
+            vectors.catch_up()
+
+    def backup(self, target: Path) -> None:
+        """A complete, consistent copy of the space in one file, while others go on reading and writing."""
+        self.store.backup(target)
+
+
+def space_folder(home: Path, space: str) -> Path:
+    """Where a space lives. Its name is a plain word: nothing a caller sends can name another folder."""
+    if not _SPACE.fullmatch(space):
+        raise InvalidInput(f"A space is named with a-z, 0-9, dots, dashes and underscores, not {space!r}.")
+    return home.expanduser() / "spaces" / space
+
+
+def restore(source: Path, home: Path, space: str = "default") -> None:
+    """Put a backup in the place of a space. What was there is replaced in one transaction."""
+    folder = space_folder(home, space)
+    with_store = SqliteStore(folder / _DATABASE)
+    try:
+        with_store.restore(source)
+        with_store.set_setting("identity", uuid4().hex[:12])
+    finally:
+        with_store.close()
+    for stale in folder.glob("index-*"):
+        shutil.rmtree(stale, ignore_errors=True)
+
+
+def _identity(store: Store) -> str:
+    """Names the index folders, so that indexes of another store are never taken for this one's."""
+    return str(store.settle("identity", uuid4().hex[:12]))
+
+
+def _batches(drafts: Iterable[Draft]) -> Iterator[Sequence[Write]]:
+    batch: list[Write] = []
+    size = 0
+    for draft in drafts:
+        batch.append(prepare(draft))
+        size += len(draft.body)
+        if len(batch) >= BATCH_ITEMS or size >= BATCH_CHARS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,75 @@
+"""Two legs, one order: how much each leg is believed for this query, and the score that comes of it.
+
+Every candidate of either leg gets its exact score from both, and each score is put on an absolute scale: a lexical
+score in units of the query's mass, a cosine between the model's typical unrelated and related pairs. So the fused
+score of a passage depends on the query and the library alone, never on a filter, a limit or the other hits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+LEXICAL_SCALE = 0.0294
+"""What the square root of a query's mass is worth in cosine: learned on judged sets (docs/benchmarks.md)."""
+
+OTHER_LANGUAGE = 0.35
+"""Trust in a model for a language it was not trained on but whose letters it knows."""
+
+OTHER_SCRIPT = 0.1
+"""Trust in a model for a script it cannot read: enough to order what the words leave equal."""
+
+READABLE = 4.0
+"""Model tokens per word up to which a model reads a text as words rather than as letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each leg counts for one query; they add up to 1 when both run."""
+
+    lexical: float
+    vector: float
+    trust: float = 1.0
+
+
+def trust_in_model(language: str, known: frozenset[str], *, latin: bool, fertility: float) -> float:
+    """0–1: does the model speak the language of the query, and does it know its words?"""
+    if language in known:
+        return 1.0 if fertility <= READABLE else READABLE / fertility
+    return OTHER_LANGUAGE if latin else OTHER_SCRIPT
+
+
+def weigh(mass: float, spread: float, trust: float) -> Weights:
+    """The lexical leg gains with the square root of the evidence the query's terms can bring; the vector leg with trust."""
+    lexical, vector = LEXICAL_SCALE * mass**0.5, trust * spread
+    total = (lexical + vector) or 1.0
+    return Weights(lexical / total, vector / total, trust)
+
+
+def combine(lexical: Floats, vector: Floats, weights: Weights) -> Floats:
+    """The weighted mean of both scales. A passage without a vector is judged by its words alone."""
+    both = weights.lexical * lexical + weights.vector * vector
+    return np.where(np.isnan(vector), lexical, both).astype(np.float32)
+
+
+def calibrate(score: Floats) -> Floats:
+    """0–1 from a score whose 1 means "all terms, once" or "as near as true pairs are": 1 → 0.8, ½ → 0.5, 0 → 0.2.
+
+    It is `1 / (1 + 16^(½ − score))`: strictly rising, so it never changes an order; the same for every kind, page and query.
+    """
+    return np.asarray(1.0 / (1.0 + np.exp2(4.0 * (0.5 - score))), dtype=np.float32)
+
+
+def reciprocal_rank(lists: Sequence[tuple[Sequence[int], float]], k: int = 60) -> dict[int, float]:
+    """Weighted reciprocal rank fusion, where a contract names it: the sum of weight / (k + rank), ranks from 1."""
+    scores: dict[int, float] = defaultdict(float)
+    for ids, weight in lists:
+        for rank, identity in enumerate(ids, start=1):
+            scores[identity] += weight / (k + rank)
+    return dict(scores)

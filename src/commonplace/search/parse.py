@@ -1,0 +1,56 @@
+"""What a person typed, as what to look for. Any text is a query; nothing in it is ever a syntax error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import regex
+
+LONGEST = 100_000  # characters; a longer text has said what it is about by then
+
+_TOKEN = regex.compile(
+    r"""
+      (?<!\S) (?P<minus>-)? " (?P<phrase>[^"]+) "
+    | (?<!\S) - (?P<excluded>\w\S*)
+    | (?<!\S) (?P<prefix>\w{2,}) \* (?!\S)
+    | (?P<plain>\S+)
+    """,
+    regex.VERBOSE,
+)
+_SEARCHABLE = regex.compile(r"\w|\p{Extended_Pictographic}")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The parts of a query, still as text. Phrases are among the words too: they rank as words and bind as phrases."""
+
+    words: str
+    phrases: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+def parse(text: str) -> Parsed:
+    """`"a phrase"` is required, `-word` and `-"a phrase"` are refused, `pre*` is a beginning; the rest are words.
+
+    A quote without a partner, a lone `-` or `*`, `AND`, brackets and colons are plain text. A query of nothing but
+    exclusions has nothing to look for, so it is read as plain words.
+    """
+    text = text[:LONGEST].replace("\0", " ")
+    words, phrases, prefixes, excluded = [], [], [], []
+    for token in _TOKEN.finditer(text):
+        if token["phrase"] is not None and _SEARCHABLE.search(token["phrase"]):
+            if token["minus"]:
+                excluded.append(token["phrase"])
+            else:
+                phrases.append(token["phrase"])
+                words.append(token["phrase"])
+        elif token["excluded"] is not None:
+            excluded.append(token["excluded"])
+        elif token["prefix"] is not None:
+            prefixes.append(token["prefix"])
+        elif token["plain"] is not None:
+            words.append(token["plain"])
+    if not words and not prefixes:
+        return Parsed(" ".join(excluded))
+    return Parsed(" ".join(words), tuple(phrases), tuple(prefixes), tuple(excluded))

@@ -1,0 +1,247 @@
+"""The one search: parse, plan, retrieve, filter, fuse, calibrate, present. Every surface runs this and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.errors import Unavailable
+from commonplace.index.lexical import LexicalIndex
+from commonplace.index.scope import Ids, Scope
+from commonplace.model import CHUNK_BITS, Filter, Item, Page, Stage
+from commonplace.models.embedder import Embedder
+from commonplace.search.fuse import Weights, calibrate, combine, weigh
+from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, trust_for
+from commonplace.search.parse import Parsed, parse
+from commonplace.search.plan import LexicalPlan, plan_lexical, telling_words
+from commonplace.search.present import Presenter
+from commonplace.search.request import Request
+from commonplace.store.base import Store
+from commonplace.store.filters import fold_tag, micros
+
+Floats = NDArray[np.float32]
+T = TypeVar("T")
+LEAST_DEPTH = 50
+DEPTH_PER_HIT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    """A ready vector side: an index that has vectors and the model that made them."""
+
+    index: Vectors
+    embedder: Embedder
+    mean_of: Callable[[int], Floats | None]
+    """The mean direction of an item's vectors, where it has any."""
+
+
+class SemanticSource(Protocol):
+    """Gives the vector side when there is one, or raises Unavailable with the reason."""
+
+    def __call__(self) -> Semantic: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Passages in their final order, with what each leg thought of them on its own scale."""
+
+    chunks: Ids
+    scores: Floats
+    lexical: Floats
+    vector: Floats
+    weights: Weights
+
+
+class Pipeline:
+    """Runs searches over one space. Holds no state of its own: indexes and store are asked anew each time."""
+
+    def __init__(self, store: Store, lexical: LexicalIndex, semantic: SemanticSource) -> None:
+        self._store = store
+        self._lexical = lexical
+        self._semantic = semantic
+
+    def search(self, request: Request) -> Page:
+        stages = _Stages()
+        parsed = parse(request.text)
+        stages.timed("catch_up", self._lexical.catch_up)
+        scope = self._scope(request.filter)
+        lexical, notes = self._lexical_leg(request, parsed, scope, stages)
+        vector = self._vector_leg(request, parsed, scope, stages)
+        wanted = request.offset + request.limit
+        ranking = self._rank(lexical, vector, wanted, request, stages)
+        stages.skip("rerank", "no reranker is configured")
+        if lexical is not None and lexical.plan.query.phrases and not len(ranking.chunks):
+            relaxed = LexicalLeg(
+                self._lexical, self._plan(Parsed(parsed.words, (), parsed.prefixes, parsed.excluded)), scope
+            )
+            lexical = relaxed
+            ranking = self._rank(relaxed, vector, wanted, request, stages)
+            notes.append("No passage has the quoted phrase, so its words were looked for.")
+        kept = ranking.scores >= request.min_score
+        page = slice(request.offset, wanted)
+        presenter = Presenter(
+            self._store, lexical.plan.query.terms if lexical else (), self._lexical.languages(), request
+        )
+        hits = stages.timed("present", lambda: presenter.hits(ranking, np.flatnonzero(kept)[page].tolist()))
+        return Page(tuple(hits), tuple(stages.done), tuple(notes), more=int(kept.sum()) > wanted)
+
+    def related(self, item: Item, request: Request) -> Page:
+        """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other."""
+        stages = _Stages()
+        stages.timed("catch_up", self._lexical.catch_up)
+        scope = self._scope(request.filter)
+        plan = self._plan(Parsed(telling_words(f"{item.title}\n{item.body or ''}", self._lexical)))
+        lexical = LexicalLeg(self._lexical, plan, scope)
+        vector = self._vector_leg_of(item, request, scope, stages)
+        ranking = self._rank(lexical, vector, request.limit + 1, request, stages)
+        others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)[: request.limit]
+        presenter = Presenter(self._store, plan.query.terms, self._lexical.languages(), request)
+        return Page(tuple(presenter.hits(ranking, others.tolist())), tuple(stages.done))
+
+    def _vector_leg_of(self, item: Item, request: Request, scope: Scope, stages: _Stages) -> VectorLeg | None:
+        try:
+            semantic = self._semantic()
+        except Unavailable as reason:
+            stages.skip("vector", str(reason))
+            return None
+        mean = semantic.mean_of(item.id)
+        if mean is None:
+            stages.skip("vector", "the item has no vectors yet")
+            return None
+        return VectorLeg(semantic.index, semantic.embedder, mean, self._items(request.filter, scope), trust=1.0)
+
+    # plan
+
+    def _scope(self, filter: Filter) -> Scope:
+        if not filter:
+            return Scope()
+        items = self._store.select(filter) if filter.where else None
+        if items is not None:
+            return Scope(items=items)  # the store has applied the whole filter, not only the part an index cannot
+        return Scope(
+            kinds=filter.kinds,
+            parents=filter.parents,
+            tags=tuple(dict.fromkeys(map(fold_tag, filter.tags))),
+            created=(_micros(filter.created_from), _micros(filter.created_to)),
+            updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
+        )
+
+    def _plan(self, parsed: Parsed) -> LexicalPlan:
+        return plan_lexical(parsed, self._lexical)
+
+    def _lexical_leg(
+        self, request: Request, parsed: Parsed, scope: Scope, stages: _Stages
+    ) -> tuple[LexicalLeg | None, list[str]]:
+        if request.mode == "semantic":
+            stages.skip("lexical", "only meaning was asked for")
+            return None, []
+        plan = stages.timed("plan", lambda: self._plan(parsed))
+        notes = [] if plan.query else ["The query has no word that can be looked for."]
+        return LexicalLeg(self._lexical, plan, scope), notes
+
+    def _vector_leg(self, request: Request, parsed: Parsed, scope: Scope, stages: _Stages) -> VectorLeg | None:
+        if request.mode == "lexical":
+            stages.skip("vector", "only words were asked for")
+            return None
+        try:
+            semantic = self._semantic()
+        except Unavailable as reason:
+            if request.mode == "semantic":
+                raise
+            stages.skip("vector", str(reason))
+            return None
+        embedder = semantic.embedder
+        meaning = " ".join((parsed.words, *parsed.prefixes))
+        query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
+        trust = trust_for(meaning, embedder, self._lexical.languages()[0])
+        items = self._items(request.filter, scope)
+        return VectorLeg(semantic.index, embedder, query, items, trust)
+
+    def _items(self, filter: Filter, scope: Scope) -> Ids | None:
+        """The item ids a vector index is held to: it keeps no fields, so the store evaluates the filter."""
+        if scope.items is not None:
+            return scope.items
+        return self._store.select(filter) if scope.by_fields else None
+
+    # retrieve, fuse, calibrate
+
+    def _rank(
+        self, lexical: LexicalLeg | None, vector: VectorLeg | None, wanted: int, request: Request, stages: _Stages
+    ) -> Ranking:
+        """Enough passages for the page, however many of them belong to the same few items."""
+        depth = max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
+        while True:
+            ranking, full = self._rank_at(lexical, vector, depth, stages)
+            if request.per_item:
+                ranking = _best_per_item(ranking)
+            if not full or len(ranking.chunks) > wanted:
+                return ranking
+            depth *= 4
+
+    def _rank_at(
+        self, lexical: LexicalLeg | None, vector: VectorLeg | None, depth: int, stages: _Stages
+    ) -> tuple[Ranking, bool]:
+        """The ranking at a depth, and whether any leg may have had more to give."""
+        words = stages.timed("lexical", lambda: lexical.candidates(depth)) if lexical else None
+        near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else None
+        full = any(found is not None and len(found[0]) >= depth for found in (words, near))
+        if lexical is None or words is None:
+            assert near is not None
+            return _sorted(near[0], near[1], np.zeros_like(near[1]), near[1], Weights(0.0, 1.0)), full
+        if vector is None or near is None:
+            return _sorted(words[0], words[1], words[1], np.full_like(words[1], np.nan), Weights(1.0, 0.0)), full
+        return stages.timed("fuse", lambda: _fused(lexical, vector, words, near)), full
+
+
+def _fused(lexical: LexicalLeg, vector: VectorLeg, words: tuple[Ids, Floats], near: tuple[Ids, Floats]) -> Ranking:
+    """Candidates from either leg, exact scores from both."""
+    only_near = np.setdiff1d(near[0], words[0], assume_unique=True)
+    only_words = np.setdiff1d(words[0], near[0], assume_unique=True)
+    only_near = only_near[lexical.allows(only_near)]
+    near_scores = lexical.scores(only_near)
+    chunks = np.concatenate([words[0], only_near])
+    by_words = np.concatenate([words[1], near_scores])
+    known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
+    known.update(zip(only_words.tolist(), vector.scores(only_words).tolist(), strict=True))
+    by_vector = np.array([known[chunk] for chunk in chunks.tolist()], dtype=np.float32)
+    weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, vector.spread, vector.trust)
+    return _sorted(chunks, combine(by_words, by_vector, weights), by_words, by_vector, weights)
+
+
+def _sorted(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:
+    order = np.lexsort((chunks, -scores))
+    return Ranking(chunks[order], calibrate(scores[order]), lexical[order], vector[order], weights)
+
+
+def _best_per_item(ranking: Ranking) -> Ranking:
+    _, first = np.unique(ranking.chunks >> CHUNK_BITS, return_index=True)
+    first.sort()
+    return Ranking(
+        ranking.chunks[first], ranking.scores[first], ranking.lexical[first], ranking.vector[first], ranking.weights
+    )
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return micros(moment) if moment else None
+
+
+class _Stages:
+    """What ran, for how long, and what did not."""
+
+    def __init__(self) -> None:
+        self.done: list[Stage] = []
+
+    def timed(self, name: str, work: Callable[[], T]) -> T:
+        start = time.perf_counter()
+        result = work()
+        self.done.append(Stage(name, "ran", (time.perf_counter() - start) * 1000))
+        return result
+
+    def skip(self, name: str, reason: str) -> None:
+        self.done.append(Stage(name, "skipped", reason=reason))
