@@ -1,0 +1,71 @@
+"""Commands that keep a library safe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+import click
+
+from commonplace.cli.common import with_library
+from commonplace.library import Library, restore
+from commonplace.settings import Settings
+
+
+@click.command()
+@with_library
+def doctor(library: Library) -> int:
+    """Look everything over, reading every byte, and say what is wrong. Exits 1 when anything is."""
+    problems = library.doctor()
+    for problem in problems:
+        click.echo(problem)
+    state = library.status()
+    click.echo(
+        f"Model: {state.coverage.model or 'none yet'}; {state.coverage.embedded} of {state.coverage.total} passages embedded"
+    )
+    if state.better_model:
+        click.echo(f"{state.better_model} would find more: run `commonplace models pull`.")
+    click.echo("Everything is in order." if not problems else f"{len(problems)} problems.")
+    return 1 if problems else 0
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path, dir_okay=False))
+@with_library
+def backup(library: Library, target: Path) -> None:
+    """Copy the library into one file, while others go on using it."""
+    library.backup(target)
+    click.echo(f"Backed up to {target}")
+
+
+@click.command("restore")
+@click.argument("source", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_context
+def restore_backup(context: click.Context, source: Path, yes: bool) -> None:
+    """Put a backup in the library's place. Indexes are rebuilt by the next search."""
+    home = Path(context.obj["home"]) if context.obj["home"] else Settings.load().home
+    if not yes:
+        click.confirm(f"Replace everything in {home} (space {context.obj['space']})?", abort=True)
+    restore(source, home, context.obj["space"])
+    click.echo(f"Restored from {source}")
+
+
+@click.command()
+@click.argument("target", type=click.File("w", encoding="utf-8"), default="-")
+@with_library
+def export(library: Library, target: IO[str]) -> None:
+    """Write every item as a line of JSON, attachments included."""
+    for line in library.export():
+        target.write(line + "\n")
+
+
+@click.command("import")
+@click.argument("source", type=click.File("r", encoding="utf-8"))
+@with_library
+def import_lines(library: Library, source: IO[str]) -> None:
+    """Store what `export` wrote."""
+    click.echo(f"Imported: {library.import_(source)} items")
+
+
+COMMANDS = {"doctor": doctor, "backup": backup, "restore": restore_backup, "export": export, "import": import_lines}

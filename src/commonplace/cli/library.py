@@ -1,0 +1,145 @@
+"""Commands that fill a library and look things up in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from commonplace.cli.common import print_page, progress_bar, with_library
+from commonplace.errors import CommonplaceError, NotFound
+from commonplace.ingest.folders import DEFAULT_PATTERN
+from commonplace.library import Library
+from commonplace.model import Filter, Mode
+from commonplace.models import DEFAULT, find, pull
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--name", help="What to call the collection; the folder's name if left out.")
+@click.option("--pattern", default=DEFAULT_PATTERN, show_default=True, help="Which files, as a glob.")
+@click.option("--no-embed", is_flag=True, help="Index the words only.")
+@with_library
+def add(library: Library, path: Path, name: str | None, pattern: str, no_embed: bool) -> None:
+    """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date."""
+    report = library.add_folder(path, name, pattern)
+    library.lexical.catch_up()
+    click.echo(f"Indexed: {report.line()}")
+    for skipped, reason in report.skipped[:20]:
+        click.echo(f"  skipped {skipped}: {reason}", err=True)
+    if not no_embed:
+        _pull_default(library)
+        _embed(library)
+
+
+@click.command()
+@with_library
+def embed(library: Library) -> None:
+    """Make the vectors that are missing. Stop it at any time: it goes on where it was."""
+    _embed(library)
+
+
+def _embed(library: Library) -> None:
+    with progress_bar("Embedding") as progress:
+        count = library.embed(progress)
+    click.echo(f"Embedded: {count} passages with {library.embedding.chosen}")
+
+
+def _pull_default(library: Library) -> None:
+    """The first embedding deserves the good model. Without a network the shipped one does, and status says so."""
+    settings = library.settings
+    if library.embedding.chosen or settings.model or find(DEFAULT, settings.models):
+        return
+    try:
+        with progress_bar(f"Pulling {DEFAULT}") as progress:
+            pull(DEFAULT, settings.models, progress=progress)
+    except CommonplaceError as error:
+        click.echo(f"{error} The built-in static model is used until then.", err=True)
+
+
+def _finder(name: str, mode: Mode, help: str) -> click.Command:
+    @click.command(name, help=help)
+    @click.argument("text")
+    @click.option("-n", "--limit", default=10, show_default=True, help="How many results.")
+    @click.option("-c", "--collection", "collections", multiple=True, help="Only this collection; may be repeated.")
+    @click.option("-t", "--tag", "tags", multiple=True, help="Only items with this tag; may be repeated.")
+    @click.option("--kind", "kinds", multiple=True, help="Only this kind; may be repeated.")
+    @click.option("--explain", is_flag=True, help="Say what each way of finding thought of each result.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    @with_library
+    def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **parts: Any) -> None:
+        filter = Filter(kinds=parts["kinds"], parents=parts["collections"], tags=parts["tags"])
+        page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain)
+        print_page(page, as_json=as_json or explain)
+
+    return find_passages
+
+
+@click.command()
+@click.argument("uri")
+@click.option("-n", "--limit", default=10, show_default=True, help="How many results.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_library
+def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
+    """Find items like one."""
+    print_page(library.related(uri, limit=limit), as_json=as_json)
+
+
+@click.command()
+@click.argument("uri")
+@click.option("--section", help="Only the section under this heading.")
+@click.option("--from", "first", default=1, show_default=True, help="The first line to print.")
+@click.option("-l", "--lines", type=int, help="How many lines to print.")
+@with_library
+def get(library: Library, uri: str, section: str | None, first: int, lines: int | None) -> None:
+    """Print an item, or part of it. A path such as notes/tea.md stands for qmd://notes/tea.md."""
+    address = uri if "://" in uri else f"qmd://{uri}"
+    text = library.section(address, section) if section else library.get(address).body or ""
+    chosen = text.split("\n")[max(first, 1) - 1 :]
+    if not chosen:
+        raise NotFound(f"{address} has no line {first}.")
+    click.echo("\n".join(chosen[:lines]))
+
+
+@click.command()
+@click.argument("uri")
+@with_library
+def outline(library: Library, uri: str) -> None:
+    """Print the headings of an item with their lines."""
+    for heading in library.outline(uri if "://" in uri else f"qmd://{uri}"):
+        click.echo(f"{heading.line:6}  {'  ' * (heading.level - 1)}{heading.title}")
+
+
+@click.command()
+@with_library
+def status(library: Library) -> None:
+    """Say what is in the library and how ready it is."""
+    state = library.status()
+    coverage = state.coverage
+    click.echo(f"Library: {library.folder}")
+    for kind, count in state.items.items():
+        click.echo(f"  {count} {kind}{'s' if count != 1 else ''}")
+    for name, count in state.collections.items():
+        click.echo(f"  collection {name}: {count} documents")
+    click.echo(f"  {state.chunks} passages; {state.changes} changes, indexed up to {state.indexed}")
+    if coverage.model is None:
+        click.echo("  no vectors yet: run `commonplace embed` to search by meaning")
+    else:
+        click.echo(f"  {coverage.embedded} of {coverage.total} passages embedded with {coverage.model}")
+    if state.better_model:
+        click.echo(
+            f"  {state.better_model} would find more: run `commonplace models pull` and `commonplace models use {state.better_model}`"
+        )
+
+
+COMMANDS = {
+    "add": add,
+    "embed": embed,
+    "search": _finder("search", "lexical", "Find passages by their words. Instant: no model is loaded."),
+    "query": _finder("query", "auto", "Find passages by words and meaning together."),
+    "related": related,
+    "get": get,
+    "outline": outline,
+    "status": status,
+}

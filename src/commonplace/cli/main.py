@@ -1,0 +1,78 @@
+"""The `commonplace` command. Each command's module is imported when it is called, so `--help` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+from commonplace import __version__
+from commonplace.errors import CommonplaceError
+
+_COMMANDS = {
+    "add": ("library", "Make a folder a collection: indexed, embedded, searchable."),
+    "search": ("library", "Find passages by their words. Instant: no model is loaded."),
+    "query": ("library", "Find passages by words and meaning together."),
+    "get": ("library", "Print an item, or part of it."),
+    "related": ("library", "Find items like one."),
+    "outline": ("library", "Print the headings of an item."),
+    "status": ("library", "Say what is in the library and how ready it is."),
+    "embed": ("library", "Make the vectors that are missing."),
+    "models": ("models", "List, pull and choose the models that understand meaning."),
+    "mcp": ("serve", "Serve one MCP client on standard input and output."),
+    "serve": ("serve", "Serve MCP over HTTP on this machine."),
+    "doctor": ("care", "Look everything over and say what is wrong."),
+    "backup": ("care", "Copy the library into one file."),
+    "restore": ("care", "Put a backup in the library's place."),
+    "export": ("care", "Write every item as a line of JSON."),
+    "import": ("care", "Store what `export` wrote."),
+    "eval": ("evaluate", "Measure search quality on judged collections."),
+}
+
+
+class _Lazy(click.Group):
+    """Knows its commands by name; loads one when it is needed."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"commonplace.cli.{_COMMANDS[name][0]}")
+        command: click.Command = module.COMMANDS[name]
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in _COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+@click.option("--home", envvar="COMMONPLACE_HOME", help="Where the library lives.", type=click.Path(file_okay=False))
+@click.option("--space", default="default", show_default=True, help="Which of the home's spaces.")
+@click.pass_context
+def cli(context: click.Context, home: str | None, space: str) -> None:
+    """Keep what an agent may need to look up, and serve it over the Model Context Protocol."""
+    context.obj = {"home": home, "space": space}
+
+
+def main() -> NoReturn:
+    """Run the command line. An error a caller can see is one sentence on stderr and its own exit code."""
+    try:
+        status = cli(standalone_mode=False)
+    except CommonplaceError as error:
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped. What was done so far is kept.", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(0)
+    sys.exit(status if isinstance(status, int) else 0)

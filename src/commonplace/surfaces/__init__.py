@@ -1,0 +1,1 @@
+"""Tools, declared once: a name, a description, schemas and a handler of a few lines over the Library."""
