@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 export HF_HUB_OFFLINE := 1
 
-.PHONY: run test check lint fix unit bench eval models clean
+.PHONY: run test check lint fix docs unit bench eval models clean
 
 run: $(STAMP) models  ## set up, load a sample library if there is none, serve on 127.0.0.1
 	@sh tools/sample.sh $(BIN)/commonplace
@@ -31,6 +31,9 @@ lint: check
 fix: $(STAMP)  ## repair what can be repaired
 	$(BIN)/ruff format src tests bench tools
 	$(BIN)/ruff check --fix src tests bench tools
+
+docs: $(STAMP)  ## rewrite the generated parts of the docs
+	$(BIN)/python tools/write_docs.py
 
 unit: $(STAMP) models
 	$(BIN)/pytest -n 2 --dist loadfile

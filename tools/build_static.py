@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from commonplace.models import cache, catalog, pull
+from commonplace.models import cache, catalog
+from commonplace.models.pull import pull
 from commonplace.models.static import NAME, SHIPPED, Table, open_table, quantize
 
 ORIGINAL = "potion-base-8m"

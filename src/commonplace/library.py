@@ -48,7 +48,7 @@ class Status:
 
 
 class Library:
-    """One space: everything one user keeps. Safe to share between threads; any number of processes may open the same one.
+    """One space: everything one user keeps. Threads may share it; any number of processes may open the same one.
 
     >>> with Library.open(home) as library:
     ...     library.put(Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil."))
@@ -115,7 +115,7 @@ class Library:
         """Make a folder a collection, or bring it level again. Says what it did; a bad file never stops it."""
         return add_folder(self.store, name or root.expanduser().resolve().name, root, pattern)
 
-    def export(self, filter: Filter = Filter()) -> Iterator[str]:  # noqa: B008  # frozen
+    def export(self, filter: Filter = Filter()) -> Iterator[str]:
         """Every matching item as a line of JSON, attachments included."""
         return export_lines(self.store, filter)
 
@@ -161,7 +161,7 @@ class Library:
         text: str,
         *,
         mode: Mode = "auto",
-        filter: Filter = Filter(),  # noqa: B008  # frozen
+        filter: Filter = Filter(),
         limit: int = 10,
         offset: int = 0,
         min_score: float = 0.0,
@@ -177,7 +177,7 @@ class Library:
             Request(text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain)
         )
 
-    def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:  # noqa: B008  # frozen
+    def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
         """Items like this one, by what it says."""
         return self._pipeline.related(self.get(uri), Request(uri, filter=filter, limit=limit))
 

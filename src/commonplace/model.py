@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -106,6 +106,23 @@ class Item:
         return uri_of(self.kind, self.parent, self.key)
 
 
+@dataclass(frozen=True, slots=True)
+class IndexedItem:
+    """What a lexical index needs to know of an item: everything but the body."""
+
+    id: int
+    kind: str
+    parent: str
+    key: str
+    title: str
+    language: str
+    tags: tuple[str, ...]
+    created_at: int
+    updated_at: int
+    chunks: Sequence[tuple[int, str, str]]
+    """(chunk id, headings joined by newlines, text)"""
+
+
 Op = Literal["put", "delete", "embed"]
 
 
@@ -179,14 +196,14 @@ def uri_of(kind: str, parent: str, key: str) -> str:
 
 
 def parse_uri(uri: str) -> tuple[str, str | None, str] | None:
-    """(kind, parent, key) of an address, or None when it is not one of ours. The parent is None where the kind has none."""
+    """(kind, parent, key) of an address, or None when it is not ours. The parent is None where the kind has none."""
     scheme, mark, path = uri.partition("://")
     kind = _KINDS.get(scheme)
     if not mark or kind is None or not path:
         return None
     parent, slash, key = path.partition("/")
     if kind == "conversation" and slash:
-        return "message", unquote(parent), unquote(key)
+        return ("message", unquote(parent), unquote(key)) if key else None
     if kind in _WITH_PARENT:
         return (kind, unquote(parent), unquote(key)) if slash and key else None
     return kind, None, unquote(path)

@@ -51,7 +51,7 @@ class Settings:
             name = PREFIX + item.name.upper()
             if item.name in overrides and overrides[item.name] is not None:
                 values[item.name] = overrides[item.name]
-            elif name in os.environ:
+            elif os.environ.get(name):  # an empty variable is one that is not set
                 values[item.name] = _parse(name, os.environ[name], str(item.type), item.metadata.get("least"))
             elif item.name in given:
                 values[item.name] = _parse(
@@ -82,3 +82,22 @@ def _parse(name: str, value: Any, kind: str, least: float | None) -> Any:
     if least is not None and number < least:
         raise BadSetting(f"{name} must be at least {least}, not {number}.")
     return number
+
+
+def reference() -> str:
+    """Every setting as a Markdown table: what docs/operations.md shows."""
+    rows = ["| setting | environment | default | what it does |", "|---|---|---|---|"]
+    for item in fields(Settings):
+        default = (
+            "the platform's own folder"
+            if item.type == "Path"
+            else f"`{_default(item)}`"
+            if _default(item) != ""
+            else "–"
+        )
+        rows.append(f"| `{item.name}` | `{PREFIX}{item.name.upper()}` | {default} | {item.metadata['doc']} |")
+    return "\n".join(rows)
+
+
+def _default(item: Any) -> Any:
+    return item.default_factory()

@@ -13,7 +13,8 @@ import pytest
 from wheel_registry import Site
 
 from commonplace.errors import CommonplaceError, DownloadFailed, InvalidInput, NotFound, Unavailable
-from commonplace.models import DEFAULT, OnnxEmbedder, catalog, find, installed, open_embedder, pull
+from commonplace.models import DEFAULT, OnnxEmbedder, catalog, find, installed, open_embedder
+from commonplace.models.pull import pull
 from commonplace.models.cache import read_card
 from commonplace.models.embedder import fingerprint_of
 from commonplace.models.static import SHIPPED

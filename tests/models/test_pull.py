@@ -13,7 +13,8 @@ from filelock import FileLock
 from wheel_registry import JSON_INDEX, MODEL, TOKENIZER, WHEEL, Site, entry, publish, serving, wheel
 
 from commonplace.errors import DownloadFailed, NotFound
-from commonplace.models import Entry, cache, catalog, find, installed, pull, web
+from commonplace.models import Entry, cache, catalog, find, installed, web
+from commonplace.models.pull import pull
 
 
 def no_leftovers(folder: Path) -> bool:

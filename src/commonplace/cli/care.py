@@ -20,9 +20,8 @@ def doctor(library: Library) -> int:
     for problem in problems:
         click.echo(problem)
     state = library.status()
-    click.echo(
-        f"Model: {state.coverage.model or 'none yet'}; {state.coverage.embedded} of {state.coverage.total} passages embedded"
-    )
+    coverage = state.coverage
+    click.echo(f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {coverage.total} passages embedded")
     if state.better_model:
         click.echo(f"{state.better_model} would find more: run `commonplace models pull`.")
     click.echo("Everything is in order." if not problems else f"{len(problems)} problems.")

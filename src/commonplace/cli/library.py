@@ -12,7 +12,7 @@ from commonplace.errors import CommonplaceError, NotFound
 from commonplace.ingest.folders import DEFAULT_PATTERN
 from commonplace.library import Library
 from commonplace.model import Filter, Mode
-from commonplace.models import DEFAULT, find, pull
+from commonplace.models import DEFAULT, find
 
 
 @click.command()
@@ -51,6 +51,8 @@ def _pull_default(library: Library) -> None:
     settings = library.settings
     if library.embedding.chosen or settings.model or find(DEFAULT, settings.models):
         return
+    from commonplace.models.pull import pull  # the network's libraries, for this once
+
     try:
         with progress_bar(f"Pulling {DEFAULT}") as progress:
             pull(DEFAULT, settings.models, progress=progress)
@@ -128,9 +130,8 @@ def status(library: Library) -> None:
     else:
         click.echo(f"  {coverage.embedded} of {coverage.total} passages embedded with {coverage.model}")
     if state.better_model:
-        click.echo(
-            f"  {state.better_model} would find more: run `commonplace models pull` and `commonplace models use {state.better_model}`"
-        )
+        better = state.better_model
+        click.echo(f"  {better} would find more: `commonplace models pull`, then `commonplace models use {better}`")
 
 
 COMMANDS = {

@@ -6,7 +6,8 @@ import click
 
 from commonplace.cli.common import progress_bar, with_library
 from commonplace.library import Library
-from commonplace.models import DEFAULT, catalog, installed, pull
+from commonplace.models import DEFAULT, catalog, installed
+from commonplace.models.pull import pull
 from commonplace.settings import Settings
 
 

@@ -18,6 +18,7 @@ from tantivy import Query
 
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids
+from commonplace.model import SCHEMES
 from commonplace.text.languages import LANGUAGES
 
 META = "meta.json"
@@ -39,6 +40,8 @@ class Snapshot:
     highest: int
     """The largest item id ever indexed: a larger one need not be removed before it is added."""
     languages: tuple[str, ...]
+    counted: int
+    """The documents that term counts are made of: removed ones too, until tantivy merges their segment."""
     idfs: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -49,8 +52,9 @@ class Snapshot:
         """BM25's inverse document frequency of a stem; 0 when no chunk has it."""
         known = self.idfs.get(form)
         if known is None:
-            count, found = self.searcher.num_docs, self.searcher.doc_freq("body", form)
-            known = math.log(1 + (count - found + 0.5) / (found + 0.5)) if 0 < found <= count else 0.0
+            # The words of a document's key are in its title alone.
+            found = self.searcher.doc_freq("body", form) or self.searcher.doc_freq("title", form)
+            known = math.log(1 + (self.counted - found + 0.5) / (found + 0.5)) if found else 0.0
             self.idfs[form] = known
         return known
 
@@ -102,7 +106,8 @@ def take_snapshot(folder: Path, files: Mapping[str, Sequence[int]], fallback_lan
     searcher = index.searcher()
     position, highest = engine(lambda: _mark(searcher, index.schema))
     languages = engine(lambda: _languages(searcher, fallback_language))
-    return Snapshot(index, searcher, stamp, files, position, highest, languages)
+    counted = engine(lambda: _counted(searcher))
+    return Snapshot(index, searcher, stamp, files, position, highest, languages, counted)
 
 
 def _mark(searcher: tantivy.Searcher, schema: tantivy.Schema) -> tuple[int, int]:
@@ -115,12 +120,15 @@ def _mark(searcher: tantivy.Searcher, schema: tantivy.Schema) -> tuple[int, int]
     )
 
 
+def _counted(searcher: tantivy.Searcher) -> int:
+    return searcher.doc_freq("mark", "position") + sum(searcher.doc_freq("kind", kind) for kind in SCHEMES)
+
+
 def _languages(searcher: tantivy.Searcher, fallback: str) -> tuple[str, ...]:
     counts = {language: searcher.doc_freq("language", language) for language in sorted(LANGUAGES)}
     least = LEAST_SHARE * searcher.num_docs
-    common = sorted(
-        (language for language, count in counts.items() if count and count >= least), key=lambda l: -counts[l]
-    )
+    common = [language for language, count in counts.items() if count and count >= least]
+    common.sort(key=lambda language: -counts[language])
     return tuple(common[:3]) or (fallback,)
 
 
@@ -133,13 +141,22 @@ def stamp_of(folder: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def committed_files(folder: Path) -> Callable[[str], bool]:
-    """Whether a file belongs to the latest commit, told by its name. Segments are never changed once written."""
+def committed_segments(folder: Path) -> dict[str, list[int]]:
+    """Of each segment of the latest commit: its documents, its last removal (0: none) and how many were removed."""
     try:
         segments = json.loads((folder / META).read_bytes())["segments"]
-        deletes = {_plain(segment): (segment.get("deletes") or {}).get("opstamp") for segment in segments}
+        removals = [segment["deletes"] or {"opstamp": 0, "num_deleted_docs": 0} for segment in segments]
+        return {
+            _plain(segment): [segment["max_doc"], removal["opstamp"], removal["num_deleted_docs"]]
+            for segment, removal in zip(segments, removals, strict=True)
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexDamaged(f"{folder / META}: {error}") from error
+
+
+def committed_files(folder: Path) -> Callable[[str], bool]:
+    """Whether a file belongs to the latest commit, told by its name. Segments are never changed once written."""
+    deletes = {segment: opstamp for segment, (_, opstamp, _) in committed_segments(folder).items()}
 
     def belongs(name: str) -> bool:
         segment, _, rest = name.partition(".")

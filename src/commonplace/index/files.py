@@ -36,10 +36,11 @@ def writer_lock(folder: Path, timeout: float) -> Iterator[None]:
 
     It is the operating system's lock on an open file, so a killed process gives it back. It is not reentrant.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_NAME, timeout=timeout, poll_interval=0.01)
     try:
-        lock.acquire()
+        with room_on_disk(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
     except Timeout:
         raise Busy(f"Another process is writing the index in {folder}. Try again in a moment.") from None
     try:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
 import tantivy
-from tantivy import Document, Occur, Query
+from tantivy import Document, Query
 
 from commonplace.errors import StorageBroken
 from commonplace.index.engine import (
@@ -20,32 +22,42 @@ from commonplace.index.engine import (
     Snapshot,
     check_stamps,
     committed_files,
+    committed_segments,
     engine,
-    fetch,
-    hits,
     open_index,
     stamp_of,
     take_snapshot,
 )
-from commonplace.index.files import LOCK_NAME, Sealed, check_seal, room_on_disk, seal, write_atomically, writer_lock
+from commonplace.index.files import (
+    LOCK_NAME,
+    PART_SUFFIX,
+    Sealed,
+    check_seal,
+    room_on_disk,
+    seal,
+    write_atomically,
+    writer_lock,
+)
 from commonplace.index.follower import IndexDamaged
-from commonplace.index.lexical_query import LexicalQuery, compile_query
+from commonplace.index.lexical_query import LexicalQuery
+from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
-from commonplace.model import Change
-from commonplace.store.base import IndexedItem
-from commonplace.text.analyze import exact, stems
+from commonplace.model import Change, IndexedItem
+from commonplace.text.analyze import analyse, stems
 from commonplace.text.languages import UNKNOWN
 
 log = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 BATCH = 20_000  # changes per commit: a commit costs much the same whatever it holds
 GROUP = 200  # items read at a time while following
 QUIET = 5_000  # changes without text after which the position is committed all the same
 SMALL_HEAP, BULK_HEAP = 15_000_000, 100_000_000
-MOST_LISTED = 5_000  # item ids pushed down as a list; more are checked while fetching
 LOCK_S = 60.0
 _SEAL = "seal.json"
+_LEFT_OVER = re.compile(
+    rf"[0-9a-f]{{32}}\..+|\.tmp.+|.+\{PART_SUFFIX}"
+)  # a segment's file, or one not yet in its place
 
 T = TypeVar("T")
 
@@ -67,7 +79,7 @@ class LexicalIndex:
         self._fallback = fallback_language
         self._lock = threading.RLock()
         self._snapshot: Snapshot | None = None
-        self._quiet_until = 0  # changes up to here hold nothing for this index, though its commit is older
+        self._quiet = range(0)  # an index level with its start is level with its stop: the rest held nothing for it
 
     # following
 
@@ -90,7 +102,8 @@ class LexicalIndex:
         return []
 
     def _position(self) -> int:
-        return max(self._current().position, self._quiet_until)
+        position = self._current().position
+        return max(position, self._quiet.stop) if position >= self._quiet.start else position
 
     def _catch_up(self) -> int:
         with self._lock, room_on_disk(self._folder):
@@ -108,20 +121,34 @@ class LexicalIndex:
         writer: tantivy.IndexWriter | None = None
         batch = self._source.changes(position, BATCH)
         heap = BULK_HEAP if len(batch) > 2 * GROUP else SMALL_HEAP
-        while batch:
-            items = list(dict.fromkeys(change.item_id for change in batch if change.op != "embed"))
-            position = batch[-1].seq
-            if items or position - snapshot.position > QUIET:
-                writer = writer or engine(lambda: snapshot.index.writer(heap, 1))
-                highest = self._commit(writer, snapshot.schema, items, highest, position)
-            else:
-                self._quiet_until = position
-            batch = self._source.changes(position, BATCH)
+        try:
+            while batch:
+                items = list(dict.fromkeys(change.item_id for change in batch if change.op != "embed"))
+                position = batch[-1].seq
+                if items or position - snapshot.position > QUIET:
+                    writer = writer or self._writer(snapshot.index, heap)
+                    highest = self._commit(writer, snapshot.schema, items, highest, position)
+                else:
+                    self._quiet = range(snapshot.position, position)
+                batch = self._source.changes(position, BATCH)
+        except BaseException:
+            if writer is not None:
+                with suppress(IndexDamaged, OSError):
+                    engine(writer.wait_merging_threads)  # gives tantivy's own lock back while the error travels
+            raise
         if writer is not None:
             engine(writer.wait_merging_threads)
             self._seal(snapshot.files)
             self._snapshot = self._load()
         return position
+
+    def _writer(self, index: tantivy.Index, heap: int) -> tantivy.IndexWriter:
+        """A writer in a folder without what killed writers left half done: tantivy never writes over a file."""
+        belongs = committed_files(self._folder)
+        for path in self._folder.iterdir():
+            if _LEFT_OVER.fullmatch(path.name) and not belongs(path.name):
+                path.unlink(missing_ok=True)
+        return engine(lambda: index.writer(heap, 1))
 
     def _commit(
         self, writer: tantivy.IndexWriter, schema: tantivy.Schema, items: list[int], highest: int, position: int
@@ -148,7 +175,7 @@ class LexicalIndex:
         language = self._fallback if item.language == UNKNOWN else item.language
         title = stems(f"{item.title} {item.key}" if item.kind == "document" else item.title, language)
         for chunk, headings, text in item.chunks:
-            content = f"{item.title}\n{headings}\n{text}"
+            words, body = analyse(f"{item.title}\n{headings}\n{text}", language)
             document = Document()
             document.add_unsigned("item", item.id)
             document.add_unsigned("chunk", chunk)
@@ -160,53 +187,24 @@ class LexicalIndex:
             document.add_integer("created", item.created_at)
             document.add_integer("updated", item.updated_at)
             document.add_text("title", title)
-            document.add_text("body", stems(content, language))
-            document.add_text("words", exact(content))
+            document.add_text("body", body)
+            document.add_text("words", words)
             yield document
 
     # searching
 
-    def languages(self) -> tuple[str, ...]:
-        """The languages that stem this library's queries, commonest first."""
-        return self._healing(lambda: self._current().languages)
+    def ask(self, work: Callable[[LexicalReader], T]) -> T:
+        """Do something with a reader of the index, level with the log; twice, if damage shows on the way."""
 
-    def idf(self, form: str) -> float:
-        """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
-        return self._healing(lambda: engine(lambda: self._current().idf(form)))
+        def ask_once() -> T:
+            self._catch_up()
+            return work(LexicalReader(self._current()))
 
-    def begins(self, prefix: str) -> bool:
-        """Whether any indexed word begins so."""
-        return self._healing(
-            lambda: bool(engine(lambda: self._current().searcher.terms_with_prefix("words", prefix, limit=1)))
-        )
+        return self._healing(ask_once)
 
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
         """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
-        return self._healing(lambda: self._search(query, k, scope))
-
-    def scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
-        """The BM25 scores these chunks have; 0 where nothing matches."""
-        return self._healing(lambda: self._scores(query, chunks))
-
-    def _search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
-        snapshot, items = self._current(), scope.items
-        if not query or (items is not None and not len(items)):
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        if items is None or len(items) <= MOST_LISTED:
-            return fetch(snapshot.searcher, compile_query(snapshot.schema, query, scope), k, None)
-        fields = Scope(scope.kinds, scope.parents, scope.tags, scope.created, scope.updated)
-        return fetch(snapshot.searcher, compile_query(snapshot.schema, query, fields), k, items)
-
-    def _scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
-        if not query or not len(chunks):
-            return np.zeros(len(chunks), dtype=np.float32)
-        snapshot = self._current()
-        wanted = chunks.tolist()
-        among = Query.const_score_query(Query.term_set_query(snapshot.schema, "chunk", wanted), 0.0)
-        both = Query.boolean_query([(Occur.Must, compile_query(snapshot.schema, query, Scope())), (Occur.Must, among)])
-        found, values = hits(snapshot.searcher, both, len(wanted))
-        known = dict(zip(found.tolist(), values.tolist(), strict=True))
-        return np.array([known.get(chunk, 0.0) for chunk in wanted], dtype=np.float32)
+        return self.ask(lambda reader: reader.search(query, k, scope))
 
     # files
 
@@ -226,28 +224,32 @@ class LexicalIndex:
         return take_snapshot(self._folder, files, self._fallback)
 
     def _sealed_files(self) -> Mapping[str, Sequence[int]]:
-        """The sealed files of the latest commit. A crash before sealing leaves newer ones unsealed, which is no damage."""
-        belongs = committed_files(self._folder)
+        """The sealed files of the latest commit. A crash before sealing leaves newer ones unsealed: no damage."""
+        belongs, segments = committed_files(self._folder), committed_segments(self._folder)
         try:
             sealed = json.loads((self._folder / _SEAL).read_bytes())
-            files: dict[str, list[int]] = sealed["files"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            if sealed.pop("crc32") != _crc_of(sealed) or sealed["format"] != FORMAT:
+                raise ValueError("not as it was written, or by another version")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise IndexDamaged(f"{self._folder / _SEAL}: {error}") from error
-        if sealed.get("format") != FORMAT:
-            raise IndexDamaged(f"{self._folder} has format {sealed.get('format')}, not {FORMAT}")
-        return {name: entry for name, entry in files.items() if belongs(name)}
+        for name, (documents, removal, removed) in sealed["segments"].items():
+            found = segments.get(name)
+            if found and (found[0] != documents or (found[1] == removal and found[2] != removed)):
+                raise IndexDamaged(f"{self._folder / META} is not what was written")
+        return {name: entry for name, entry in sealed["files"].items() if belongs(name)}
 
     def _seal(self, known: Mapping[str, Sequence[int]]) -> None:
         belongs = committed_files(self._folder)
         names = [path.name for path in self._folder.iterdir() if belongs(path.name)]
-        self._write_seal(seal(self._folder, names, known))
+        self._write_seal(seal(self._folder, names, known), committed_segments(self._folder))
 
-    def _write_seal(self, files: Mapping[str, Sealed]) -> None:
-        write_atomically(self._folder / _SEAL, json.dumps({"format": FORMAT, "files": files}).encode())
+    def _write_seal(self, files: Mapping[str, Sealed], segments: Mapping[str, Sequence[int]]) -> None:
+        content = {"format": FORMAT, "files": files, "segments": segments}
+        write_atomically(self._folder / _SEAL, json.dumps({**content, "crc32": _crc_of(content)}).encode())
 
     def _start_over(self) -> None:
         """An empty index. Only for the holder of the writer lock."""
-        self._snapshot, self._quiet_until = None, 0
+        self._snapshot, self._quiet = None, range(0)
         (self._folder / META).unlink(
             missing_ok=True
         )  # first, so that a crash here leaves no index rather than half of one
@@ -255,16 +257,22 @@ class LexicalIndex:
             if path.name != LOCK_NAME and not path.is_dir():
                 path.unlink(missing_ok=True)
         with room_on_disk(self._folder):
-            self._write_seal({})
+            self._write_seal({}, {})
             engine(lambda: open_index(self._folder))
 
     def _healing(self, work: Callable[[], T]) -> T:
-        """Do it; if the index turns out damaged, rebuild it from the store and do it again."""
+        """Do it; if the index turns out damaged, mend it and do it again; if it still is, rebuild it from the store."""
         try:
             return work()
         except IndexDamaged as damage:
-            log.info("Rebuilding the lexical index: %s", damage)
+            log.info("Mending the lexical index: %s", damage)
         self._heal()
+        try:
+            self._catch_up()
+            return work()
+        except IndexDamaged as damage:
+            log.info("Rebuilding the lexical index: %s", damage)
+        self.reset()
         try:
             self._catch_up()
             return work()
@@ -283,3 +291,7 @@ class LexicalIndex:
             except IndexDamaged:
                 pass
             self._start_over()
+
+
+def _crc_of(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())

@@ -14,7 +14,7 @@ Range = tuple[int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which items may answer, in the fields every index keeps beside its text. An empty scope lets everything through."""
+    """Which items may answer, in the fields every index keeps beside its text. Empty: everything."""
 
     kinds: tuple[str, ...] = ()
     parents: tuple[str, ...] = ()

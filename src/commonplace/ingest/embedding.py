@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from commonplace.errors import Busy, Unavailable
+from commonplace.index.files import room_on_disk
 from commonplace.index.scope import Ids
 from commonplace.index.vectors import VectorIndex
 from commonplace.ingest.prepare import RULES, embedded_text
@@ -64,8 +65,8 @@ class Embedding:
 
     def __init__(self, store: Store, folder: Path, settings: Settings) -> None:
         self._store, self._folder, self._settings = store, folder, settings
-        self._embedder: Embedder | None = None
-        self._index: VectorIndex | None = None
+        self._embedder: tuple[str | None, Embedder] | None = None
+        self._index: tuple[str, VectorIndex] | None = None
         self._level_at = -1  # the change up to which nothing was left to embed, as far as this process knows
 
     @property
@@ -82,10 +83,12 @@ class Embedding:
 
     def embedder(self) -> Embedder:
         """The model in use, or the one that the first embedding would use."""
-        if self._embedder is None:
-            name = self.chosen or self._settings.model or None
-            self._embedder = open_embedder(name, self._settings.models, threads=self._settings.threads)
-        return self._embedder
+        name = self.chosen or self._settings.model or None
+        opened = self._embedder
+        if opened is None or opened[0] != name:  # another process may have chosen another
+            opened = name, open_embedder(name, self._settings.models, threads=self._settings.threads)
+            self._embedder = opened
+        return opened[1]
 
     def ready(self) -> tuple[VectorIndex, Embedder]:
         """The index, level with the log, and its model. Raises Unavailable when there are no vectors to search."""
@@ -94,19 +97,20 @@ class Embedding:
             raise Unavailable("there are no vectors yet; `commonplace embed` makes them")
         self._embed_few(model)
         index = self._vector_index(model)
-        if index.position() < self._store.last_change():
+        if index.position() != self._store.last_change():  # behind the store, or ahead of one that was put back
             index.catch_up()
         return index, self.embedder()
 
     def coverage(self) -> Coverage:
-        model = self._model()
+        model = self._model_there()
         return Coverage(self.chosen, self._store.embedded_total(model.id) if model else 0, self._store.chunk_total())
 
     def embed(self, progress: Progress | None = None) -> int:
         """Make every missing vector, in small durable steps; returns how many. A killed run goes on where it was."""
         lock = FileLock(self._folder.with_name("embed.lock"), timeout=0)
         try:
-            lock.acquire()
+            with room_on_disk(self._folder):
+                lock.acquire()
         except Timeout:
             raise Busy(
                 "Another process is embedding this library already. Its vectors will be here when it is done."
@@ -118,7 +122,7 @@ class Embedding:
 
     def index(self) -> VectorIndex | None:
         """The vector index as it is, or None where there are no vectors."""
-        model = self._model()
+        model = self._model_there()
         return self._vector_index(model) if model else None
 
     def mean_of(self, item_id: int) -> NDArray[np.float32] | None:
@@ -164,8 +168,8 @@ class Embedding:
             if time.monotonic() > deadline:
                 return
             self._embed_chunks(model, pending[start : start + 8])
-        self._level_at = self._store.last_change()
-        if self._level_at - model.position > 1000:
+        self._level_at = last  # not the change after it: that may be another's, with something to embed
+        if last - model.position > 1000:
             self._store.set_position(model, last)
 
     def _embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
@@ -181,11 +185,21 @@ class Embedding:
             return None
         return self._store.model(_fingerprint(self.embedder()))
 
+    def _model_there(self) -> Model | None:
+        """The model of the vectors that are there, also where its files are not."""
+        try:
+            return self._model()
+        except Unavailable:
+            return next((model for model in self._store.models() if model.name == self.chosen), None)
+
     def _vector_index(self, model: Model) -> VectorIndex:
-        if self._index is None:
+        opened = self._index
+        if opened is None or opened[0] != model.fingerprint:
             folder = self._folder / f"vectors-{model.fingerprint[:8]}"
-            self._index = VectorIndex(folder, _Source(self._store, model.id, model.dims), model.dims, model.fingerprint)
-        return self._index
+            source = _Source(self._store, model.id, model.dims)
+            opened = model.fingerprint, VectorIndex(folder, source, model.dims, model.fingerprint)
+            self._index = opened
+        return opened[1]
 
     def _drop_others(self, kept: Model) -> None:
         for model in self._store.models():

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from wcmatch import glob
-
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
@@ -65,7 +63,9 @@ def add_folder(store: Store, name: str, root: Path, pattern: str = DEFAULT_PATTE
 
 
 def find_files(root: Path, pattern: str, report: Report) -> Iterator[Path]:
-    """The files a pattern names, in order. Hidden, generated and foreign ones are left out; links never leave the root."""
+    """The files a pattern names, in order, but for hidden and generated ones. Links never leave the root."""
+    from wcmatch import glob  # slow to load, and only folders need it
+
     matches = glob.compile(pattern, flags=glob.GLOBSTAR | glob.BRACE)
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS)

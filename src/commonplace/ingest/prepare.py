@@ -8,17 +8,22 @@ from dataclasses import replace
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, SCHEMES, Draft, Span, fingerprint, uri_of
 from commonplace.store.base import Passage, Write
+from commonplace.store.filters import fold_tag
 from commonplace.text.chunk import ChunkRules, chunk
 from commonplace.text.languages import detect
 
 RULES = ChunkRules()
 DEEPEST = 100
+LARGEST_BITS = 1000  # of an integer: larger ones are infinite as floats, and Python will not print much larger ones
 
 
 def prepare(draft: Draft, expected_version: int | None = None) -> Write:
     """Everything the store needs to keep a draft."""
     check(draft)
-    draft = replace(draft, tags=tuple(dict.fromkeys(tag.strip() for tag in draft.tags if tag.strip())))
+    tags: dict[str, str] = {}
+    for tag in filter(None, map(str.strip, draft.tags)):
+        tags.setdefault(fold_tag(tag), tag)
+    draft = replace(draft, tags=tuple(tags.values()))
     spans = draft.spans if draft.spans is not None else whole(draft)
     passages = [Passage(span, vector_key(embedded_text(draft.title, span.headings, span.text))) for span in spans]
     return Write(draft, passages, detect(f"{draft.title}\n{draft.body}"), expected_version)
@@ -50,13 +55,17 @@ def check(draft: Draft) -> None:
     if not draft.key:
         raise InvalidInput(f"A {draft.kind} needs a key: its path, id or name.")
     name = f"{draft.kind} {draft.key!a}"
-    texts = {"key": draft.key, "parent": draft.parent, "title": draft.title, "body": draft.body}
+    texts = {"key": draft.key, "parent": draft.parent, "title": draft.title, "body": draft.body, "format": draft.format}
     for place, text in (*texts.items(), *(("tags", tag) for tag in draft.tags)):
-        _check_text(text, f"the {place} of {name}")
+        _check_text(text, f"The {place} of {name}")
     for place, value in (("fields", draft.fields), ("metadata", draft.metadata)):
-        _check_json(value, f"the {place} of {name}", 0)
+        _check_json(value, f"The {place} of {name}", 0)
     if draft.spans is not None:
         for span in draft.spans:
+            for heading in span.headings:
+                _check_text(heading, f"A heading of {name}")
+                if "\n" in heading:
+                    raise InvalidInput(f"A heading of {name} is more than one line. Put it on one.")
             if draft.body[span.char_start : span.char_end] != span.text:
                 raise InvalidInput(
                     f"A passage of {uri_of(draft.kind, draft.parent, draft.key)} does not quote its body."
@@ -65,35 +74,34 @@ def check(draft: Draft) -> None:
 
 def _check_text(text: str, place: str) -> None:
     if "\0" in text:
-        raise InvalidInput(f"{place} contains U+0000, which cannot be stored. Remove it.".capitalize())
+        raise InvalidInput(f"{place} contains U+0000, which cannot be stored. Remove it.")
     if text.isascii():
         return
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise InvalidInput(
-            f"{place} contains a lone surrogate, which is no character. Remove it.".capitalize()
-        ) from None
+        raise InvalidInput(f"{place} contains a lone surrogate, which is no character. Remove it.") from None
 
 
 def _check_json(value: JSON, place: str, depth: int) -> None:
     if depth > DEEPEST:
-        raise InvalidInput(f"{place} are nested more than {DEEPEST} deep. Flatten them.".capitalize())
+        raise InvalidInput(f"{place} are nested more than {DEEPEST} deep. Flatten them.")
     if isinstance(value, str):
         _check_text(value, place)
     elif isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidInput(f"{place} hold a number that JSON cannot: {value}. Use null or a string.".capitalize())
+            raise InvalidInput(f"{place} hold a number that JSON cannot: {value}. Use null or a string.")
     elif isinstance(value, Mapping):
         for name, member in value.items():
             if not isinstance(name, str):
-                raise InvalidInput(f"{place} are a JSON object: its names are strings, not {name!r}.".capitalize())
+                raise InvalidInput(f"{place} are a JSON object: its names are strings, not {name!r}.")
             _check_text(name, place)
             _check_json(member, place, depth + 1)
-    elif isinstance(value, Sequence):
+    elif isinstance(value, list | tuple):
         for member in value:
             _check_json(member, place, depth + 1)
-    elif value is not None and not isinstance(value, bool | int):
-        raise InvalidInput(
-            f"{place} hold a {type(value).__name__}, which JSON cannot. Use strings and numbers.".capitalize()
-        )
+    elif isinstance(value, int):
+        if value.bit_length() > LARGEST_BITS:
+            raise InvalidInput(f"{place} hold a number of more than 300 digits. Use a string.")
+    elif value is not None:
+        raise InvalidInput(f"{place} hold a {type(value).__name__}, which JSON cannot. Use strings and numbers.")

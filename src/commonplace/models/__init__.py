@@ -8,9 +8,8 @@ from commonplace.errors import NotFound, Unavailable
 from commonplace.models.cache import HUB, Installed, find, installed
 from commonplace.models.catalog import DEFAULT, Card, Entry, catalog
 from commonplace.models.embedder import Embedder
-from commonplace.models.local import TOKENIZER, local_card, model_file, require_model
+from commonplace.models.local import TOKENIZER, is_path, local_card, model_file, require_model
 from commonplace.models.onnx import OnnxEmbedder
-from commonplace.models.pull import is_path, pull
 from commonplace.models.static import NAME as STATIC
 from commonplace.models.static import SHIPPED, StaticEmbedder
 
@@ -27,7 +26,6 @@ __all__ = [
     "find",
     "installed",
     "open_embedder",
-    "pull",
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files as package_files
@@ -11,6 +11,9 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from commonplace.errors import NotFound
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total)."""
 
 Kind = Literal["onnx", "static"]
 Pooling = Literal["cls", "mean"]

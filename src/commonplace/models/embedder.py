@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import fingerprint
-from commonplace.models.catalog import Card
-from commonplace.models.web import Progress
+from commonplace.models.catalog import Card, Progress
 
 Vectors = NDArray[np.float32]
 

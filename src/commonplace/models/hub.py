@@ -13,8 +13,8 @@ from typing import Any
 from commonplace.errors import DownloadFailed, InvalidInput
 from commonplace.models import cache as store
 from commonplace.models import web
+from commonplace.models.catalog import Progress
 from commonplace.models.local import CONFIGS, ONNX_NAMES, TOKENIZER, card_from_configs
-from commonplace.models.web import Progress
 
 _NAME = re.compile(r"hf:[\w.-]+/[\w.-]+")
 _WEIGHTS = ("onnx/model_quantized.onnx", "onnx/model_int8.onnx", "onnx/model.onnx", "model.onnx")

@@ -94,3 +94,8 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read ({error}). Correct or delete it.") from error
     return found if isinstance(found, dict) else {}
+
+
+def is_path(source: str) -> bool:
+    """Whether a model was named by a folder: it has a separator, or there is one of that name."""
+    return "/" in source or "\\" in source or source.startswith(("~", ".")) or Path(source).is_dir()

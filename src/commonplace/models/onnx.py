@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.models.catalog import Card, Pooling
+from commonplace.models.catalog import Card, Pooling, Progress
 from commonplace.models.embedder import Vectors, fingerprint_of, unit
 from commonplace.models.local import MOST_TOKENS
 from commonplace.models.tokens import Tokens
-from commonplace.models.web import Progress
 
 OVERLAP = 16
 """Tokens two neighbouring windows of a long text share, so that no phrase is cut in both."""

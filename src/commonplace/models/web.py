@@ -10,19 +10,17 @@ import ssl
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import Message
 from typing import IO, TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from commonplace.errors import DownloadFailed
+from commonplace.models.catalog import Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
-
-Progress = Callable[[int, int], None]
-"""Called with the bytes done and the bytes there are in all."""
 
 TIMEOUT_S = 30.0
 ATTEMPTS = 3

@@ -46,7 +46,7 @@ def trust_in_model(language: str, known: frozenset[str], *, latin: bool, fertili
 
 
 def weigh(mass: float, spread: float, trust: float) -> Weights:
-    """The lexical leg gains with the square root of the evidence the query's terms can bring; the vector leg with trust."""
+    """The lexical leg gains with the root of the evidence the query's terms can bring; the vector leg with trust."""
     lexical, vector = LEXICAL_SCALE * mass**0.5, trust * spread
     total = (lexical + vector) or 1.0
     return Weights(lexical / total, vector / total, trust)
@@ -61,7 +61,7 @@ def combine(lexical: Floats, vector: Floats, weights: Weights) -> Floats:
 def calibrate(score: Floats) -> Floats:
     """0–1 from a score whose 1 means "all terms, once" or "as near as true pairs are": 1 → 0.8, ½ → 0.5, 0 → 0.2.
 
-    It is `1 / (1 + 16^(½ − score))`: strictly rising, so it never changes an order; the same for every kind, page and query.
+    It is `1 / (1 + 16^(½ − score))`: strictly rising, so it never changes an order, and the same for every query.
     """
     return np.asarray(1.0 / (1.0 + np.exp2(4.0 * (0.5 - score))), dtype=np.float32)
 

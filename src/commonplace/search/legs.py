@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.lexical import LexicalIndex
 from commonplace.index.lexical_query import LexicalQuery
+from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.models.embedder import Embedder
 from commonplace.search.fuse import trust_in_model
@@ -32,7 +32,7 @@ class Vectors(Protocol):
 class LexicalLeg:
     """BM25 over the plan's terms, in units of the plan's mass."""
 
-    index: LexicalIndex
+    index: LexicalReader
     plan: LexicalPlan
     scope: Scope
 
@@ -44,7 +44,7 @@ class LexicalLeg:
         return self._scaled(self.index.scores(self.plan.query, chunks))
 
     def allows(self, chunks: Ids) -> NDArray[np.bool_]:
-        """Whether the query's required phrases and exclusions let these through: another leg must not bring them back."""
+        """Whether the query's phrases and exclusions let these through: another leg must not bring them back."""
         query = self.plan.query
         allowed = np.ones(len(chunks), dtype=np.bool_)
         for phrase in query.phrases:

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.index.lexical import LexicalIndex
+from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import CHUNK_BITS, Filter, Item, Page, Stage
 from commonplace.models.embedder import Embedder
 from commonplace.search.fuse import Weights, calibrate, combine, weigh
 from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, trust_for
 from commonplace.search.parse import Parsed, parse
-from commonplace.search.plan import LexicalPlan, plan_lexical, telling_words
+from commonplace.search.plan import plan_lexical, plan_telling
 from commonplace.search.present import Presenter
 from commonplace.search.request import Request
 from commonplace.store.base import Store
@@ -67,41 +68,42 @@ class Pipeline:
         self._semantic = semantic
 
     def search(self, request: Request) -> Page:
+        return self._lexical.ask(lambda words: self._search(request, words))
+
+    def related(self, item: Item, request: Request) -> Page:
+        """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other."""
+        return self._lexical.ask(lambda words: self._related(item, request, words))
+
+    def _search(self, request: Request, words: LexicalReader) -> Page:
         stages = _Stages()
         parsed = parse(request.text)
-        stages.timed("catch_up", self._lexical.catch_up)
         scope = self._scope(request.filter)
-        lexical, notes = self._lexical_leg(request, parsed, scope, stages)
-        vector = self._vector_leg(request, parsed, scope, stages)
+        lexical, notes = self._lexical_leg(request, parsed, words, scope, stages)
+        vector = self._vector_leg(request, parsed, words, scope, stages)
         wanted = request.offset + request.limit
         ranking = self._rank(lexical, vector, wanted, request, stages)
         stages.skip("rerank", "no reranker is configured")
         if lexical is not None and lexical.plan.query.phrases and not len(ranking.chunks):
-            relaxed = LexicalLeg(
-                self._lexical, self._plan(Parsed(parsed.words, (), parsed.prefixes, parsed.excluded)), scope
-            )
+            plain = Parsed(parsed.words, (), parsed.prefixes, parsed.excluded)
+            relaxed = LexicalLeg(words, plan_lexical(plain, words), scope)
             lexical = relaxed
             ranking = self._rank(relaxed, vector, wanted, request, stages)
             notes.append("No passage has the quoted phrase, so its words were looked for.")
         kept = ranking.scores >= request.min_score
         page = slice(request.offset, wanted)
-        presenter = Presenter(
-            self._store, lexical.plan.query.terms if lexical else (), self._lexical.languages(), request
-        )
+        presenter = Presenter(self._store, lexical.plan.query.terms if lexical else (), words.languages(), request)
         hits = stages.timed("present", lambda: presenter.hits(ranking, np.flatnonzero(kept)[page].tolist()))
         return Page(tuple(hits), tuple(stages.done), tuple(notes), more=int(kept.sum()) > wanted)
 
-    def related(self, item: Item, request: Request) -> Page:
-        """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other."""
+    def _related(self, item: Item, request: Request, words: LexicalReader) -> Page:
         stages = _Stages()
-        stages.timed("catch_up", self._lexical.catch_up)
         scope = self._scope(request.filter)
-        plan = self._plan(Parsed(telling_words(f"{item.title}\n{item.body or ''}", self._lexical)))
-        lexical = LexicalLeg(self._lexical, plan, scope)
+        plan = plan_telling(f"{item.title}\n{item.body or ''}", words)
+        lexical = LexicalLeg(words, plan, scope)
         vector = self._vector_leg_of(item, request, scope, stages)
         ranking = self._rank(lexical, vector, request.limit + 1, request, stages)
         others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)[: request.limit]
-        presenter = Presenter(self._store, plan.query.terms, self._lexical.languages(), request)
+        presenter = Presenter(self._store, plan.query.terms, words.languages(), request)
         return Page(tuple(presenter.hits(ranking, others.tolist())), tuple(stages.done))
 
     def _vector_leg_of(self, item: Item, request: Request, scope: Scope, stages: _Stages) -> VectorLeg | None:
@@ -132,20 +134,19 @@ class Pipeline:
             updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
         )
 
-    def _plan(self, parsed: Parsed) -> LexicalPlan:
-        return plan_lexical(parsed, self._lexical)
-
     def _lexical_leg(
-        self, request: Request, parsed: Parsed, scope: Scope, stages: _Stages
+        self, request: Request, parsed: Parsed, words: LexicalReader, scope: Scope, stages: _Stages
     ) -> tuple[LexicalLeg | None, list[str]]:
         if request.mode == "semantic":
             stages.skip("lexical", "only meaning was asked for")
             return None, []
-        plan = stages.timed("plan", lambda: self._plan(parsed))
+        plan = stages.timed("plan", lambda: plan_lexical(parsed, words))
         notes = [] if plan.query else ["The query has no word that can be looked for."]
-        return LexicalLeg(self._lexical, plan, scope), notes
+        return LexicalLeg(words, plan, scope), notes
 
-    def _vector_leg(self, request: Request, parsed: Parsed, scope: Scope, stages: _Stages) -> VectorLeg | None:
+    def _vector_leg(
+        self, request: Request, parsed: Parsed, words: LexicalReader, scope: Scope, stages: _Stages
+    ) -> VectorLeg | None:
         if request.mode == "lexical":
             stages.skip("vector", "only words were asked for")
             return None
@@ -159,7 +160,7 @@ class Pipeline:
         embedder = semantic.embedder
         meaning = " ".join((parsed.words, *parsed.prefixes))
         query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
-        trust = trust_for(meaning, embedder, self._lexical.languages()[0])
+        trust = trust_for(meaning, embedder, words.languages()[0])
         items = self._items(request.filter, scope)
         return VectorLeg(semantic.index, embedder, query, items, trust)
 
@@ -188,15 +189,18 @@ class Pipeline:
         self, lexical: LexicalLeg | None, vector: VectorLeg | None, depth: int, stages: _Stages
     ) -> tuple[Ranking, bool]:
         """The ranking at a depth, and whether any leg may have had more to give."""
-        words = stages.timed("lexical", lambda: lexical.candidates(depth)) if lexical else None
-        near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else None
-        full = any(found is not None and len(found[0]) >= depth for found in (words, near))
-        if lexical is None or words is None:
-            assert near is not None
+        words = stages.timed("lexical", lambda: lexical.candidates(depth)) if lexical else _nothing()
+        near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else _nothing()
+        full = len(words[0]) >= depth or len(near[0]) >= depth
+        if lexical is None:
             return _sorted(near[0], near[1], np.zeros_like(near[1]), near[1], Weights(0.0, 1.0)), full
-        if vector is None or near is None:
+        if vector is None:
             return _sorted(words[0], words[1], words[1], np.full_like(words[1], np.nan), Weights(1.0, 0.0)), full
         return stages.timed("fuse", lambda: _fused(lexical, vector, words, near)), full
+
+
+def _nothing() -> tuple[Ids, Floats]:
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
 
 
 def _fused(lexical: LexicalLeg, vector: VectorLeg, words: tuple[Ids, Floats], near: tuple[Ids, Floats]) -> Ranking:

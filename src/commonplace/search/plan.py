@@ -8,8 +8,9 @@ from typing import Protocol
 
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.search.parse import Parsed
-from commonplace.text.analyze import fold, stems
-from commonplace.text.terms import MOST_TERMS, Term, phrase_terms, query_terms
+from commonplace.text.analyze import stems
+from commonplace.text.languages import UNKNOWN, detect
+from commonplace.text.terms import MOST_TERMS, Term, beginning, phrase_terms, query_terms
 
 GUESS_WEIGHT = 0.5
 """What a beginning or a near miss counts beside the word itself."""
@@ -42,7 +43,9 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
     """Known terms as they are; unknown ones as beginnings or with typos forgiven, at half weight."""
     known: list[tuple[Term, float]] = []
     unknown: list[Term] = []
-    for term in query_terms(parsed.words, vocabulary.languages()):
+    beginnings = {prefix: beginning(prefix) for prefix in parsed.prefixes}
+    words = " ".join((parsed.words, *(prefix for prefix, form in beginnings.items() if form is None)))
+    for term in query_terms(words, vocabulary.languages()):
         idf = max(map(vocabulary.idf, term.forms))
         if idf or term.match == "prefix":
             known.append((term, idf or 1.0))
@@ -52,7 +55,7 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
     mean = sum(idf for _, idf in known) / len(known) if known else 1.0
     mass = sum(term.weight * idf for term, idf in known) + UNKNOWN_TERM_SHARE * mean * len(unknown)
     guesses = [guess for term in unknown[:MOST_GUESSES] if (guess := _guess(term, vocabulary))]
-    begun = [Term((fold(prefix),), mean, "prefix") for prefix in parsed.prefixes]
+    begun = [Term((form,), mean, "prefix") for form in beginnings.values() if form is not None]
     query = LexicalQuery(
         terms=(
             *(term for term, _ in known),
@@ -67,17 +70,19 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
 
 def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:
     """What an unknown term may have meant: a longer word, or one mistyped."""
-    form, weight = term.forms[0], term.weight * GUESS_WEIGHT
-    if len(form) >= 3 and vocabulary.begins(form):
-        return Term((form,), weight, "prefix")
-    if len(form) >= 4:
-        return Term((form,), weight, "typos" if len(form) >= 8 else "typo")
+    word, weight = term.written or term.forms[0], term.weight * GUESS_WEIGHT
+    for form in dict.fromkeys((word, term.forms[0])):
+        if len(form) >= 3 and vocabulary.begins(form):
+            return Term((form,), weight, "prefix")
+    if len(word) >= 4:
+        return Term((word,), weight, "typos" if len(word) >= 8 else "typo")
     return None
 
 
-def telling_words(text: str, vocabulary: Vocabulary, most: int = 25) -> str:
-    """The words that set a text apart: those with the highest term frequency × idf."""
-    language = vocabulary.languages()[0]
-    counts = Counter(stems(text, language).split())
-    ranked = sorted(counts.items(), key=lambda pair: -pair[1] * vocabulary.idf(pair[0]))
-    return " ".join(word for word, _ in ranked[:most])
+def plan_telling(text: str, vocabulary: Vocabulary, most: int = 25) -> LexicalPlan:
+    """What sets a text apart: the stems with the highest term frequency × idf, as they are indexed."""
+    language = detect(text)
+    counts = Counter(stems(text, vocabulary.languages()[0] if language == UNKNOWN else language).split())
+    worth = {form: count * vocabulary.idf(form) for form, count in counts.items()}
+    telling = sorted((form for form in worth if worth[form]), key=lambda form: -worth[form])[:most]
+    return LexicalPlan(LexicalQuery(tuple(Term((form,), 1.0) for form in telling)), sum(map(vocabulary.idf, telling)))

@@ -16,12 +16,17 @@ if TYPE_CHECKING:
     from commonplace.search.pipeline import Ranking
 
 
+MOST_MATCHES = 100
+"""Places that decide where a snippet is; a passage with more says the same thing everywhere."""
+
+
 class Presenter:
     """Reads just what a page shows, in two queries, whatever the ranking's length."""
 
     def __init__(self, store: Store, terms: Sequence[Term], languages: Sequence[str], request: Request) -> None:
         self._store = store
-        self._terms = terms
+        # Function words match everywhere: they would draw the snippet to where nothing is said.
+        self._terms = [term for term in terms if term.weight >= 1] or list(terms)
         self._languages = languages
         self._request = request
 
@@ -38,7 +43,7 @@ class Presenter:
         return hits
 
     def _hit(self, chunk: Chunk, item: Item, ranking: Ranking, row: int) -> Hit:
-        matches = find_matches(chunk.text, self._terms, self._languages)
+        matches = find_matches(chunk.text, self._terms, self._languages)[:MOST_MATCHES]
         return Hit(
             uri=item.uri,
             kind=item.kind,

@@ -1,4 +1,4 @@
-"""The tools over the Model Context Protocol, on the official SDK's low-level server: both protocol eras, stdio and HTTP."""
+"""The tools over the Model Context Protocol, on the official SDK: both protocol eras, stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _call(tool: Tool, library: Library, arguments: dict[str, JSON]) -> types.Cal
         return _result(tool.call(library, arguments))
     except CommonplaceError as error:
         return _failure(error.code, str(error))
-    except Exception:  # noqa: BLE001  # the door: a bug is logged with a number and answered with the same number
+    except Exception:  # the door: a bug is logged with a number and answered with the same number
         reference = uuid4().hex[:8]
         log.exception("%s failed (%s)", tool.name, reference)
         return _failure("internal", f"{tool.name} failed unexpectedly. The log has the details under {reference}.")

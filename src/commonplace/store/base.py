@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.model import JSON, Change, Chunk, Draft, Filter, Item, Span
+from commonplace.model import JSON, Change, Chunk, Draft, Filter, IndexedItem, Item, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,29 +24,12 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One item to store. `expected_version` is the version being replaced, 0 for "must be new", None for "whatever is there"."""
+    """One item to store. `expected_version` is the version to replace: 0 for "must be new", None for any."""
 
     draft: Draft
     passages: Sequence[Passage]
     language: str
     expected_version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedItem:
-    """What a lexical index needs to know of an item: everything but the body."""
-
-    id: int
-    kind: str
-    parent: str
-    key: str
-    title: str
-    language: str
-    tags: tuple[str, ...]
-    created_at: int
-    updated_at: int
-    chunks: Sequence[tuple[int, str, str]]
-    """(chunk id, headings joined by newlines, text)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +65,7 @@ class Store(Protocol):
 
     # items
     def put(self, writes: Sequence[Write]) -> list[Item]:
-        """Store all of them in one transaction, or none. An item that would not change is left as it is, without a change number."""
+        """Store all of them in one transaction, or none. One that would not change gets no change number."""
         ...
 
     def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import apsw
 
-from commonplace.errors import Busy, CommonplaceError, StorageBroken, StorageFull
+from commonplace.errors import Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull
 from commonplace.store.filters import fold_value
 
 BUSY_S = 30.0
 
 
 class Database:
-    """A SQLite file in WAL mode. Readers never wait; writers queue, first inside the process, then between processes."""
+    """A SQLite file in WAL mode. Readers never wait; writers queue, inside the process, then between them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
-        self._opened: list[apsw.Connection] = []
+        self._opened: WeakSet[apsw.Connection] = WeakSet()  # a thread that ends takes its connection with it
         self._opened_lock = threading.Lock()
         self._writer = threading.Lock()
         self._closed = False
-        path.parent.mkdir(parents=True, exist_ok=True)
         with explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
             self._migrate()
 
     def reading(self) -> apsw.Connection:
@@ -40,6 +44,12 @@ class Database:
             connection = self._connect()
             self._local.connection = connection
         return connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """This thread's reads are all of one state until the block ends."""
+        with self.reading():  # apsw: a savepoint, in which nothing is written
+            yield
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
@@ -62,7 +72,7 @@ class Database:
     def close(self) -> None:
         self._closed = True
         with self._opened_lock:
-            for connection in self._opened:
+            for connection in list(self._opened):
                 connection.close()
             self._opened.clear()
         self._local = threading.local()
@@ -70,13 +80,12 @@ class Database:
     def _connect(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
         connection.set_busy_timeout(int(BUSY_S * 1000))
-        connection.execute(
-            "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = off; pragma temp_store = memory"
-        )
+        _use_wal(connection)
+        connection.execute("pragma synchronous = full; pragma temp_store = memory")
         connection.create_scalar_function("fold", _fold, 1, deterministic=True)
         connection.create_scalar_function("fold_exact", _fold_exact, 1, deterministic=True)
         with self._opened_lock:
-            self._opened.append(connection)
+            self._opened.add(connection)
         return connection
 
     def _migrate(self) -> None:
@@ -95,6 +104,19 @@ class Database:
             for number in range(_version(connection) + 1, len(migrations) + 1):
                 connection.execute(migrations[number - 1])
                 connection.execute(f"pragma user_version = {number}")
+
+
+def _use_wal(connection: apsw.Connection) -> None:
+    """Wait for others who do the same to a new file: here SQLite itself does not, whatever its busy timeout."""
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal")
+            return
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
 
 
 def _fold(*values: Any) -> str | None:
@@ -125,6 +147,13 @@ def load_migrations() -> list[str]:
     return [file.read_text(encoding="utf-8") for file in files]
 
 
+def _takes_no_files(folder: Path) -> bool:
+    with suppress(OSError):
+        found = os.statvfs(folder)
+        return found.f_files > 0 and found.f_favail == 0  # where files are not counted, both are 0
+    return False
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """SQLite's errors as ours, with what to do."""
@@ -132,15 +161,21 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except CommonplaceError:
         raise
+    except UnicodeEncodeError as error:
+        raise InvalidInput("What was asked holds a lone surrogate, which is no character. Remove it.") from error
     except (apsw.BusyError, apsw.LockedError) as error:
         raise Busy(f"{path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.") from error
     except (apsw.FullError, apsw.IOError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageBroken(f"{path} cannot be used: {error}. Check that path and its permissions.") from error
         raise StorageFull(
             f"{path} could not be written: {error}. Free some disk space and repeat; nothing was lost."
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StorageBroken(f"{path} is damaged: {error}. Restore it with `commonplace restore`.") from error
     except apsw.CantOpenError as error:
+        if _takes_no_files(path.parent):  # SQLite does not say why
+            raise StorageFull(f"{path} could not be written: the disk takes no more files. Remove some.") from error
         raise StorageBroken(f"{path} cannot be opened: {error}. Check the folder's permissions.") from error
     except apsw.ReadOnlyError as error:
         raise StorageBroken(f"{path} is read-only: {error}. Check the file's permissions.") from error

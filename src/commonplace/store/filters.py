@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import unicodedata
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +14,7 @@ from commonplace.model import JSON, Condition, Filter
 Compiled = tuple[str, dict[str, Any]]
 _ORDERINGS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _NUMBER = "('integer', 'real')"
+_BEYOND_FLOAT = 1 << 1023
 
 
 def micros(moment: datetime) -> int:
@@ -59,7 +62,7 @@ def compile_filter(filter: Filter) -> Compiled:
         sql.parts.append(f"items.parent in {sql.bind_all(filter.parents)}")
     if filter.tags:
         folded = tuple(dict.fromkeys(map(fold_tag, filter.tags)))
-        sql.parts.append(f"items.id in (select item_id from tags where folded in {sql.bind_all(folded)})")  # noqa: S608  # names only
+        sql.parts.append(f"items.id in (select item_id from tags where folded in {sql.bind_all(folded)})")
     for column, bound, compare in (
         ("created_at", filter.created_from, ">="),
         ("created_at", filter.created_to, "<="),
@@ -86,14 +89,13 @@ def _condition(sql: _Sql, condition: Condition) -> str:
         return f"coalesce({kind}, '') = 'null'"
     if op in ("ne", "not_in"):
         members = (condition.value,) if op == "ne" else tuple(condition.value)
-        hit = " or ".join(_equals(sql, kind, value, member, condition.case_sensitive) for member in members)
+        hit = _among(sql, kind, value, members, condition.case_sensitive)
         missing = f"not ({present}) or " if condition.include_missing else f"{present} and "
-        return f"{missing}not coalesce({hit or '0'}, 0)"
+        return f"{missing}not coalesce({hit}, 0)"
     if op == "eq":
         return _equals(sql, kind, value, condition.value, condition.case_sensitive)
     if op == "in":
-        members = tuple(condition.value)
-        return " or ".join(_equals(sql, kind, value, member, condition.case_sensitive) for member in members) or "0"
+        return _among(sql, kind, value, tuple(condition.value), condition.case_sensitive)
     if op == "array_contains":
         element = _equals(sql, "element.type", "element.value", condition.value, condition.case_sensitive)
         return (
@@ -131,10 +133,32 @@ def _equals(sql: _Sql, kind: str, value: str, wanted: JSON, case_sensitive: bool
     raise InvalidInput("A filter compares with a string, a number or a boolean; use is_null or exists for the rest.")
 
 
+def _among(sql: _Sql, kind: str, value: str, members: tuple[JSON, ...], case_sensitive: bool) -> str:
+    """Equal to any member. Strings are one bound list and so are numbers: SQLite takes no thousand terms of `or`."""
+    strings, numbers, parts = [], [], []
+    for member in members:
+        if isinstance(member, str):
+            strings.append(fold_value(member, case_sensitive))
+        elif isinstance(member, int | float) and not isinstance(member, bool):
+            numbers.append(number(member))
+        else:
+            parts.append(_equals(sql, kind, value, member, case_sensitive))
+    parts = list(dict.fromkeys(parts))
+    if strings:
+        folded = f"fold_exact({value})" if case_sensitive else f"fold({value})"
+        parts.append(
+            f"({kind} = 'text' and {folded} in (select value from json_each({sql.bind(json.dumps(strings))})))"
+        )
+    if numbers:
+        listed = sql.bind(json.dumps([wanted for wanted in numbers if math.isfinite(wanted)]))
+        parts.append(f"({kind} in {_NUMBER} and {value} in (select value from json_each({listed})))")
+    return "(" + (" or ".join(parts) or "0") + ")"
+
+
 def number(value: float) -> int | float:
     """A number SQLite can hold: integers exactly within 64 bits, others as the nearest float."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        return float(value)
+        return float(value) if abs(value) < _BEYOND_FLOAT else math.inf if value > 0 else -math.inf
     return value
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -16,8 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
-from commonplace.model import CHUNK_BITS, MOST_CHUNKS, Change, Chunk, Draft, Filter, Item, Op, chunk_id, uri_of
-from commonplace.store.base import IndexedItem, Write
+from commonplace.model import (
+    MOST_CHUNKS,
+    Change,
+    Chunk,
+    Draft,
+    Filter,
+    IndexedItem,
+    Item,
+    Op,
+    chunk_id,
+    uri_of,
+)
+from commonplace.store.base import Passage, Write
 from commonplace.store.connection import Database, explained
 from commonplace.store.filters import compile_filter, fold_tag, micros
 
@@ -28,7 +40,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ITEM = (
     "id, kind, parent, key, title, format, fields, metadata, created_at, updated_at, version, content_hash, chunk_count"
 )
-_CHUNK = "id, text, char_start, char_end, line_start, line_end, headings, anchor, vector_key"
+_PASSAGE = "text, char_start, char_end, line_start, line_end, headings, anchor, vector_key"
+_CHUNK = f"id, {_PASSAGE}"
 
 
 def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -37,6 +50,17 @@ def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with explained(self.path):
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+def consistent(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """A guarded method whose reads are all of one state, whatever others write between them."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with explained(self.path), self._database.snapshot():
             return method(self, *args, **kwargs)
 
     return call
@@ -64,7 +88,8 @@ class Items:
         content_hash = hashlib.sha256(draft.body.encode("utf-8")).hexdigest()
         old = self._find(db, draft.kind, draft.parent, draft.key)
         _check_version(draft, write.expected_version, old.version if old else 0)
-        if old is not None and _same(old, draft, content_hash):
+        rows = [_passage_row(passage) for passage in write.passages]
+        if old is not None and _same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
             return old.id
         row = {
             "kind": draft.kind,
@@ -128,22 +153,14 @@ class Items:
         )
         db.executemany(
             f"insert into chunks ({_CHUNK}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    chunk_id(item_id, ordinal),
-                    passage.span.text,
-                    passage.span.char_start,
-                    passage.span.char_end,
-                    passage.span.line_start,
-                    passage.span.line_end,
-                    "\n".join(passage.span.headings),
-                    _json(passage.anchor) if passage.anchor is not None else None,
-                    passage.vector_key,
-                )
-                for ordinal, passage in enumerate(write.passages)
-            ],
+            [(chunk_id(item_id, ordinal), *_passage_row(passage)) for ordinal, passage in enumerate(write.passages)],
         )
         self._drop_orphans(db, orphans)
+
+    @staticmethod
+    def _passage_rows(db: apsw.Connection, item_id: int) -> list[tuple[Any, ...]]:
+        span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
+        return list(db.execute(f"select {_PASSAGE} from chunks where id >= ? and id < ? order by id", span))
 
     @staticmethod
     def _clear_text(db: apsw.Connection, item_id: int) -> set[bytes]:
@@ -167,7 +184,8 @@ class Items:
     @staticmethod
     def _log(db: apsw.Connection, op: Op, item_id: int, version: int) -> None:
         db.execute(
-            "insert into changes (seq, op, item_id, version) values ((select coalesce(max(seq), 0) + 1 from changes), ?, ?, ?)",
+            """insert into changes (seq, op, item_id, version)
+               values ((select coalesce(max(seq), 0) + 1 from changes), ?, ?, ?)""",
             (op, item_id, version),
         )
 
@@ -198,11 +216,12 @@ class Items:
     @staticmethod
     def _drop_unattached(db: apsw.Connection, hashes: set[bytes]) -> None:
         db.executemany(
-            "delete from attachments where hash = :hash and not exists (select 1 from item_attachments where hash = :hash)",
+            """delete from attachments where hash = :hash
+               and not exists (select 1 from item_attachments where hash = :hash)""",
             [{"hash": hash} for hash in hashes],
         )
 
-    @guarded
+    @consistent
     def item(self, kind: str, parent: str | None, key: str, *, body: bool = True) -> Item | None:
         db = self._database.reading()
         found = self._find(db, kind, parent, key)
@@ -221,7 +240,7 @@ class Items:
             raise NotFound(f'More than one {kind} is called "{key}". Name its parent too.')
         return self._items(db, ids, body=False)[0] if ids else None
 
-    @guarded
+    @consistent
     def items(self, item_ids: Sequence[int], *, body: bool = False) -> list[Item]:
         return self._items(self._database.reading(), item_ids, body=body)
 
@@ -239,7 +258,7 @@ class Items:
                 found[item_id] = _item(row, tags, text)
         return [found[item_id] for item_id in item_ids if item_id in found]
 
-    @guarded
+    @consistent
     def scan(self, filter: Filter, *, after: int = 0, limit: int = 1000, body: bool = False) -> list[Item]:
         where, values = compile_filter(filter)
         db = self._database.reading()
@@ -252,7 +271,7 @@ class Items:
         ]
         return self._items(db, ids, body=body)
 
-    @guarded
+    @consistent
     def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
         db = self._database.reading()
         query = f"select {_CHUNK} from chunks where id = ?"
@@ -301,24 +320,30 @@ class Items:
         )
         return [Change(*row) for row in rows]
 
-    @guarded
+    @consistent
     def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
-        db = self._database.reading()
+        db, wanted = self._database.reading(), (json.dumps(list(item_ids)),)
+        tags: dict[int, list[str]] = defaultdict(list)
+        for item_id, tag in db.execute(
+            "select item_id, folded from tags where item_id in (select value from json_each(?))", wanted
+        ):
+            tags[item_id].append(tag)
+        rows: list[Any] = db.execute(
+            """select id, kind, parent, key, title, language, created_at, updated_at
+               from items where id in (select value from json_each(?)) order by id""",
+            wanted,
+        ).fetchall()
         found = []
-        for item_id in item_ids:
-            row = db.execute(
-                "select id, kind, parent, key, title, language, created_at, updated_at from items where id = ?",
-                (item_id,),
-            ).fetchone()
-            if row is None:
-                continue
-            identity, kind, parent, key, title, language, created, updated = row
-            span = (item_id << CHUNK_BITS, (item_id + 1) << CHUNK_BITS)
+        for identity, kind, parent, key, title, language, created, updated in rows:
             chunks: Any = db.execute(
-                "select id, headings, text from chunks where id >= ? and id < ? order by id", span
+                "select id, headings, text from chunks where id >= ? and id < ? order by id",
+                (chunk_id(identity, 0), chunk_id(identity + 1, 0)),
             ).fetchall()
-            tags = tuple(tag for (tag,) in db.execute("select folded from tags where item_id = ?", (item_id,)))
-            found.append(IndexedItem(identity, kind, parent, key, title, language, tags, created, updated, chunks))
+            found.append(
+                IndexedItem(
+                    identity, kind, parent, key, title, language, tuple(tags[identity]), created, updated, chunks
+                )
+            )
         return found
 
 
@@ -337,16 +362,26 @@ def _same(old: Item, draft: Draft, content_hash: str) -> bool:
         and old.title == draft.title
         and old.format == draft.format
         and old.tags == draft.tags
-        and old.fields == dict(draft.fields)
-        and old.metadata == dict(draft.metadata)
+        and _json(old.fields, sort=True)
+        == _json(draft.fields, sort=True)  # as JSON: in Python 1, 1.0 and True are equal
+        and _json(old.metadata, sort=True) == _json(draft.metadata, sort=True)
         and (draft.created_at is None or old.created_at == _moment(micros(draft.created_at)))
         and (draft.updated_at is None or old.updated_at == _moment(micros(draft.updated_at)))
-        and draft.spans is None
     )
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+def _passage_row(passage: Passage) -> tuple[Any, ...]:
+    """The columns of a chunk but its id, in the order of `_PASSAGE`."""
+    span = passage.span
+    anchor = _json(passage.anchor) if passage.anchor is not None else None
+    place = (span.char_start, span.char_end, span.line_start, span.line_end)
+    return (span.text, *place, "\n".join(span.headings), anchor, passage.vector_key)
+
+
+def _json(value: Any, *, sort: bool = False) -> str:
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort, default=dict
+    )  # `default`: a Mapping that is no dict
 
 
 def _moment(value: int) -> datetime:

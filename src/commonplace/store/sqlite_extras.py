@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.model import CHUNK_BITS, JSON, Chunk, chunk_id
 from commonplace.store.base import Attachment, Job, Model
+from commonplace.store.connection import explained
 from commonplace.store.sqlite import _CHUNK, Items, _chunk, _json, guarded
 
 _MODEL = "id, fingerprint, name, dims, position"
@@ -57,8 +61,10 @@ class SqliteStore(Items):
     def unembedded(self, model: Model, limit: int) -> list[Chunk]:
         rows = self._database.reading().execute(
             f"""select {_CHUNK} from
-                  (select item_id, min(seq) as seq from changes where seq > :position and op = 'put' group by item_id) as pending
-                  join chunks on chunks.id >= pending.item_id << {CHUNK_BITS} and chunks.id < (pending.item_id + 1) << {CHUNK_BITS}
+                  (select item_id, min(seq) as seq from changes
+                   where seq > :position and op = 'put' group by item_id) as pending
+                  join chunks on chunks.id >= pending.item_id << {CHUNK_BITS}
+                    and chunks.id < (pending.item_id + 1) << {CHUNK_BITS}
                 where not exists (select 1 from embeddings where model = :model and key = chunks.vector_key)
                 order by pending.seq, chunks.id limit :limit""",
             {"position": model.position, "model": model.id, "limit": limit},
@@ -69,16 +75,21 @@ class SqliteStore(Items):
     def add_vectors(self, model: Model, vectors: Sequence[tuple[bytes, bytes]]) -> None:
         with self._database.writing() as db:
             gained: set[int] = set()
+            if not db.execute(
+                "select 1 from models where (id, fingerprint) = (?, ?)", (model.id, model.fingerprint)
+            ).fetchone():
+                return  # the model was dropped while it was at work
             for key, vector in vectors:
                 items = {
                     chunk >> CHUNK_BITS for (chunk,) in db.execute("select id from chunks where vector_key = ?", (key,))
                 }
                 if not items:
                     continue  # the passage was forgotten while it was being embedded
-                gained |= items
                 db.execute(
                     "insert or ignore into embeddings (model, key, vector) values (?, ?, ?)", (model.id, key, vector)
                 )
+                if db.changes():
+                    gained |= items
             for item_id in sorted(gained):
                 version = next(db.execute("select version from items where id = ?", (item_id,)))[0]
                 self._log(db, "embed", item_id, version)
@@ -95,7 +106,7 @@ class SqliteStore(Items):
         rows: list[bytes] = []
         for item_id in item_ids:
             for chunk, vector in db.execute(
-                """select chunks.id, vector from chunks join embeddings on model = ? and key = vector_key
+                """select chunks.id, vector from chunks cross join embeddings on model = ? and key = vector_key
                    where chunks.id >= ? and chunks.id < ? order by chunks.id""",
                 (model_id, chunk_id(item_id, 0), chunk_id(item_id + 1, 0)),
             ):
@@ -204,26 +215,34 @@ class SqliteStore(Items):
     def backup(self, target: Path) -> None:
         """A consistent copy while others go on writing. It takes its name only when it is complete and on disk."""
         partial = target.with_name(target.name + ".partial")
-        partial.unlink(missing_ok=True)
-        self._database.reading().execute("vacuum into ?", (str(partial),))
-        with partial.open("rb") as file:
-            os.fsync(file.fileno())
-        partial.replace(target)
+        with explained(target):
+            partial.unlink(missing_ok=True)
+            try:
+                self._database.reading().execute("vacuum into ?", (str(partial),))
+                with partial.open("rb") as file:
+                    os.fsync(file.fileno())
+                partial.replace(target)
+            except BaseException:
+                partial.unlink(missing_ok=True)
+                raise
 
     @guarded
     def restore(self, source: Path) -> None:
         """Take over everything from a backup, in one transaction: other processes see the old content or the new."""
         if not source.is_file():
             raise NotFound(f"There is no backup at {source}.")
-        backup = SqliteStore(source)  # brings an older backup's schema up to date, in a copy
-        try:
-            problems = backup.check()
-            if problems:
-                raise StorageBroken(f"{source} is no sound backup: {problems[0]}. Nothing was changed.")
-            with self._database.reading().backup("main", backup._database.reading(), "main") as copy:
-                copy.step()
-        finally:
-            backup.close()
+        with tempfile.TemporaryDirectory(dir=self.path.parent, prefix="restore-") as folder, explained(source):
+            path = Path(folder) / self.path.name
+            with closing(apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)) as original:
+                original.execute("vacuum into ?", (str(path),))
+            copy = SqliteStore(path)  # brings an older backup's schema up to date, in a copy
+            try:
+                if problems := copy.check():
+                    raise StorageBroken(f"{source} is no sound backup: {problems[0]}. Nothing was changed.")
+                with self._database.reading().backup("main", copy._database.reading(), "main") as work:
+                    work.step()
+            finally:
+                copy.close()
 
     @guarded
     def check(self) -> list[str]:
@@ -233,6 +252,13 @@ class SqliteStore(Items):
             count = next(db.execute(query))[0]
             if count:
                 problems.append(f"{sentence}: {count}")
+        bodies = db.execute("select content_hash, body from items join bodies on item_id = items.id")
+        if wrong := sum(hashlib.sha256(body.encode()).hexdigest() != hash for hash, body in bodies):
+            problems.append(f"bodies that are not what was written: {wrong}")
+        if wrong := sum(
+            hashlib.sha256(data).digest() != hash for hash, data in db.execute("select hash, data from attachments")
+        ):
+            problems.append(f"attachments that are not what was written: {wrong}")
         return problems
 
     @guarded
@@ -247,11 +273,19 @@ _INVARIANTS = {
     "tags without an item": "select count(*) from tags where item_id not in (select id from items)",
     "chunks without an item": f"select count(*) from chunks where id >> {CHUNK_BITS} not in (select id from items)",
     "items whose chunks do not count up": f"""select count(*) from items where chunk_count <>
-        (select count(*) from chunks where chunks.id >= items.id << {CHUNK_BITS} and chunks.id < (items.id + 1) << {CHUNK_BITS})""",
-    "items whose version is not their last logged one": """select count(*) from items where version <>
+        (select count(*) from chunks
+         where chunks.id >= items.id << {CHUNK_BITS} and chunks.id < (items.id + 1) << {CHUNK_BITS})""",
+    "chunks that do not quote their body": f"""select count(*) from chunks
+        join bodies on item_id = chunks.id >> {CHUNK_BITS} where text <> substr(body, char_start + 1, char_end - char_start)""",
+    "items whose version is not their last logged one": """select count(*) from items where version is not
         (select version from changes where item_id = items.id order by seq desc limit 1)""",
-    "vectors without a chunk": "select count(*) from embeddings where not exists (select 1 from chunks where vector_key = key)",
-    "attachments without an item": "select count(*) from attachments where hash not in (select hash from item_attachments)",
+    "vectors without a chunk": """select count(*) from embeddings
+        where not exists (select 1 from chunks where vector_key = key)""",
+    "vectors of no model": "select count(*) from embeddings where model not in (select id from models)",
+    "items whose attachment is gone": """select count(*) from item_attachments
+        where hash not in (select hash from attachments)""",
+    "attachments without an item": """select count(*) from attachments
+        where hash not in (select hash from item_attachments)""",
 }
 
 

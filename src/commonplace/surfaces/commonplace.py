@@ -68,8 +68,8 @@ SEARCH = Tool(
     title="Search",
     description=(
         "Find passages in the user's library (notes, documents, chats, memories and more) by words and by meaning. "
-        "Ask in plain words; \"quotes\" require a phrase and -word excludes one. Returns the best passage of each item with "
-        "its address, line and a score from 0 to 1: above 0.8 is surely about it, below 0.2 only shares a word. "
+        'Ask in plain words; "quotes" require a phrase and -word excludes one. Returns the best passage of each item '
+        "with its address, line and a score from 0 to 1: above 0.8 is surely about it, below 0.2 only shares a word. "
         "Read more of a result with fetch."
     ),
     input=obj(
@@ -107,8 +107,8 @@ FETCH = Tool(
     name="fetch",
     title="Fetch",
     description=(
-        "Read an item of the library by its address (the uri of a search result), from any line, within a token budget. "
-        "next_line says where to go on; it is null at the end."
+        "Read an item of the library by its address (the uri of a search result), from any line, within a token "
+        "budget. next_line says where to go on; it is null at the end."
     ),
     input=obj(
         required=("uri",),
@@ -150,7 +150,6 @@ def instructions(library: Library) -> str:
         "Use search to find passages and fetch to read on.",
     ]
     if status.coverage.pending:
-        lines.append(
-            f"{status.coverage.pending} of {status.coverage.total} passages are found by their words only, not by meaning."
-        )
+        pending, total = status.coverage.pending, status.coverage.total
+        lines.append(f"{pending} of {total} passages are found by their words only, not by meaning.")
     return "\n".join(line for line in lines if line)[:2000]

@@ -1,4 +1,4 @@
-"""A tool, and what every call of one has in common: its arguments are checked in one place, its failures have one shape."""
+"""A tool, and what every call has in common: arguments are checked in one place, failures have one shape."""
 
 from __future__ import annotations
 

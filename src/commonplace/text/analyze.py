@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 
 import regex
 
@@ -22,6 +23,7 @@ from commonplace.text.languages import stemmer
 _REMEMBERED = 150_000  # words; beyond it the memory is emptied and fills again with what is current
 _LONGEST_REMEMBERED = 48  # a longer token is a sentence of an unspaced script or a blob: it will not come again
 _LONGEST_TERM = 100
+_PUNCTUATION = "\"'`.,;:!?()[]{}<>*-–—“”‘’…|/\\"
 _MOST_PARTS = 12
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -57,6 +59,9 @@ def fold(text: str) -> str:
 
 def exact_terms(token: str) -> tuple[str, ...]:
     """The unstemmed terms of one white-space-delimited token, in the order of the text."""
+    core = token.strip(_PUNCTUATION)
+    if core.isascii() and core.isalpha() and _is_plain(core):
+        return (core.lower()[:_LONGEST_TERM],)  # most tokens by far: not worth a pattern
     terms: list[str] = []
     if not token.isascii():
         token = unicodedata.normalize("NFKC", token)
@@ -73,11 +78,16 @@ def exact_terms(token: str) -> tuple[str, ...]:
 def pairs(run: str) -> list[str]:
     """Overlapping pairs of characters, and the last one alone, so that every character begins some term."""
     clusters = _CLUSTER.findall(fold(run))
-    return [a + b for a, b in zip(clusters, clusters[1:], strict=False)] + clusters[-1:]
+    return [a + b for a, b in pairwise(clusters)] + clusters[-1:]
+
+
+def _is_plain(word: str) -> bool:
+    """Whether its capitals say nothing: `word`, `Word` and `WORD`, but not `someWord`."""
+    return word.islower() or word[1:].islower() or word.isupper()
 
 
 def _word_terms(word: str) -> list[str]:
-    if word.isalpha() and (word.islower() or word[1:].islower() or word.isupper()):
+    if word.isalpha() and _is_plain(word):
         return [fold(word)]
     contraction = _CONTRACTION.match(word)
     if contraction:
@@ -91,7 +101,7 @@ def _word_terms(word: str) -> list[str]:
         return [parts[0], parts[0] + tail] if tail else parts
     if len(parts) > _MOST_PARTS:
         return parts
-    joined = [a + b for a, b in zip(parts, parts[1:], strict=False)] if len(parts) > 2 else []
+    joined = [a + b for a, b in pairwise(parts)] if len(parts) > 2 else []
     return [*parts, *joined, "".join(parts) + tail]
 
 
@@ -122,18 +132,36 @@ def _stem_memory(language: str) -> _Memory:
         return _exact_memory
 
     def stems(token: str) -> str:
-        terms = exact_terms(token)
+        terms = _exact_memory[token]
         with _stemming:
-            return " ".join(snowball.stemWords(list(terms)))
+            if " " not in terms:
+                return snowball.stemWord(terms) or terms  # some Greek words have no stem at all
+            return " ".join(snowball.stemWord(term) or term for term in terms.split())
 
     return _Memory(stems)
 
 
+def analyse(text: str, language: str) -> tuple[str, str]:
+    """The exact terms and the stems of a text: what an index keeps of it."""
+    tokens = text.split()
+    return " ".join(token_exact(tokens)), " ".join(token_stems(tokens, language))
+
+
 def exact(text: str) -> str:
     """All exact terms of a text, joined by blanks, in order."""
-    return " ".join(map(_exact_memory.__getitem__, text.split()))
+    return " ".join(token_exact(text.split()))
 
 
 def stems(text: str, language: str) -> str:
     """All terms of a text, stemmed as the language is, joined by blanks, in order."""
-    return " ".join(map(_stem_memory(language).__getitem__, text.split()))
+    return " ".join(token_stems(text.split(), language))
+
+
+def token_exact(tokens: Sequence[str]) -> list[str]:
+    """The exact terms of each white-space-delimited token, joined by blanks where there are several."""
+    return list(map(_exact_memory.__getitem__, tokens))
+
+
+def token_stems(tokens: Sequence[str], language: str) -> list[str]:
+    """The stems of each white-space-delimited token, joined by blanks where there are several."""
+    return list(map(_stem_memory(language).__getitem__, tokens))

@@ -86,7 +86,7 @@ class _Reach:
     most: int
 
 
-def chunk(body: str, format: str = "markdown", rules: ChunkRules = ChunkRules()) -> list[Span]:  # noqa: B008 - frozen
+def chunk(body: str, format: str = "markdown", rules: ChunkRules = ChunkRules()) -> list[Span]:
     """The passages of a body. They quote it exactly, cover it and begin ever later. A body within the target is one."""
     if not body or body.isspace():
         return []

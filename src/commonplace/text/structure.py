@@ -13,14 +13,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import regex
-from markdown_it import MarkdownIt
-from markdown_it.rules_block.html_block import HTML_SEQUENCES
-from markdown_it.token import Token
 
 from commonplace.text.lines import split_lines, starts_of
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
 
 Kind = Literal["front matter", "heading", "fence", "rule", "table", "list", "quote", "item"]
 
@@ -57,7 +59,13 @@ class Heading:
     """Which of the headings with this title it is, from 1."""
 
 
-_MARKDOWN = MarkdownIt("commonmark").enable("table")
+@cache
+def _markdown() -> MarkdownIt:
+    """The parser: a tenth of a second to load, and most searches never need it."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark").enable("table")
+
 
 _BLANKS = r"(?:[ \t]*\n)"
 _ATX = r"\#{1,6}(?=[ \t\n])"
@@ -65,8 +73,7 @@ _FENCE = r"(?:`{3,}[^`\n]*\n|~{3,})"
 _WORDS = r"(?:[A-Za-z\x80-\U0010ffff\[\](){}\"'!?/\\@&.,;%^]|`(?!``)|\*\*?(?=\w)|__?(?=[^\W_])|\d+(?![\d.)]))"
 """How a line starts that can begin no block but a paragraph: no marker, no indent, no underline."""
 
-_SCAN = re.compile(
-    rf"""
+_SCAN = rf"""
       (?P<blank>  {_BLANKS}++)
     | (?P<atx>    {_ATX}[^\n]*\n)
     | (?P<fence>  (?: (?P<ticks>`{{3,}}+)[^`\n]*\n (?:[^\n]*\n)*? (?:[ ]{{0,3}}(?P=ticks)`*[ \t]*\n|\Z)
@@ -83,9 +90,15 @@ _SCAN = re.compile(
                   (?={_BLANKS}*+(?:\Z|{_ATX}|{_FENCE}) | {_BLANKS}++{_WORDS}))
     | (?P<table>  \|[^\n]*\n \|[-:| \t]*\n (?:\|[^\n]*\n)*+ (?=[ \t]*\n|\Z|{_ATX}|{_FENCE}))
     | (?P<other>  [^\n]*\n (?:(?!{_BLANKS}|{_ATX}|{_FENCE})[^\n]*\n | {_BLANKS}++(?!{_WORDS}|{_ATX}|{_FENCE}))*+)
-    """,
-    re.X,
-)
+    """
+
+
+@cache
+def _scan() -> re.Pattern[str]:
+    """Compiled when first used: it takes longer than a search."""
+    return re.compile(_SCAN, re.X)
+
+
 _FRONT_MATTER = re.compile(
     r"---[ \t]*\r?\n(?:(?![ \t]*\r?\n)(?:.*\n)*?)??(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)"
     r"|\+\+\+[ \t]*\r?\n(?:.*\n)*?\+\+\+[ \t]*\r?(?:\n|\Z)"
@@ -120,12 +133,12 @@ def blocks(body: str) -> Iterator[Block]:
     Headings, lists and quotes are those at the root; fences, rules, tables and items are those at any depth. Lazy, so
     that whoever looks for a title reads no further than the title.
     """
-    text, line, at = _normal(body), 0, 0
+    text, line, at, scan = _normal(body), 0, 0, _scan()
     if matter := _FRONT_MATTER.match(text):
         line, at = _line_count(matter.group()), matter.end()
         yield Block("front matter", 0, line)
     while at < len(text):
-        part = _SCAN.match(text, at)
+        part = scan.match(text, at)
         assert part is not None  # noqa: S101 - `other` takes any line
         source, kind = part.group(), part.lastgroup
         if kind == "other":
@@ -234,7 +247,7 @@ def parents_of(levels: Sequence[int]) -> list[int | None]:
 def plain(source: str) -> str:
     """A heading's words: markup, links and images reduced to their text, white space collapsed."""
     if _MARKUP.search(source):
-        inline = _MARKDOWN.parseInline(source)[0]
+        inline = _markdown().parseInline(source)[0]
         source = _text_of(inline.children or [])
     return " ".join(source.replace("\0", "\ufffd").split())
 
@@ -253,7 +266,7 @@ def _line_count(text: str) -> int:
 def _parse(source: str) -> list[Token]:
     """Block structure alone: the words inside are nobody's business here, and reading them is most of the cost."""
     tokens: list[Token] = []
-    _MARKDOWN.block.parse(source, _MARKDOWN, {}, tokens)
+    _markdown().block.parse(source, _markdown(), {}, tokens)
     return tokens
 
 
@@ -280,6 +293,8 @@ def _left_open(tokens: Sequence[Token], source: str, text: str, end: int) -> boo
         return last.map[1] - last.map[0] < 2 or not _closes(closing, last.markup)
     if last.type != "html_block":
         return False
+    from markdown_it.rules_block.html_block import HTML_SEQUENCES
+
     for starts, ends, _ in HTML_SEQUENCES[:5]:
         if starts.search(opening.lstrip()):
             return not ends.search(closing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -35,21 +35,24 @@ class Term:
     forms: tuple[str, ...]
     weight: float
     match: Match = "word"
+    written: str = ""
+    """The word itself, unstemmed: what a slip is measured on."""
 
 
 def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
     """Every distinct term of some words once, in order. Function words weigh little unless there is nothing else."""
     found: dict[tuple[str, ...], Term] = {}
     for word in words.split():
+        written = exact(word).split()
         forms_by_language = [stems(word, language).split() for language in languages]
         for position, forms in enumerate(zip(*forms_by_language, strict=True)):
-            left = len(forms_by_language[0]) - 1 - position
+            left = len(written) - 1 - position
             term = _term(tuple(dict.fromkeys(forms)), languages, first=position == 0, left=left)
             if term is not None and (term.forms not in found or found[term.forms].weight < term.weight):
-                found[term.forms] = term
+                found[term.forms] = replace(term, written=written[position])
     terms = tuple(found.values())
     if terms and all(term.weight < 1 for term in terms):
-        return tuple(Term(term.forms, 1.0, term.match) for term in terms)
+        return tuple(replace(term, weight=1.0) for term in terms)
     return terms
 
 
@@ -79,6 +82,12 @@ def _grammatical(pair: str, *, at_end: bool) -> bool:
 @cache
 def _function_stems(language: str) -> frozenset[str]:
     return frozenset(stems(word, language) for word in STOP_WORDS.get(language, ()))
+
+
+def beginning(prefix: str) -> str | None:
+    """What the indexed words begin with, or None where text has no spaces: there any run of characters is found."""
+    terms = exact(prefix).split()
+    return None if not terms or _UNSPACED.match(terms[-1]) else terms[-1]
 
 
 def phrase_terms(words: str) -> tuple[str, ...]:

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.models.catalog import Card
+from commonplace.models.catalog import Card, Progress
 from commonplace.models.embedder import Vectors, fingerprint_of, unit
 from commonplace.models.tokens import Tokens
-from commonplace.models.web import Progress
 
 SHIPPED = Path(__file__).parent
 NAME = "static"

@@ -1,0 +1,78 @@
+"""The command that measures search quality."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from commonplace.cli.common import progress_bar
+from commonplace.evaluation.judged import load_judged
+from commonplace.evaluation.results import Run, compare, load_run, save_run
+from commonplace.evaluation.run import evaluate
+from commonplace.evaluation.table import render_comparison, render_run
+from commonplace.settings import Settings
+
+
+@click.command("eval")
+@click.argument("collections", nargs=-1, type=click.Path(path_type=Path, file_okay=False))
+@click.option(
+    "--sample", type=click.IntRange(min=1), help="At most this many queries of each collection, evenly spaced."
+)
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Keep the run, with every query's values, in a file.",
+)
+@click.option(
+    "--compare",
+    "files",
+    nargs=2,
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Test two kept runs against each other.",
+)
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Where the measured libraries are kept for the next time.",
+)
+def measure(
+    collections: tuple[Path, ...],
+    sample: int | None,
+    save: Path | None,
+    files: tuple[Path, Path] | None,
+    work: Path | None,
+) -> None:
+    """Measure search quality on judged collections.
+
+    A collection is a folder with corpus.jsonl, queries.jsonl and qrels.tsv; a folder of such folders stands for all of
+    them. Prints nDCG@10, recall@10 and @100 and MRR@10 with 95 % bootstrap intervals, by words, by meaning and by both.
+    """
+    if files:
+        click.echo(render_comparison(compare(load_run(files[0]), load_run(files[1]))))
+        return
+    settings = Settings.load()
+    results = []
+    for folder in _folders(collections):
+        with progress_bar(folder.name) as progress:
+            judged = load_judged(folder).sample(sample)
+            results.append(evaluate(judged, settings, work=work, watch=lambda _, done, total: progress(done, total)))
+        click.echo(render_run(Run((results[-1],))))
+    run = Run(tuple(results))
+    if len(results) > 1:
+        click.echo(render_run(run))
+    if save:
+        save_run(run, save)
+
+
+def _folders(given: tuple[Path, ...]) -> list[Path]:
+    if not given:
+        raise click.UsageError("Name a judged collection, or a folder of them.")
+    return [inner for folder in given for inner in (_inside(folder) or [folder])]
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(path.parent for path in folder.glob("*/corpus.jsonl"))
+
+
+COMMANDS = {"eval": measure}

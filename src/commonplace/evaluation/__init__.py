@@ -1,0 +1,1 @@
+"""How well the engine finds: judged collections put through the real Library, measured, stored and compared."""

@@ -1,0 +1,145 @@
+"""What an evaluation measured, per query, and how two of them compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from commonplace.errors import InvalidInput
+from commonplace.evaluation.metrics import Interval, Paired, Values, bootstrap, paired
+from commonplace.index.files import write_atomically
+from commonplace.model import JSON
+
+NDCG, RECALL, DEEP_RECALL, MRR = "ndcg@10", "recall@10", "recall@100", "mrr@10"
+METRICS = (NDCG, RECALL, DEEP_RECALL, MRR)
+CPU = "cpu_ms"
+LEGS, HYBRID = ("lexical", "semantic"), "hybrid"
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ModeResult:
+    """One mode over one set: a column per metric and one of processor time, in the order of the set's queries."""
+
+    columns: Mapping[str, tuple[float, ...]]
+
+    def mean(self, column: str) -> float:
+        return float(np.mean(self.columns[column]))
+
+    def interval(self, metric: str) -> Interval:
+        return bootstrap(self.columns[metric])
+
+
+@dataclass(frozen=True, slots=True)
+class SetResult:
+    """One collection, asked in several modes."""
+
+    name: str
+    model: str
+    documents: int
+    queries: tuple[str, ...]
+    modes: Mapping[str, ModeResult]
+
+    def better_leg(self) -> str | None:
+        """The leg that alone has the higher nDCG; None where no leg was asked alone."""
+        legs = [leg for leg in LEGS if leg in self.modes]
+        return max(legs, key=lambda leg: self.modes[leg].mean(NDCG), default=None)
+
+    def gain(self) -> Paired | None:
+        """What fusion adds to the better leg, in nDCG; None where either was not measured."""
+        leg = self.better_leg()
+        if leg is None or HYBRID not in self.modes:
+            return None
+        return paired(self.modes[leg].columns[NDCG], self.modes[HYBRID].columns[NDCG])
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One evaluation: any number of sets, measured with one state of the engine."""
+
+    sets: tuple[SetResult, ...]
+
+    def to_json(self) -> dict[str, JSON]:
+        return {"format": FORMAT, "sets": [_set_to_json(result) for result in self.sets]}
+
+    @classmethod
+    def from_json(cls, value: JSON) -> Run:
+        if not isinstance(value, dict) or value.get("format") != FORMAT:
+            raise InvalidInput(f"This is no stored evaluation of format {FORMAT}. Run the evaluation again.")
+        return cls(tuple(_set_from_json(entry) for entry in value["sets"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One metric of one mode on one set, before and after."""
+
+    name: str
+    mode: str
+    metric: str
+    before: float
+    after: float
+    change: Paired
+    queries: int
+
+
+def compare(before: Run, after: Run) -> list[Comparison]:
+    """Paired tests of everything both runs measured, over the queries both asked."""
+    earlier = {result.name: result for result in before.sets}
+    return [
+        _comparison(earlier[result.name], result, mode, metric)
+        for result in after.sets
+        if result.name in earlier and set(earlier[result.name].queries) & set(result.queries)
+        for mode in result.modes
+        if mode in earlier[result.name].modes
+        for metric in METRICS
+    ]
+
+
+def save_run(run: Run, path: Path) -> None:
+    """Store a run so that a later one can be compared with it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(run.to_json(), ensure_ascii=False).encode())
+
+
+def load_run(path: Path) -> Run:
+    try:
+        return Run.from_json(json.loads(path.read_bytes()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"{path} is no stored evaluation: {error}. Run the evaluation again.") from error
+
+
+def _comparison(before: SetResult, after: SetResult, mode: str, metric: str) -> Comparison:
+    shared = set(before.queries) & set(after.queries)
+    a, b = _column(before, mode, metric, shared), _column(after, mode, metric, shared)
+    return Comparison(after.name, mode, metric, float(a.mean()), float(b.mean()), paired(a, b), len(shared))
+
+
+def _column(result: SetResult, mode: str, metric: str, queries: set[str]) -> Values:
+    """The values of these queries, by query id: two runs may have asked them in another order."""
+    values = dict(zip(result.queries, result.modes[mode].columns[metric], strict=True))
+    return np.array([values[query] for query in sorted(queries)], dtype=np.float64)
+
+
+def _set_to_json(result: SetResult) -> dict[str, JSON]:
+    return {
+        "name": result.name,
+        "model": result.model,
+        "documents": result.documents,
+        "queries": list(result.queries),
+        "modes": {
+            mode: {column: [round(value, 6) for value in values] for column, values in measured.columns.items()}
+            for mode, measured in result.modes.items()
+        },
+    }
+
+
+def _set_from_json(entry: JSON) -> SetResult:
+    modes = {
+        mode: ModeResult({column: tuple(values) for column, values in columns.items()})
+        for mode, columns in entry["modes"].items()
+    }
+    return SetResult(entry["name"], entry["model"], entry["documents"], tuple(entry["queries"]), modes)

@@ -1,0 +1,106 @@
+"""Puts a judged collection through the real Library, so that what is measured is what users get."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from commonplace.evaluation.judged import Judged, Question
+from commonplace.evaluation.metrics import ndcg, recall, reciprocal_rank
+from commonplace.evaluation.results import CPU, DEEP_RECALL, MRR, NDCG, RECALL, ModeResult, SetResult
+from commonplace.ingest.prepare import prepare
+from commonplace.library import Library
+from commonplace.model import Draft, Filter, Mode, fingerprint
+from commonplace.models import Embedder, open_embedder
+from commonplace.settings import Settings
+
+MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")
+DEPTH = 100
+_SNIPPET = 40  # characters: snippets are made, as they are for users, but nobody reads these
+
+Watch = Callable[[str, int, int], None]
+"""Called with (what is being done, done, total)."""
+
+
+def evaluate(
+    collection: Judged,
+    settings: Settings,
+    *,
+    work: Path | None = None,
+    modes: Sequence[Mode] = MODES,
+    watch: Watch | None = None,
+) -> SetResult:
+    """Ask every question in every mode. The library stays in `work`, or in the home's `eval` folder, for the next time.
+
+    Each mode opens it anew, so that none profits from the query vectors another has left in memory.
+    """
+    watch = watch or _unwatched
+    model = open_embedder(settings.model or None, settings.models, threads=settings.threads)
+    home = library_home(collection, model, work or settings.home / "eval")
+    _fill(home, collection, settings, embed=any(mode != "lexical" for mode in modes), watch=watch)
+    measured: dict[str, ModeResult] = {}
+    for mode in modes:
+        with Library.open(home, settings=settings) as library:
+            measured[mode] = _ask_all(library, collection.questions, mode, watch)
+    queries = tuple(question.id for question in collection.questions)
+    return SetResult(collection.name, model.name, len(collection.documents), queries, measured)
+
+
+def library_home(collection: Judged, model: Embedder, work: Path) -> Path:
+    """Where the library of a collection lives, named by all that decides what is in it.
+
+    That is what preparing the documents makes of them, and not only their content: with another way to cut passages or
+    to tell languages, a library made before it would measure the engine of then.
+    """
+    parts: list[str | bytes] = [model.fingerprint]
+    for draft in _drafts(collection):
+        write = prepare(draft)
+        parts += [draft.parent, draft.key, write.language, *(passage.vector_key for passage in write.passages)]
+    return work / f"{collection.name}-{fingerprint(*parts, size=8).hex()}"
+
+
+def _fill(home: Path, collection: Judged, settings: Settings, *, embed: bool, watch: Watch) -> None:
+    """Bring the library up to the collection. One left half done by a killed run is gone on with."""
+    total = len(collection.documents)
+    with Library.open(home, settings=settings) as library:
+        if sum(library.status().items.values()) < total:
+            library.put_many(_drafts(collection), lambda done, _: watch("store", done, total))
+        if embed:
+            library.embed(lambda done, total: watch("embed", done, total))
+        library.rebuild()  # indexes of an earlier run would measure the analyzer of then
+
+
+def _drafts(collection: Judged) -> Iterator[Draft]:
+    """Notes, because the key of a document is searched as its path and ids are not words; groups are parents."""
+    for document in collection.documents:
+        parent = document.group or collection.name
+        yield Draft("note", document.id, parent=parent, title=document.title, body=document.text)
+
+
+def _ask_all(library: Library, questions: Sequence[Question], mode: Mode, watch: Watch) -> ModeResult:
+    library.search("warm", mode=mode)  # loads the model and opens the indexes, which is no query's own cost
+    rows = []
+    for done, question in enumerate(questions, start=1):
+        rows.append(_ask(library, question, mode))
+        watch(mode, done, len(questions))
+    return ModeResult({column: tuple(row[column] for row in rows) for column in (NDCG, RECALL, DEEP_RECALL, MRR, CPU)})
+
+
+def _ask(library: Library, question: Question, mode: Mode) -> dict[str, float]:
+    keep = Filter(parents=(question.group,)) if question.group else Filter()
+    start = time.process_time()
+    page = library.search(question.text, mode=mode, filter=keep, limit=DEPTH, snippet_length=_SNIPPET)
+    spent = time.process_time() - start
+    ranking, grades = [hit.item.key for hit in page.hits], question.grades
+    return {
+        NDCG: ndcg(ranking, grades, 10),
+        RECALL: recall(ranking, grades, 10),
+        DEEP_RECALL: recall(ranking, grades, DEPTH),
+        MRR: reciprocal_rank(ranking, grades, 10),
+        CPU: spent * 1000,
+    }
+
+
+def _unwatched(what: str, done: int, total: int) -> None:
+    """Nobody is looking."""

@@ -1,0 +1,134 @@
+"""The command line as a person uses it: real processes' worth of work, real files, the shipped model.
+
+1. A folder becomes a collection; words and meaning find it; parts of it can be read.
+2. Errors are one sentence on stderr with the right exit code, never a traceback.
+3. `--help` and `search` load neither the protocol SDK nor a model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "tea.md").write_text(
+        "# Tea\n\nOolong wants water just off the boil.\n\n## Green\n\nEighty degrees.\n", "utf-8"
+    )
+    (folder / "bread.md").write_text("# Bread\n\nSourdough needs a long cold proof.\n", "utf-8")
+    (folder / "blob.md").write_bytes(b"\0\1\2")
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home"), "COMMONPLACE_MODEL": "static"}
+
+    def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "commonplace", *arguments]
+        done = subprocess.run(
+            command, env={**environment, **more}, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return call
+
+
+def test_a_folder_is_added_searched_read_and_kept_up_to_date(run: Run, notes: Path) -> None:
+    added = run("add", str(notes))
+    assert "2 new" in added.stdout
+    assert "blob.md: BINARY" in added.stderr
+    assert "Embedded: 2 passages with static" in added.stdout
+
+    hits = json.loads(run("search", "oolong", "--json").stdout)
+    assert [hit["uri"] for hit in hits] == ["qmd://notes/tea.md"]
+    assert hits[0]["line"] == 3
+    assert json.loads(run("query", "baking a loaf", "--json").stdout)[0]["uri"] == "qmd://notes/bread.md"
+    assert run("get", "notes/tea.md", "--section", "green").stdout == "## Green\n\nEighty degrees.\n\n"
+    assert run("outline", "notes/tea.md").stdout.split() == ["1", "Tea", "5", "Green"]
+    assert "qmd://notes/bread.md" in run("related", "qmd://notes/tea.md").stdout
+
+    (notes / "tea.md").write_text("# Tea\n\nMatcha is whisked.\n", "utf-8")
+    (notes / "bread.md").unlink()
+    assert "0 new, 1 updated, 0 unchanged, 1 removed" in run("add", str(notes)).stdout
+    assert run("search", "oolong").stdout == "No results found.\n"
+    assert "matcha" in run("search", "whisked").stdout.lower()
+    assert "0 new, 0 updated, 1 unchanged, 0 removed" in run("add", str(notes)).stdout
+
+
+def test_status_and_doctor_say_which_model_is_in_use_and_what_would_be_better(run: Run, notes: Path) -> None:
+    run("add", str(notes))
+    status = run("status").stdout
+    assert "2 of 2 passages embedded with static" in status
+    assert "arctic-embed-s would find more" in status
+    assert "Everything is in order." in run("doctor").stdout
+
+
+def test_without_vectors_a_query_answers_by_words_and_status_says_what_to_do(run: Run, notes: Path) -> None:
+    run("add", str(notes), "--no-embed")
+    assert "tea.md" in run("query", "oolong").stdout
+    assert "commonplace embed" in run("status").stdout
+
+
+def test_a_backup_is_restored_into_another_home(run: Run, notes: Path, tmp_path: Path) -> None:
+    run("add", str(notes))
+    run("backup", str(tmp_path / "copy"))
+    other = {"COMMONPLACE_HOME": str(tmp_path / "other")}
+    run("restore", str(tmp_path / "copy"), "--yes", **other)
+    assert "tea.md" in run("search", "oolong", **other).stdout
+    assert "tea.md" in run("query", "brewing", **other).stdout
+
+
+def test_an_export_imports_into_an_equal_library(run: Run, notes: Path, tmp_path: Path) -> None:
+    run("add", str(notes))
+    exported = run("export").stdout
+    (tmp_path / "lines").write_text(exported, "utf-8")
+    other = {"COMMONPLACE_HOME": str(tmp_path / "other")}
+    assert "Imported: 3 items" in run("import", str(tmp_path / "lines"), **other).stdout
+    assert run("export", **other).stdout == exported
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["get", "notes/nothing.md"], 1, "There is no qmd://notes/nothing.md"),
+        (["add", "/nowhere/at/all"], 1, "There is no folder /nowhere/at/all"),
+        (["--space", "../x", "status"], 2, "A space is named with"),
+        (["search", "x", "-n", "0"], 2, "limit must be between 1 and 10000"),
+        (["restore", "/nowhere", "--yes"], 1, "There is no backup at /nowhere"),
+        (["models", "use", "nonsense"], 1, "There is no model called 'nonsense'"),
+        (["eval", "/nowhere"], 2, "There is no /nowhere/corpus.jsonl"),
+        (["frobnicate"], 2, "No such command"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_an_exit_code(run: Run, arguments: list[str], code: int, sentence: str) -> None:
+    assert sentence in run(*arguments, code=code).stderr
+
+
+def test_a_setting_that_cannot_be_read_ends_with_78_and_its_name(run: Run) -> None:
+    assert "COMMONPLACE_THREADS must be a whole number" in run("status", code=78, COMMONPLACE_THREADS="many").stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["search", "tea"], ["status"]])
+def test_what_a_command_does_not_use_is_not_imported(run: Run, arguments: list[str], tmp_path: Path) -> None:
+    script = (
+        "import sys; from commonplace.cli.main import cli; cli(sys.argv[1:], standalone_mode=False); "
+        "print(sorted({'mcp', 'onnxruntime', 'tokenizers', 'rich'} & set(sys.modules)))"
+    )
+    environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-c", script, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,178 @@
+"""The Library: one space, and what can be done with it besides searching."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import library_settings
+
+from commonplace.errors import InvalidInput, NotFound, VersionConflict
+from commonplace.library import Library, restore, space_folder
+from commonplace.model import Draft, Filter
+
+GUIDE = """# Guide
+
+Intro.
+
+## Green *tea*
+
+Cool water.
+
+## Oolong
+
+Hot water.
+
+### Times
+
+Three minutes.
+"""
+
+
+@pytest.fixture
+def guide(library: Library) -> Iterator[Library]:
+    library.put(Draft("document", "guide.md", parent="docs", title="Guide", body=GUIDE, format="markdown"))
+    yield library
+
+
+def test_a_draft_goes_in_and_comes_back(library: Library) -> None:
+    item = library.put(Draft("note", "tea", title="Tea", body="Oolong."))
+    assert library.get("notes://tea").body == "Oolong."
+    assert library.get("notes://tea", body=False) == item
+    with pytest.raises(VersionConflict):
+        library.put(Draft("note", "tea", body="x"), expected_version=0)
+    library.delete("notes://tea", expected_version=1)
+    with pytest.raises(NotFound, match="notes://tea"):
+        library.get("notes://tea")
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["notes://nothing", "nonsense", "", "notes://", "qmd://only", "unknown://x", "notes://\ud800", "notes://%ff%00"],
+)
+def test_an_address_of_nothing_is_not_found(library: Library, uri: str) -> None:
+    with pytest.raises((NotFound, InvalidInput)):
+        library.get(uri)
+
+
+def test_many_are_put_in_bounded_batches_and_counted(library: Library) -> None:
+    seen: list[int] = []
+    drafts = (Draft("note", str(n), body="x") for n in range(1201))
+    assert library.put_many(drafts, lambda done, _: seen.append(done)) == 1201
+    assert seen == [500, 1000, 1201]
+
+
+def test_a_delete_by_filter_deletes_just_that(library: Library) -> None:
+    library.put_many(Draft("note", str(n), parent="a" if n % 2 else "b", body="tea") for n in range(10))
+    assert library.delete_where(Filter(parents=("a",))) == 5
+    assert len(library.search("tea", limit=50).hits) == 5
+    with pytest.raises(InvalidInput, match="everything"):
+        library.delete_where(Filter())
+
+
+def test_an_outline_lists_the_headings_and_a_section_is_found_by_any_of_its_names(guide: Library) -> None:
+    uri = "qmd://docs/guide.md"
+    assert [heading.title for heading in guide.outline(uri)] == ["Guide", "Green tea", "Oolong", "Times"]
+    oolong = guide.section(uri, "oolong")
+    assert oolong.startswith("## Oolong")
+    assert "Three minutes" in oolong
+    for name in ("Times", "times", "Guide › Oolong › Times"):
+        assert guide.section(uri, name).strip().endswith("Three minutes.")
+    with pytest.raises(NotFound, match='no heading "Milk".*"Green tea"'):
+        guide.section(uri, "Milk")
+
+
+def test_the_status_counts_without_changing_anything(guide: Library) -> None:
+    before = guide.store.last_change()
+    status = guide.status()
+    assert (status.items, status.collections, status.changes) == ({"document": 1}, {"docs": 1}, before)
+    assert (status.coverage.model, status.coverage.embedded) == (None, 0)
+    guide.embed()
+    status = guide.status()
+    assert (status.coverage.model, status.coverage.pending) == ("static", 0)
+    assert status.chunks == status.coverage.total
+    assert guide.doctor() == []
+
+
+def test_a_rebuild_changes_no_answer(guide: Library) -> None:
+    guide.embed()
+    before = [(hit.uri, hit.score) for hit in guide.search("water").hits]
+    guide.rebuild()
+    assert [(hit.uri, hit.score) for hit in guide.search("water").hits] == before
+
+
+def test_a_restored_backup_answers_as_it_did_then(guide: Library, tmp_path: Path) -> None:
+    guide.embed()
+    guide.backup(tmp_path / "backup.db")
+    guide.put_many(Draft("note", f"later{n}", body="later water") for n in range(30))
+    guide.search("water")
+    other = tmp_path / "other"
+    restore(tmp_path / "backup.db", other)
+    with Library.open(other, settings=library_settings(other)) as elsewhere:
+        assert [hit.uri for hit in elsewhere.search("water").hits] == ["qmd://docs/guide.md"]
+    restore(tmp_path / "backup.db", tmp_path)  # while it is open
+    for mode in ("lexical", "semantic", "hybrid"):
+        hits = guide.search("water", mode=mode, limit=2).hits  # type: ignore[arg-type]
+        assert [hit.uri for hit in hits] == ["qmd://docs/guide.md"], mode
+    guide.put(Draft("note", "fresh", body="fresh water"))
+    assert "notes://fresh" in [hit.uri for hit in guide.search("fresh").hits]
+    assert guide.doctor() == []
+
+
+def test_a_store_put_back_under_an_open_library_is_noticed_by_both_indexes(guide: Library, tmp_path: Path) -> None:
+    guide.embed()
+    guide.backup(tmp_path / "backup.db")
+    guide.put_many(Draft("note", f"later{n}", body="water") for n in range(30))
+    guide.search("water")
+    guide.store.restore(tmp_path / "backup.db")  # type: ignore[attr-defined]
+    for mode in ("lexical", "semantic", "hybrid"):
+        assert [hit.uri for hit in guide.search("water", mode=mode, limit=2).hits] == ["qmd://docs/guide.md"], mode  # type: ignore[arg-type]
+
+
+def test_a_model_changed_by_another_process_is_noticed(guide: Library, tmp_path: Path) -> None:
+    guide.embed()
+    assert guide.search("water", mode="semantic").hits
+    with Library.open(tmp_path, settings=library_settings(tmp_path)) as other:
+        other.store.set_setting("model", "hf:somebody/something")
+    assert guide.embedding.chosen == "hf:somebody/something"
+    page = guide.search("water")
+    assert [hit.uri for hit in page.hits] == ["qmd://docs/guide.md"]
+    assert any(stage.name == "vector" and stage.status == "skipped" for stage in page.stages)
+
+
+def test_a_model_that_is_not_there_stops_no_status_and_no_search(guide: Library) -> None:
+    guide.embed()
+    guide.store.set_setting("model", "hf:somebody/something")
+    assert guide.status().items == {"document": 1}
+    assert guide.doctor() == []
+    assert guide.search("water").hits
+
+
+@pytest.mark.parametrize("name", ["", "..", "a/b", "A", "-a", "x" * 65, "a b", ".hidden", "a\n"])
+def test_a_space_s_name_is_a_plain_word(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInput, match="space is named"):
+        space_folder(tmp_path, name)
+
+
+def test_spaces_do_not_see_each_other(tmp_path: Path) -> None:
+    settings = library_settings(tmp_path)
+    with Library.open(tmp_path, "ann", settings) as ann, Library.open(tmp_path, "bob", settings) as bob:
+        ann.put(Draft("note", "secret", body="tea"))
+        assert bob.search("tea").hits == ()
+        assert bob.status().items == {}
+        with pytest.raises(NotFound):
+            bob.get("notes://secret")
+
+
+def test_an_item_of_a_title_alone_is_found_by_it(library: Library) -> None:
+    library.put(Draft("note", "t", title="Oolong"))
+    (hit,) = library.search("oolong").hits
+    assert (hit.uri, hit.snippet) == ("notes://t", "")
+
+
+def test_nothing_of_a_refused_draft_is_stored(library: Library) -> None:
+    with pytest.raises(InvalidInput):
+        library.put_many([Draft("note", "fine", body="x"), Draft("note", "bad", body="\0")])
+    assert library.status().items == {}
+    assert library.store.last_change() == 0

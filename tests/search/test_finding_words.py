@@ -1,0 +1,225 @@
+"""Which words find which texts.
+
+1. A word is found whole, in parts, in another case, form or spelling; scripts without spaces by any run of characters.
+2. Phrases bind, exclusions exclude, beginnings begin, and slips are forgiven where nothing else is found.
+3. Any text at all is a query: it raises nothing, and finds whatever has one of its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from conftest import library_settings
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from strategies import WORDS
+
+from commonplace.library import Library
+from commonplace.model import Draft, Mode
+from commonplace.text.analyze import exact
+
+FOUND = [
+    ("getUserName()", "user name"),
+    ("getUserName()", "getusername"),
+    ("getUserName()", "GetUserName"),
+    ("snake_case_name", "case"),
+    ("snake_case_name", "snake_case_name"),
+    ("HTTP/2", "http"),
+    ("HTTP/2", "HTTP/2"),
+    ("uses real-time data", "realtime"),
+    ("uses real-time data", "real time"),
+    ("released v2.3.1 today", "v2.3.1"),
+    ("released v2.3.1 today", "2.3.1"),
+    ("written in C++", "c++"),
+    ("written in C++", "C"),
+    ("written in F#", "f#"),
+    ("mail user@example.org", "example.org"),
+    ("open src/main.rs", "main.rs"),
+    ("東京都庁", "都庁"),
+    ("東京都庁", "庁"),
+    ("東京都庁", "東"),
+    ("東京都庁", "東京都庁"),
+    ("東京都庁へ行く", "京都"),
+    ("データベースを使う", "ベース"),
+    ("Zoë", "zoe"),
+    ("zoe", "Zoë"),
+    ("Zoe\u0308", "zoë"),
+    ("it’s fine", "it's"),
+    ("it's fine", "it’s"),
+    ("don’t", "don't"),
+    ("ภาษาไทยง่าย", "ไทย"),
+    ("ภาษาไทยง่าย", "ภาษา"),
+    ("서울에서 만나요", "서울"),
+    ("한국어를 배워요", "한국어"),
+    ("كِتَاب", "كتاب"),
+    ("Die Häuser der Stadt sind nicht alt und wir mögen sie", "Haus"),
+    ("Die Häuser der Stadt sind nicht alt und wir mögen sie", "hauser"),
+    ("The runners were running for the train", "run"),
+    ("Straße", "strasse"),
+    ("ﬁnance", "finance"),
+    ("Ｆｕｌｌ", "full"),
+    ("Ærø", "aero"),
+    ("a 🍵 for you", "🍵"),
+    ("Go and AI", "ai"),
+    ("ΣΑΣ", "σας"),
+    ("ικα", "ικα"),
+    ("NAÏVE café", "naive cafe"),
+    ("x=y", "x=y"),
+    ("O'Brien said", "obrien"),
+    ("rock'n'roll", "rock"),
+    ("50% off", "50%"),
+    ("e.g. U.S.A.", "usa"),
+]
+
+
+@pytest.mark.parametrize(("body", "query"), FOUND)
+def test_a_word_is_found_whole_and_in_parts(library: Library, body: str, query: str) -> None:
+    library.put(Draft("note", "it", body=body))
+    library.put_many(Draft("note", str(n), body="Nothing of the kind is said here.") for n in range(3))
+    assert [hit.uri for hit in library.search(query, mode="lexical").hits][:1] == ["notes://it"]
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "query"),
+    [("C++ code", "C code", "C++"), ("F# code", "F code", "F#"), ("getUserName", "user of some name", "getUserName")],
+)
+def test_a_word_with_symbols_ranks_what_holds_it_whole_first(
+    library: Library, whole: str, part: str, query: str
+) -> None:
+    library.put(Draft("note", "part", body=part))
+    library.put(Draft("note", "whole", body=whole))
+    assert [hit.uri for hit in library.search(query).hits] == ["notes://whole", "notes://part"]
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+    folder = tmp_path_factory.mktemp("shelf")
+    with Library.open(folder, settings=library_settings(folder)) as library:
+        texts = {
+            "oolong": "Oolong wants water just off the boil. Please receive the organization.",
+            "green": "Green tea wants cooler water.",
+            "black": "Black tea likes boiling water, and generalization.",
+            "code": "call getUserName and snake_case_name in real time",
+            "tokyo": "東京都庁に行く",
+            "words": " ".join(WORDS),
+        }
+        library.put_many(Draft("note", key, body=body) for key, body in texts.items())
+        library.put(Draft("document", "reports/quarterly-forecast.md", parent="work", title="Q3", body="numbers"))
+        library.embed()
+        yield library
+
+
+def found(library: Library, query: str, mode: Mode = "lexical") -> set[str]:
+    return {hit.uri.rpartition("/")[2] for hit in library.search(query, mode=mode, limit=100).hits}
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('"off the boil"', {"oolong"}),
+        ('"OFF the Boil" water', {"oolong"}),
+        ('"tea wants"', {"green"}),
+        ("water -boil -words", {"oolong", "green", "black"} - {"oolong"}),
+        ('water -"tea wants" -oolong', {"black"}),
+        ("tea -green -oolong", {"black"}),
+        ("gree*", {"green"}),
+        ("getUs*", {"code", "words"}),
+        ("get_us*", {"code", "words"}),
+        ("東京都*", {"tokyo", "words"}),
+        ("boilin", {"black"}),
+        ("recieve", {"oolong"}),
+        ("organizaton", {"oolong"}),
+        ("organisation", {"oolong"}),
+        ("genaralization", {"black"}),
+        ("gren", {"green"}),
+        ("quarterly", {"quarterly-forecast.md"}),
+        ("forecast", {"quarterly-forecast.md"}),
+        ("-oolongx", {"oolong", "words"}),
+        ("qqqqqqqq", set()),
+        ("?!", set()),
+        ("", set()),
+    ],
+)
+def test_what_a_query_means(shelf: Library, query: str, expected: set[str]) -> None:
+    assert found(shelf, query) == expected
+
+
+def test_a_phrase_found_nowhere_is_looked_for_by_its_words_and_says_so(shelf: Library) -> None:
+    page = shelf.search('"boil the oolong"', mode="lexical")
+    assert page.hits
+    assert any("phrase" in note for note in page.notes)
+    assert not shelf.search('"off the boil"').notes
+
+
+MEANING = pytest.param(
+    "semantic", marks=pytest.mark.xfail(reason="a search by meaning alone ignores exclusions", strict=True)
+)
+
+
+@pytest.mark.parametrize("mode", ["lexical", "hybrid", "auto", MEANING])
+def test_what_is_excluded_stays_away_in_every_mode(shelf: Library, mode: Mode) -> None:
+    assert "green" in found(shelf, "tea water", mode)
+    assert "green" not in found(shelf, "tea water -green", mode)
+
+
+def test_a_query_without_a_word_says_so(shelf: Library) -> None:
+    page = shelf.search("?!", mode="lexical")
+    assert (page.hits, page.notes) == ((), ("The query has no word that can be looked for.",))
+
+
+ANYTHING = st.text(max_size=60) | st.lists(
+    st.sampled_from([*WORDS, '"', "-", "*", "AND", "NOT", "(", ")", ":", "^", "~", "[", "\\", "/", "\0", "\ud800", "+", "||", "🏳️‍🌈", "\u200d"]),
+    max_size=8,
+).map("".join) | st.lists(st.sampled_from(WORDS) | st.text(max_size=8), max_size=6).map(" ".join)  # fmt: skip
+
+
+@given(query=ANYTHING | st.text(st.characters(), max_size=20))
+@settings(max_examples=150)
+@example('"\ud800"')
+@example("-\ud800 tea")
+@example("\0" * 100)
+@example("a" * 5000)
+@example("\u0301" * 3000)
+@example("e" + "\u0301" * 3000)
+@example("東" * 3000)
+@example("[[:alpha:]]* ab* (?i)*")
+@example("__ __* \u00a8 \u037a ـ ـ* ا*")
+def test_any_text_is_a_query(shelf: Library, query: str) -> None:
+    terms = set(exact(query).split())
+    known = {term for key in ("words", "green") for term in exact(shelf.get(f"notes://{key}").body or "").split()}
+    for mode in ("lexical", "hybrid", "semantic"):
+        page = shelf.search(query, mode=mode)  # type: ignore[arg-type]
+        assert all(0 <= hit.score <= 1 for hit in page.hits)
+        if terms & known and mode == "lexical" and '"' not in query and "-" not in query:
+            assert page.hits
+
+
+def test_a_query_of_a_megabyte_is_answered(shelf: Library) -> None:
+    assert found(shelf, "green " + "".join(f"word{n} " for n in range(100_000)))
+    assert found(shelf, "x" * 1_000_000 + " green") == set()
+    assert found(shelf, "green " + "東京" * 250_000)
+
+
+def test_two_languages_are_stemmed_in_one_library(library: Library) -> None:
+    german = "Die Häuser in der Stadt sind alt, aber wir mögen sie und die Gärten mit den Bäumen."
+    english = "The houses in the city are old, but we like them and the gardens with their trees."
+    library.put_many([Draft("note", "de", body=german), Draft("note", "en", body=english)])
+    for query, key in [
+        ("Haus", "de"),
+        ("Garten", "de"),
+        ("Baum", "de"),
+        ("house", "en"),
+        ("tree", "en"),
+        ("gardening", "en"),
+    ]:
+        assert [hit.uri for hit in library.search(query).hits][:1] == [f"notes://{key}"], query
+
+
+def test_a_word_of_a_language_that_is_rare_here_is_found_as_it_is_written(library: Library) -> None:
+    library.put_many(
+        Draft("note", str(n), body=f"This is the note of the day and it is about number {n}.") for n in range(60)
+    )
+    library.put(Draft("note", "fi", body="Hän oli se joka että mutta myös kuin kun ovat talossani taloissanne."))
+    for word in ("talossani", "taloissanne", "myös"):
+        assert [hit.uri for hit in library.search(word).hits][:1] == ["notes://fi"], word

@@ -1,0 +1,139 @@
+"""The first tools over MCP, spoken to by the official client.
+
+1. A client lists, searches and fetches over stdio and over HTTP, in both protocol eras.
+2. Wrong arguments, unknown tools and missing items are answered in words, and the server goes on.
+3. Standard output carries nothing but the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.exceptions import MCPError
+
+from commonplace.library import Library
+from commonplace.model import Draft
+from commonplace.settings import Settings
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    settings = Settings(home=tmp_path, models=tmp_path / "models", model="static")
+    with Library.open(tmp_path, settings=settings) as library:
+        library.put(
+            Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil.\nGreen tea does not.")
+        )
+        library.put(Draft("note", "bread", title="Bread", body="Sourdough needs a long cold proof.", tags=("food",)))
+        library.embed()
+    return tmp_path
+
+
+@pytest.fixture
+def environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "COMMONPLACE_HOME": str(home), "COMMONPLACE_MODEL": "static"}
+
+
+@asynccontextmanager
+async def over_stdio(environment: dict[str, str]) -> AsyncIterator[Client]:
+    server = StdioServerParameters(command=sys.executable, args=["-m", "commonplace", "mcp"], env=environment)
+    async with Client(stdio_client(server)) as client:
+        yield client
+
+
+@pytest.fixture
+def address(environment: dict[str, str]) -> Iterator[str]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "commonplace", "serve", "--port", str(port)]
+    server = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    try:
+        _wait_for(port, server)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(300):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert server.poll() is None
+        time.sleep(0.1)  # the bound of a wait for another process, not a guess at its speed
+    raise AssertionError("the server did not start")
+
+
+async def walk(client: Client) -> None:
+    tools = (await client.list_tools()).tools
+    assert [tool.name for tool in tools] == ["search", "fetch"]
+    assert len(json.dumps([tool.model_dump(mode="json", by_alias=True) for tool in tools])) < 12_000
+
+    found = await client.call_tool("search", {"query": "how hot for oolong"})
+    assert not found.is_error
+    assert found.structured_content is not None
+    assert found.structured_content["results"][0]["uri"] == "notes://tea"
+    assert json.loads(found.content[0].text) == found.structured_content
+
+    tagged = await client.call_tool("search", {"query": "bread tea", "tags": ["FOOD"]})
+    assert [hit["uri"] for hit in tagged.structured_content["results"]] == ["notes://bread"]
+
+    first = await client.call_tool("fetch", {"uri": "notes://tea", "max_tokens": 5})
+    assert first.structured_content["next_line"] == 2
+    rest = await client.call_tool("fetch", {"uri": "notes://tea", "from_line": 2})
+    assert rest.structured_content["text"] == "Green tea does not."
+    assert rest.structured_content["next_line"] is None
+
+    missing = await client.call_tool("fetch", {"uri": "notes://nothing"})
+    assert missing.is_error
+    assert missing.structured_content["error"]["code"] == "not_found"
+    wrong = await client.call_tool("search", {"query": "x", "limit": 1000, "colour": "red"})
+    assert wrong.is_error
+    assert "limit must be at most 100, not 1000" in wrong.content[0].text
+    assert "colour is not a parameter of this tool" in wrong.content[0].text
+    with pytest.raises(MCPError, match="There is no tool 'frobnicate'"):
+        await client.call_tool("frobnicate", {})
+
+
+def test_a_client_searches_and_fetches_over_stdio(environment: dict[str, str]) -> None:
+    async def main() -> None:
+        with anyio.fail_after(60):
+            async with over_stdio(environment) as client:
+                await walk(client)
+
+    anyio.run(main)
+
+
+def test_a_client_searches_and_fetches_over_http(address: str) -> None:
+    async def main() -> None:
+        with anyio.fail_after(60):
+            async with Client(address) as client:
+                await walk(client)
+
+    anyio.run(main)
+
+
+def test_standard_output_carries_the_protocol_and_the_end_of_input_ends_the_server(environment: dict[str, str]) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n"
+    command = [sys.executable, "-m", "commonplace", "mcp"]
+    done = subprocess.run(
+        command, env=environment, input=request, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    assert replies[0]["result"]["protocolVersion"] == "2025-11-25"
+    assert "2 notes" in replies[0]["result"]["instructions"]

@@ -1,0 +1,190 @@
+"""Many threads and processes on one store.
+
+1. No write is lost or logged twice, no caller ever hears that something is locked.
+2. Everyone sees everyone's writes in the next call.
+3. A thread that ends gives its connection back.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from conftest import open_store
+
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft, Filter
+from commonplace.store import SqliteStore
+from commonplace.store.base import Store
+
+WRITER = """
+import sys
+from pathlib import Path
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft
+from commonplace.store import SqliteStore
+
+name, count = sys.argv[2], int(sys.argv[3])
+print("ready", flush=True)
+sys.stdin.readline()
+store = SqliteStore(Path(sys.argv[1]))
+for number in range(count):
+    store.put([prepare(Draft("note", f"{name}-{number}", body=f"{name} wrote {number}"))])
+    store.put([prepare(Draft("note", "shared", body=f"{name} {number}"))])
+    if number % 3 == 0:
+        store.delete([store.item("note", "", f"{name}-{number}").id])
+print(store.settle("who", name), flush=True)
+store.close()
+"""
+
+
+@pytest.mark.timeout(100)
+def test_four_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
+    path, count = tmp_path / "library.db", 25
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), name, str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in "abcd"
+    ]
+    for writer in writers:
+        assert writer.stdout
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:  # all of them open the new file, and migrate it, at the same moment
+        assert writer.stdin
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    answers = [writer.communicate(timeout=90) for writer in writers]
+    assert [error for _, error in answers] == [""] * 4
+    assert len({said for said, _ in answers}) == 1
+
+    store = open_store("sqlite", tmp_path)
+    changes = store.changes(0, 10_000)
+    deleted = -(-count // 3)
+    assert [change.seq for change in changes] == list(range(1, len(changes) + 1))
+    assert len(changes) == 4 * (2 * count + deleted)
+    assert store.counts() == {"note": 4 * (count - deleted) + 1}
+    shared = store.item("note", "", "shared")
+    assert shared is not None
+    assert shared.version == 4 * count
+    assert store.check() == []
+    store.close()
+
+
+def test_many_threads_share_one_store(store: Store) -> None:
+    def work(name: int) -> None:
+        for number in range(8):
+            item = store.put([prepare(Draft("note", f"{name}-{number}", body="x"))])[0]
+            assert store.items([item.id])[0].key == f"{name}-{number}"
+            assert item.id in store.select(Filter(kinds=("note",)))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert store.counts() == {"note": 64}
+    assert [change.seq for change in store.changes(0, 100)] == list(range(1, 65))
+    assert store.check() == []
+
+
+def test_only_one_of_many_threads_gets_a_job(store: Store) -> None:
+    store.enqueue("k", {})
+    with ThreadPoolExecutor(8) as pool:
+        claims = list(pool.map(lambda _: store.claim("k", 60), range(16)))
+    assert sum(claim is not None for claim in claims) == 1
+
+
+def test_a_writer_that_failed_lets_the_next_one_in(store: Store) -> None:
+    bad = prepare(Draft("note", "x"), 7)
+    with pytest.raises(Exception, match="no notes://x"):
+        store.put([bad])
+    done = threading.Thread(target=lambda: store.put([prepare(Draft("note", "y"))]))
+    done.start()
+    done.join(10)
+    assert store.counts() == {"note": 1}
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files where the system shows them")
+def test_a_thread_that_ends_gives_its_connection_back(store: SqliteStore) -> None:
+    def opened() -> int:
+        return sum("library.db" in os.readlink(f"/proc/self/fd/{fd}") for fd in _descriptors())
+
+    store.put([prepare(Draft("note", "x"))])
+    before = opened()
+    for _ in range(20):
+        thread = threading.Thread(target=store.counts)
+        thread.start()
+        thread.join()
+    assert opened() <= before + 3
+
+
+def _descriptors() -> list[str]:
+    return [fd for fd in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{fd}")]
+
+
+def test_a_restore_waits_for_no_one_and_readers_see_old_or_new(store: SqliteStore, tmp_path: Path) -> None:
+    store.put([prepare(Draft("note", str(n), body="old " * 500)) for n in range(50)])
+    backup = tmp_path / "backup" / "b.db"
+    backup.parent.mkdir()
+    store.backup(backup)
+    store.put([prepare(Draft("note", str(n), body="new " * 500)) for n in range(100)])
+    other = SqliteStore(store.path)
+    stop, seen = threading.Event(), set()
+
+    def read() -> None:
+        while not stop.is_set():
+            seen.add(len(other.scan(Filter())))
+            seen.add(other.counts()["note"])
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            other.set_setting("n", number)
+            number += 1
+
+    threads = [threading.Thread(target=read), threading.Thread(target=write)]
+    for thread in threads:
+        thread.start()
+    try:
+        store.restore(backup)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+    assert seen <= {50, 100}
+    assert other.counts() == store.counts() == {"note": 50}
+    assert store.check() == []
+    other.close()
+
+
+def test_what_is_read_in_one_call_belongs_together(store: SqliteStore) -> None:
+    other, stop = SqliteStore(store.path), threading.Event()
+    store.put([prepare(Draft("note", "x", body="0", title="0", tags=("0",)))])
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            name = str(number)
+            other.put([prepare(Draft("note", "x", body=name, title=name, tags=(name,)))])
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        for _ in range(400):
+            item = store.item("note", "", "x")
+            assert item is not None
+            assert item.body == item.title == item.tags[0]
+            (told,) = store.indexed([item.id])
+            assert told.title == told.tags[0] == told.chunks[0][2]
+    finally:
+        stop.set()
+        thread.join(30)
+    other.close()

@@ -1,0 +1,256 @@
+"""The store's contract: backups, checks, migrations, and what happens when things go wrong.
+
+1. A backup is complete and consistent; restoring it leaves it untouched, and everything as it was then.
+2. A check finds every kind of damage that can be planted.
+3. A file of the first schema opens; one of a newer schema, or no database at all, is refused with a sentence.
+4. What cannot be stored is refused with a sentence, and nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from conftest import open_store
+
+from commonplace.errors import InvalidInput, NotFound, StorageBroken
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft, Filter, Span
+from commonplace.store import SqliteStore
+from commonplace.store.base import Attachment
+
+TEA = Draft("note", "tea", title="Tea", body="Oolong.\n\nGreen.", tags=("hot",), metadata={"k": 1})
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> SqliteStore:
+    return open_store("sqlite", tmp_path / "store")
+
+
+def fill(store: SqliteStore) -> None:
+    items = store.put([prepare(TEA), prepare(replace(TEA, key="b")), prepare(replace(TEA, key="c", body="Third."))])
+    model = store.add_model("f", "m", 1)
+    store.add_vectors(model, [(chunk.vector_key, b"\0\0") for chunk in store.unembedded(model, 9)])
+    data = b"picture"
+    store.attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
+    store.set_setting("s", 1)
+
+
+def content(store: SqliteStore) -> Any:
+    items = store.scan(Filter(), body=True)
+    return items, store.changes(0, 99), [store.attachments_of(item.id) for item in items], store.setting("s")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_backup_brings_everything_back(sqlite: SqliteStore, tmp_path: Path) -> None:
+    fill(sqlite)
+    before = content(sqlite)
+    backup = tmp_path / "backups" / "one.db"
+    backup.parent.mkdir()
+    sqlite.backup(backup)
+    saved = files(backup.parent)
+    sqlite.put([prepare(replace(TEA, body="changed")), prepare(replace(TEA, key="new"))])
+    sqlite.set_setting("s", 2)
+    sqlite.restore(backup)
+    assert content(sqlite) == before
+    assert sqlite.check() == []
+    assert files(backup.parent) == saved, "a restore reads its backup and leaves it alone"
+    assert sqlite.put([prepare(replace(TEA, key="next"))])[0].id == 4
+
+
+def test_a_backup_replaces_an_older_one_whole(sqlite: SqliteStore, tmp_path: Path) -> None:
+    fill(sqlite)
+    target = tmp_path / "backup.db"
+    target.write_bytes(b"an older one")
+    sqlite.backup(target)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["backup.db"]
+    copy = SqliteStore(target)
+    assert content(copy) == content(sqlite)
+    copy.close()
+
+
+def test_a_backup_that_cannot_be_written_names_its_target(sqlite: SqliteStore, tmp_path: Path) -> None:
+    with pytest.raises(StorageBroken, match="nowhere"):
+        sqlite.backup(tmp_path / "nowhere" / "backup.db")
+
+
+@pytest.mark.parametrize("damage", ["missing", "text", "cut", "hollow"])
+def test_what_is_no_sound_backup_changes_nothing(sqlite: SqliteStore, tmp_path: Path, damage: str) -> None:
+    fill(sqlite)
+    source = tmp_path / "backup.db"
+    if damage != "missing":
+        sqlite.backup(source)
+    if damage == "text":
+        source.write_text("this is no database " * 1000, encoding="utf-8")
+    elif damage == "cut":
+        source.write_bytes(source.read_bytes()[:-5000])
+    elif damage == "hollow":
+        with apsw.Connection(str(source)) as connection:
+            connection.execute("delete from bodies")
+    before = content(sqlite)
+    with pytest.raises((NotFound, StorageBroken), match=r"backup\.db"):
+        sqlite.restore(source)
+    assert content(sqlite) == before
+
+
+DAMAGE = {
+    "gaps in the change log": "delete from changes where seq = 2",
+    "items without a body": "delete from bodies where item_id = 1",
+    "bodies without an item": "insert into bodies values (99, 'x')",
+    "tags without an item": "insert into tags values ('x', 99, 0, 'x')",
+    "chunks without an item": "insert into chunks values (99 << 20, 'x', 0, 1, 1, 1, '', null, x'00')",
+    "items whose chunks do not count up": "delete from chunks where id = 1 << 20",
+    "chunks that do not quote their body": "update chunks set char_start = char_start + 1 where id = 1 << 20",
+    "bodies that are not what was written": "update bodies set body = body || ' ' where item_id = 1",
+    "items whose version is not their last logged one": "update items set version = 7 where id = 1",
+    "vectors without a chunk": "insert into embeddings values (1, x'ffff', x'0000')",
+    "vectors of no model": "update embeddings set model = 9",
+    "attachments without an item": "insert into attachments values (x'00', 'image/png', x'00')",
+    "items whose attachment is gone": "delete from attachments",
+    "attachments that are not what was written": "update attachments set data = x'00'",
+}
+
+
+@pytest.mark.parametrize(("sentence", "sql"), DAMAGE.items())
+def test_a_check_finds_planted_damage(sqlite: SqliteStore, tmp_path: Path, sentence: str, sql: str) -> None:
+    fill(sqlite)
+    assert sqlite.check() == []
+    with apsw.Connection(str(sqlite.path)) as connection:
+        connection.execute(sql)
+    assert any(problem.startswith(sentence) for problem in sqlite.check())
+
+
+def test_a_check_finds_a_page_that_was_overwritten(sqlite: SqliteStore) -> None:
+    sqlite.put([prepare(replace(TEA, key=str(n), body=f"{n} " * 3000)) for n in range(20)])
+    sqlite.close()
+    with sqlite.path.open("r+b") as file:
+        file.seek(-4096 * 20, 2)
+        file.write(b"\xff" * 4096 * 10)
+    broken = SqliteStore(sqlite.path)
+    try:
+        assert broken.check()
+    except StorageBroken as error:
+        assert "damaged" in str(error)  # noqa: PT017  # either way it is said
+    finally:
+        broken.close()
+
+
+# migrations
+
+
+def test_a_file_of_the_first_schema_opens_with_everything_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "library.db"
+    first = resources.files("commonplace.store").joinpath("migrations", "0001_first.sql").read_text(encoding="utf-8")
+    with apsw.Connection(str(path)) as connection:
+        connection.execute(first)
+        connection.execute(
+            """insert into items values (1, 'note', '', 'old', 'Old', 'text', 'en', '{}', '{"k": 1}', 0, 1000000, 1, 'h', 1);
+               insert into bodies values (1, 'body');
+               insert into chunks values (1 << 20, 'body', 0, 4, 1, 1, '', null, x'01');
+               insert into changes values (1, 'put', 1, 1);
+               pragma user_version = 1"""
+        )
+    store = SqliteStore(path)
+    item = store.item("note", "", "old")
+    assert item is not None
+    assert (item.body, item.metadata, item.created_at) == ("body", {"k": 1}, datetime(1970, 1, 1, tzinfo=UTC))
+    assert store.put([prepare(Draft("note", "old", body="new"))])[0].version == 2
+    assert store.check() == []
+    store.close()
+
+
+def test_a_newer_schema_is_refused_with_what_to_do(sqlite: SqliteStore) -> None:
+    sqlite.close()
+    with apsw.Connection(str(sqlite.path)) as connection:
+        connection.execute("pragma user_version = 999")
+    with pytest.raises(StorageBroken, match=r"newer Commonplace \(schema 999.*Upgrade"):
+        SqliteStore(sqlite.path)
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from commonplace.store import connection as room
+
+    migrations = room.load_migrations()
+    monkeypatch.setattr(room, "load_migrations", lambda: [*migrations, "create table extra (x); select nonsense"])
+    with pytest.raises(apsw.SQLError):
+        SqliteStore(tmp_path / "library.db")
+    monkeypatch.undo()
+    store = SqliteStore(tmp_path / "library.db")
+    assert store.counts() == {}
+    store.close()
+
+
+@pytest.mark.parametrize("make", [lambda p: p.write_text("no database " * 500, encoding="utf-8"), lambda p: p.mkdir()])
+def test_what_is_no_database_is_refused_by_name(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    make(tmp_path / "library.db")
+    with pytest.raises(StorageBroken, match=r"library\.db"):
+        SqliteStore(tmp_path / "library.db")
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(StorageBroken, match="file"):
+        SqliteStore(tmp_path / "file" / "library.db")
+
+
+def test_a_closed_store_says_so(sqlite: SqliteStore) -> None:
+    sqlite.close()
+    with pytest.raises(StorageBroken, match="is closed. Open the library again"):
+        sqlite.counts()
+    sqlite.close()
+
+
+def test_vacuum_keeps_everything(sqlite: SqliteStore) -> None:
+    fill(sqlite)
+    before = content(sqlite)
+    sqlite.vacuum()
+    assert content(sqlite) == before
+
+
+# what cannot be stored
+
+DEEP: Any = None
+for _ in range(150):
+    DEEP = [DEEP]
+
+UNSTORABLE = [
+    (replace(TEA, body="a\0b"), "U\\+0000"),
+    (replace(TEA, title="\ud800"), "surrogate"),
+    (replace(TEA, key="\udfff"), "surrogate"),
+    (replace(TEA, parent="\0"), "U\\+0000"),
+    (replace(TEA, tags=("fine", "\ud800")), "surrogate"),
+    (replace(TEA, metadata={"k": "\0"}), "U\\+0000"),
+    (replace(TEA, metadata={"\ud800": 1}), "surrogate"),
+    (replace(TEA, metadata={"k": float("nan")}), "number that JSON cannot"),
+    (replace(TEA, fields={"k": [float("-inf")]}), "number that JSON cannot"),
+    (replace(TEA, metadata={"k": DEEP}), "nested more than 100"),
+    (replace(TEA, metadata={"k": b"bytes"}), "bytes, which JSON cannot"),
+    (replace(TEA, metadata={"k": {1, 2}}), "set, which JSON cannot"),
+    (replace(TEA, metadata={"k": range(3)}), "range, which JSON cannot"),
+    (replace(TEA, metadata={"k": 10**5000}), "digits"),
+    (replace(TEA, metadata={1: 2}), "names are strings"),
+    (replace(TEA, key=""), "needs a key"),
+    (replace(TEA, kind="nothing"), "no kind"),
+    (replace(TEA, format="\0"), "U\\+0000"),
+    (replace(TEA, spans=(Span("other", 0, 5, 1, 1),)), "does not quote"),
+    (replace(TEA, spans=(Span("Oolong", 0, 6, 1, 1, ("\ud800",)),)), "surrogate"),
+    (replace(TEA, spans=(Span("Oolong", 0, 6, 1, 1, ("a\nb",)),)), "line"),
+]
+
+
+@pytest.mark.parametrize(("draft", "sentence"), UNSTORABLE, ids=range(len(UNSTORABLE)))
+def test_what_cannot_be_stored_is_refused_in_words(draft: Draft, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence) as refusal:
+        prepare(draft)
+    assert str(refusal.value)[0].isupper()
+    assert str(refusal.value).endswith(".")

@@ -1,0 +1,270 @@
+"""The store's contract: vectors, attachments, jobs and settings.
+
+1. A vector belongs to what was embedded, not to where it stands: it is shared, survives moves, and goes with its last passage.
+2. What has no vector yet is known, oldest change first.
+3. An attachment's bytes are kept once and go with the last item that has them.
+4. A job is claimed by one at a time, and by another when its lease has run out.
+5. A setting that two settle at once has one value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import open_store
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonplace.errors import InvalidInput
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft, chunk_id
+from commonplace.store import sqlite_extras
+from commonplace.store.base import Attachment, Job, Model, Store
+
+TEA = Draft("note", "tea", body="Oolong.")
+ONE, TWO = np.array([1, 0], np.float16).tobytes(), np.array([0, 1], np.float16).tobytes()
+
+
+def put(store: Store, *drafts: Draft) -> list[Any]:
+    return store.put([prepare(draft) for draft in drafts])
+
+
+def key_of(store: Store, item_id: int) -> bytes:
+    return store.chunks_of(item_id)[0].vector_key
+
+
+@pytest.fixture
+def model(store: Store) -> Model:
+    return store.add_model("fingerprint", "tiny", 2)
+
+
+# vectors
+
+
+def test_a_model_is_added_once_and_found_by_its_fingerprint(store: Store, model: Model) -> None:
+    assert store.add_model("fingerprint", "other name", 3) == model == store.model("fingerprint")
+    assert store.models() == [model]
+    assert store.model("nothing") is None
+
+
+def test_a_vector_is_shared_by_all_passages_that_say_the_same(store: Store, model: Model) -> None:
+    a, b = put(store, TEA, replace(TEA, key="copy"))
+    store.add_vectors(model, [(key_of(store, a.id), ONE)])
+    ids, vectors = store.vectors_of(model.id, [b.id, a.id])
+    assert ids.tolist() == [chunk_id(b.id, 0), chunk_id(a.id, 0)]
+    assert vectors.tolist() == [[1, 0], [1, 0]]
+    assert [(c.op, c.item_id) for c in store.changes(2, 9)] == [("embed", a.id), ("embed", b.id)]
+    assert store.unembedded(model, 9) == []
+
+
+def test_a_vector_survives_a_move_and_goes_with_the_last_passage(store: Store, model: Model) -> None:
+    a = put(store, TEA)[0]
+    store.add_vectors(model, [(key_of(store, a.id), ONE)])
+    put(store, replace(TEA, metadata={"moved": True}))
+    b = put(store, replace(TEA, parent="elsewhere"))[0]
+    store.delete([a.id])
+    assert store.embedded_total(model.id) == 1
+    assert store.unembedded(model, 9) == []
+    put(store, replace(TEA, parent="elsewhere", body="Green."))
+    assert store.embedded_total(model.id) == 0
+    assert [chunk.item_id for chunk in store.unembedded(model, 9)] == [b.id]
+    assert store.check() == []
+
+
+def test_what_lacks_a_vector_comes_in_the_order_it_was_written(store: Store, model: Model) -> None:
+    a, b, c = put(store, TEA, replace(TEA, key="b", body="b"), replace(TEA, key="c", body="c"))
+    put(store, replace(TEA, body="rewritten"))
+    assert [chunk.item_id for chunk in store.unembedded(model, 9)] == [a.id, b.id, c.id]
+    assert [chunk.item_id for chunk in store.unembedded(model, 2)] == [a.id, b.id]
+    store.add_vectors(model, [(key_of(store, b.id), ONE)])
+    assert [chunk.item_id for chunk in store.unembedded(model, 9)] == [a.id, c.id]
+
+
+def test_a_model_s_position_skips_what_is_done_and_never_goes_back(store: Store, model: Model) -> None:
+    a = put(store, TEA)[0]
+    store.add_vectors(model, [(key_of(store, a.id), ONE)])
+    store.set_position(model, store.last_change())
+    store.set_position(model, 1)
+    level = store.model("fingerprint")
+    assert level is not None
+    assert level.position == 2
+    b = put(store, replace(TEA, key="b", body="b"))[0]
+    assert [chunk.item_id for chunk in store.unembedded(level, 9)] == [b.id]
+
+
+def test_a_vector_for_a_passage_that_is_gone_is_dropped(store: Store, model: Model) -> None:
+    store.add_vectors(model, [(b"unknown", ONE)])
+    assert store.last_change() == 0
+    assert store.check() == []
+
+
+def test_a_vector_that_was_there_already_is_no_change(store: Store, model: Model) -> None:
+    a = put(store, TEA)[0]
+    store.add_vectors(model, [(key_of(store, a.id), ONE)])
+    store.add_vectors(model, [(key_of(store, a.id), TWO)])
+    assert store.last_change() == 2
+    assert store.vectors_of(model.id, [a.id])[1].tolist() == [[1, 0]]
+
+
+def test_vectors_of_a_model_that_was_dropped_are_not_kept(store: Store, model: Model) -> None:
+    a = put(store, TEA)[0]
+    store.drop_model(model.id)
+    store.add_vectors(model, [(key_of(store, a.id), ONE)])
+    assert store.last_change() == 1
+    assert store.check() == []
+
+
+def test_two_models_never_mix(store: Store, model: Model) -> None:
+    other = store.add_model("other", "other", 2)
+    a = put(store, TEA)[0]
+    store.add_vectors(model, [(key_of(store, a.id), ONE)])
+    assert store.embedded_total(other.id) == 0
+    assert len(store.unembedded(other, 9)) == 1
+    store.drop_model(model.id)
+    assert store.models() == [other]
+    ids, vectors = store.vectors_of(model.id, [a.id])
+    assert (len(ids), len(vectors)) == (0, 0)
+    assert store.check() == []
+
+
+@given(st.lists(st.tuples(st.sampled_from("pde"), st.integers(0, 3), st.integers(0, 2)), max_size=20))
+def test_after_any_writes_every_passage_has_a_vector_or_is_waiting_for_one(
+    tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[str, int, int]]
+) -> None:
+    store = open_store("sqlite", tmp_path_factory.mktemp("vectors"))
+    try:
+        model = store.add_model("f", "m", 2)
+        for op, key, text in ops:
+            found = store.item("note", "", str(key))
+            if op == "p":
+                put(store, Draft("note", str(key), body=f"text {text}"))
+            elif op == "d" and found:
+                store.delete([found.id])
+            elif op == "e":
+                store.add_vectors(model, [(c.vector_key, ONE) for c in store.unembedded(model, 1)])
+        assert store.embedded_total(model.id) + len(store.unembedded(model, 99)) == store.chunk_total()
+        assert store.check() == []
+    finally:
+        store.close()
+
+
+# attachments
+
+
+def picture(data: bytes, media_type: str = "image/png") -> Attachment:
+    return Attachment(hashlib.sha256(data).digest(), media_type, data)
+
+
+def test_attachments_come_back_identical_and_in_order(store: Store) -> None:
+    item = put(store, TEA)[0]
+    given = [(picture(b"b"), {"n": 1}), (picture(b"a"), {}), (picture(b"b"), {"n": 2})]
+    store.attach(item.id, given)
+    assert store.attachments_of(item.id) == given
+    store.attach(item.id, given[1:2])
+    assert store.attachments_of(item.id) == given[1:2]
+
+
+def test_bytes_are_kept_once_and_go_with_the_last_item(store: Store) -> None:
+    a, b = put(store, TEA, replace(TEA, key="b"))
+    for item in (a, b):
+        store.attach(item.id, [(picture(b"same"), {})])
+    store.delete([a.id])
+    assert store.attachments_of(a.id) == []
+    assert len(store.attachments_of(b.id)) == 1
+    store.attach(b.id, [])
+    assert store.attachments_of(b.id) == []
+    assert store.check() == []
+
+
+def test_an_attachment_of_nothing_or_with_a_wrong_hash_is_refused_whole(store: Store) -> None:
+    item = put(store, TEA)[0]
+    store.attach(item.id, [(picture(b"kept"), {})])
+    with pytest.raises(InvalidInput, match="Store the item first"):
+        store.attach(99, [(picture(b"x"), {})])
+    with pytest.raises(InvalidInput, match="SHA-256"):
+        store.attach(item.id, [(picture(b"new"), {}), (Attachment(b"wrong", "image/png", b"x"), {})])
+    assert store.attachments_of(item.id) == [(picture(b"kept"), {})]
+    assert store.check() == []
+
+
+# jobs
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += int(seconds * 1e6)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(sqlite_extras, "_now", clock)
+    return clock
+
+
+def test_a_job_is_claimed_once_oldest_first(store: Store, clock: Clock) -> None:
+    first = store.enqueue("embed", {"n": 1})
+    store.enqueue("embed", {"n": 2})
+    store.enqueue("other", {})
+    assert store.claim("embed", 10) == Job(first, "embed", {"n": 1}, 1)
+    second = store.claim("embed", 10)
+    assert second is not None
+    assert second.payload == {"n": 2}
+    assert store.claim("embed", 10) is None
+    store.finish(first)
+    clock.advance(11)
+    again = store.claim("embed", 10)
+    assert again is not None
+    assert (again.id, again.attempts) == (second.id, 2)
+
+
+def test_a_job_waits_for_its_time_and_for_its_retry(store: Store, clock: Clock) -> None:
+    store.enqueue("embed", {}, delay_s=5)
+    assert store.claim("embed", 10) is None
+    clock.advance(5)
+    job = store.claim("embed", 60)
+    assert job is not None
+    store.fail(job.id, "no network", retry_s=30)
+    clock.advance(29)
+    assert store.claim("embed", 60) is None
+    clock.advance(1)
+    assert store.claim("embed", 60) == replace(job, attempts=2)
+
+
+def test_a_lease_that_ran_out_is_taken_over(store: Store, clock: Clock) -> None:
+    store.enqueue("embed", {})
+    dead = store.claim("embed", 10)
+    clock.advance(9.9)
+    assert store.claim("embed", 10) is None
+    clock.advance(0.1)
+    taken = store.claim("embed", 10)
+    assert dead is not None
+    assert taken == replace(dead, attempts=2)
+
+
+# settings
+
+
+@pytest.mark.parametrize("value", [None, True, 3, "é", [1, {"a": None}], {"k": 1.5}])
+def test_a_setting_is_what_it_was_set_to(store: Store, value: Any) -> None:
+    assert store.setting("x") is None
+    store.set_setting("x", "before")
+    store.set_setting("x", value)
+    assert store.setting("x") == value
+
+
+def test_a_setting_settles_once(store: Store) -> None:
+    assert store.settle("x", 1) == 1
+    assert store.settle("x", 2) == 1
+    store.set_setting("x", 3)
+    assert store.settle("x", 4) == 3

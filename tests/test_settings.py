@@ -1,0 +1,67 @@
+"""Settings: the environment over config.toml over defaults, and a sentence that names what cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from commonplace.settings import PREFIX, BadSetting, Settings
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """No setting of the machine reaches a test; `config.toml` is the test's own."""
+    for item in fields(Settings):
+        monkeypatch.delenv(PREFIX + item.name.upper(), raising=False)
+    monkeypatch.setenv("COMMONPLACE_CONFIG", str(tmp_path / "config.toml"))
+    return tmp_path / "config.toml"
+
+
+def test_without_anything_the_defaults_hold() -> None:
+    assert Settings.load() == Settings()
+
+
+def test_the_environment_is_stronger_than_the_file_and_an_argument_than_both(
+    clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean.write_text('threads = 3\nlanguage = "de"\nhome = "~/books"', encoding="utf-8")
+    monkeypatch.setenv("COMMONPLACE_LANGUAGE", "fr")
+    loaded = Settings.load(threads=5)
+    assert (loaded.threads, loaded.language, loaded.home) == (5, "fr", Path.home() / "books")
+    assert Settings.load(threads=None).threads == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("COMMONPLACE_THREADS", "two", "COMMONPLACE_THREADS must be a whole number, not 'two'"),
+        ("COMMONPLACE_THREADS", "0", "COMMONPLACE_THREADS must be at least 1, not 0"),
+        ("COMMONPLACE_EMBED_ON_SEARCH", "-1", "COMMONPLACE_EMBED_ON_SEARCH must be at least 0"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, sentence: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadSetting, match=sentence) as bad:
+        Settings.load()
+    assert bad.value.exit_code == 78
+
+
+@pytest.mark.parametrize("content", ["threads = ", "threads = 'two'", "threads = 2.5", "threads = true", "\udcff"])
+def test_a_file_that_cannot_be_read_is_named(clean: Path, content: str) -> None:
+    clean.write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(BadSetting, match=r"config\.toml"):
+        Settings.load()
+
+
+def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for item in fields(Settings):
+        monkeypatch.setenv(PREFIX + item.name.upper(), "")
+    assert Settings.load() == Settings()
+
+
+def test_every_setting_says_what_it_does() -> None:
+    assert all(item.metadata["doc"].endswith(".") for item in fields(Settings))

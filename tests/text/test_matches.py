@@ -1,0 +1,66 @@
+"""Where a query's terms stand in a text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import WORDS
+
+from commonplace.text.matches import find_matches
+from commonplace.text.terms import Term, query_terms
+
+
+def marked(text: str, query: str, *languages: str) -> list[str]:
+    terms = query_terms(query, languages or ("en",))
+    return [text[start:end] for start, end, _ in find_matches(text, terms, languages or ("en",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "expected"),
+    [
+        ("Oolong wants water.", "water oolong", ["Oolong", "water"]),
+        ("(Water), WATERS!", "water", ["Water", "WATERS"]),
+        ("call getUserName() now", "user name", ["getUserName"]),
+        ("Zoë and zoe", "zoe", ["Zoë", "zoe"]),
+        ("東京都庁へ", "都庁", ["都庁"]),
+        ("東京都庁へ", "庁", ["庁"]),
+        ("it’s fine", "it's", ["it’s"]),
+        ("a 🍵 for you", "🍵", ["🍵"]),
+        ("nothing here", "water", []),
+        ("", "water", []),
+    ],
+)
+def test_a_match_is_the_word_as_it_is_written(text: str, query: str, expected: list[str]) -> None:
+    assert marked(text, query) == expected
+
+
+def test_a_beginning_matches_the_whole_word() -> None:
+    text = "boil boiling unboiled"
+    found = find_matches(text, [Term(("boil",), 1.0, "prefix")], ["en"])
+    assert [text[start:end] for start, end, _ in found] == ["boil", "boiling"]
+
+
+def test_a_match_says_which_term_it_is() -> None:
+    text, terms = "tea water tea", query_terms("water tea", ["en"])
+    assert [terms[number].forms[0] for _, _, number in find_matches(text, terms, ["en"])] == ["tea", "water", "tea"]
+
+
+@given(
+    st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=10).map(" ".join),
+    st.lists(st.sampled_from(WORDS) | st.text(max_size=6), max_size=4).map(" ".join),
+)
+def test_matches_lie_within_the_text_in_order_and_are_not_empty(text: str, query: str) -> None:
+    terms = query_terms(query, ["en", "de"])
+    found = find_matches(text, terms, ["en", "de"])
+    assert found == sorted(found)
+    for start, end, number in found:
+        assert 0 <= start < end <= len(text)
+        assert 0 <= number < len(terms)
+        assert text[start:end].strip() == text[start:end]
+
+
+@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8), st.data())
+def test_a_word_of_the_text_is_always_marked(words: list[str], data: st.DataObject) -> None:
+    word = data.draw(st.sampled_from(words))
+    assert marked(" ".join(words), word)
