@@ -96,8 +96,8 @@ def aware(moment: datetime) -> datetime:
 # Small pools, so that values meet each other often; the awkward ones are here on purpose.
 NAMES = ["k", "a.b", 'quo"te', "back\\slash", "ключ", "metadata", "0", "é", "e\u0301", "$", "x"]
 STRINGS = [
-    "", "Open", "open", "OPEN", "7", "50%", "_", "Åse", "A\u030ase", "straße", "STRASSE", "İ", "ſ", "ΣΑΣ", "σας", "true",
-    "null", "東京", "a'b", 'a"b', "\n", "ﬁ", "🙂",
+    "", "Open", "open", "OPEN", "7", "50%", "_", "Åse", "A\u030ase", "straße", "STRASSE", "İ", "ſ", "ΣΑΣ", "σας",
+    "true", "null", "東京", "a'b", 'a"b', "\n", "ﬁ", "🙂",
 ]  # fmt: skip
 NUMBERS = [
     0,
@@ -132,7 +132,7 @@ values = st.recursive(
 )
 metadata = st.dictionaries(st.sampled_from(NAMES), values, max_size=4)
 moments = st.integers(-5, 5).map(lambda day: EPOCH + timedelta(days=day)) | st.sampled_from(
-    [datetime(1969, 12, 31, tzinfo=UTC), datetime(2024, 1, 1), EPOCH + timedelta(microseconds=1)]  # noqa: DTZ001
+    [datetime(1969, 12, 31, tzinfo=UTC), datetime(2024, 1, 1), EPOCH + timedelta(microseconds=1)]
 )
 paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=2).map(tuple)
 
@@ -182,8 +182,9 @@ field_filters = st.one_of(
 
 WORDS = [
     "tea", "teas", "oolong", "water", "boil", "the", "of", "getUserName", "HTTP/2", "C++", "F#", "v2.3.1", "real-time",
-    "Zoë", "it’s", "don't", "Häuser", "Haus", "Straße", "東京都庁", "京都", "ภาษาไทย", "한국어", "서울에서", "كتاب", "книга",
-    "running", "ran", "café", "🍵", "snake_case_name", "AI", "x", "ειδησεις", "ικα", "naïve", "e=mc²", "user@example.org",
+    "Zoë", "it’s", "don't", "Häuser", "Haus", "Straße", "東京都庁", "京都", "ภาษาไทย", "한국어", "서울에서", "كتاب",
+    "книга", "running", "ran", "café", "🍵", "snake_case_name", "AI", "x", "ειδησεις", "ικα", "naïve", "e=mc²",
+    "user@example.org",
 ]  # fmt: skip
 bodies = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
 long_bodies = st.lists(bodies, min_size=2, max_size=4).map(

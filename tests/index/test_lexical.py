@@ -20,15 +20,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import library_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import WORDS
 
 from commonplace.errors import StorageFull
 from commonplace.index.lexical import LexicalIndex
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
+from conftest import library_settings
+from strategies import WORDS
 
 EXPECTED = [f"notes://{number}" for number in range(6)]
 

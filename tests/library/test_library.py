@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import library_settings
 
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
 from commonplace.library import Library, restore, space_folder
 from commonplace.model import Draft, Filter
+from conftest import library_settings
 
 GUIDE = """# Guide
 
@@ -31,9 +30,9 @@ Three minutes.
 
 
 @pytest.fixture
-def guide(library: Library) -> Iterator[Library]:
+def guide(library: Library) -> Library:
     library.put(Draft("document", "guide.md", parent="docs", title="Guide", body=GUIDE, format="markdown"))
-    yield library
+    return library
 
 
 def test_a_draft_goes_in_and_comes_back(library: Library) -> None:
@@ -79,7 +78,7 @@ def test_an_outline_lists_the_headings_and_a_section_is_found_by_any_of_its_name
     assert "Three minutes" in oolong
     for name in ("Times", "times", "Guide › Oolong › Times"):
         assert guide.section(uri, name).strip().endswith("Three minutes.")
-    with pytest.raises(NotFound, match='no heading "Milk".*"Green tea"'):
+    with pytest.raises(NotFound, match=r'no heading "Milk".*"Green tea"'):
         guide.section(uri, "Milk")
 
 

@@ -2,7 +2,7 @@
 
 1. A search sees every write that returned before it, and nothing that is gone.
 2. A score is 0–1 and depends on the query and the library alone: not on the limit, the filter or the page.
-3. Every reply says which stages ran and which did not, and why. A missing model degrades; asked for by name, it is an error.
+3. Every reply says which stages ran, which did not, and why. A missing model degrades; asked for, it is an error.
 4. A hit says where it is: title, headings, the true line, a snippet with the match.
 5. What is like an item comes from its words and its vectors, and is never the item itself.
 """
@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import library_settings
 
 from commonplace.errors import InvalidInput, Unavailable
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode
 from commonplace.search.fuse import Weights, calibrate, combine, reciprocal_rank, trust_in_model, weigh
 from commonplace.search.parse import LONGEST, Parsed, parse
+from conftest import library_settings
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil.")
 
@@ -198,7 +198,7 @@ def test_related_is_what_shares_its_telling_words(library: Library) -> None:
     library.put(Draft("note", "a", body="The databases of the releases and their responses."))
     library.put(Draft("note", "b", body="A few databases for the responses."))
     library.put(Draft("note", "c", body="Trains run at night and the moon is up."))
-    assert [hit.uri for hit in library.related("notes://a").hits][0] == "notes://b"
+    assert library.related("notes://a").hits[0].uri == "notes://b"
     library.embed()
     hits = library.related("notes://a").hits
     assert [hit.uri for hit in hits][:1] == ["notes://b"]
@@ -213,7 +213,7 @@ def test_related_finds_words_of_another_language_as_they_are_stemmed_there(libra
     )
     library.put(Draft("note", "de", body="Die Häuser in der Stadt sind nicht neu und die Gärten auch nicht."))
     library.put(Draft("note", "de2", body="Wir haben die Häuser und die Gärten in der Stadt gesehen."))
-    assert [hit.uri for hit in library.related("notes://de").hits][0] == "notes://de2"
+    assert library.related("notes://de").hits[0].uri == "notes://de2"
 
 
 def test_related_of_an_item_without_text_is_empty_and_no_error(library: Library) -> None:

@@ -13,14 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import library_settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import allows, corpora, field_filters, queries
 
 from commonplace.index import lexical_reader
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Hit, Mode
+from conftest import library_settings
+from strategies import allows, corpora, field_filters, queries
 
 MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")
 ALL = 10_000

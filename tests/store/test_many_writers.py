@@ -15,12 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import open_store
 
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
 from commonplace.store.base import Store
+from conftest import open_store
 
 WRITER = """
 import sys

@@ -18,13 +18,13 @@ from typing import Any
 
 import apsw
 import pytest
-from conftest import open_store
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
 from commonplace.store.base import Attachment
+from conftest import open_store
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong.\n\nGreen.", tags=("hot",), metadata={"k": 1})
 
@@ -37,7 +37,7 @@ def sqlite(tmp_path: Path) -> SqliteStore:
 def fill(store: SqliteStore) -> None:
     items = store.put([prepare(TEA), prepare(replace(TEA, key="b")), prepare(replace(TEA, key="c", body="Third."))])
     model = store.add_model("f", "m", 1)
-    store.add_vectors(model, [(chunk.vector_key, b"\0\0") for chunk in store.unembedded(model, 9)])
+    store.add_vectors(model, [(chunk.vector_key, b"\0\0") for chunk in store.unembedded(model, model.position, 9)[0]])
     data = b"picture"
     store.attach(items[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
     store.set_setting("s", 1)
@@ -154,7 +154,8 @@ def test_a_file_of_the_first_schema_opens_with_everything_in_it(tmp_path: Path) 
     with apsw.Connection(str(path)) as connection:
         connection.execute(first)
         connection.execute(
-            """insert into items values (1, 'note', '', 'old', 'Old', 'text', 'en', '{}', '{"k": 1}', 0, 1000000, 1, 'h', 1);
+            """insert into items
+                 values (1, 'note', '', 'old', 'Old', 'text', 'en', '{}', '{"k": 1}', 0, 1000000, 1, 'h', 1);
                insert into bodies values (1, 'body');
                insert into chunks values (1 << 20, 'body', 0, 4, 1, 1, '', null, x'01');
                insert into changes values (1, 'put', 1, 1);
@@ -205,7 +206,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_a_closed_store_says_so(sqlite: SqliteStore) -> None:
     sqlite.close()
-    with pytest.raises(StorageBroken, match="is closed. Open the library again"):
+    with pytest.raises(StorageBroken, match=r"is closed\. Open the library again"):
         sqlite.counts()
     sqlite.close()
 

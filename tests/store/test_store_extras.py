@@ -1,6 +1,6 @@
 """The store's contract: vectors, attachments, jobs and settings.
 
-1. A vector belongs to what was embedded, not to where it stands: it is shared, survives moves, and goes with its last passage.
+1. A vector belongs to what was embedded, not to where it stands: it is shared, moves, and goes with its last passage.
 2. What has no vector yet is known, oldest change first.
 3. An attachment's bytes are kept once and go with the last item that has them.
 4. A job is claimed by one at a time, and by another when its lease has run out.
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import open_store
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, chunk_id
 from commonplace.store import sqlite_extras
 from commonplace.store.base import Attachment, Job, Model, Store
+from conftest import open_store
 
 TEA = Draft("note", "tea", body="Oolong.")
 ONE, TWO = np.array([1, 0], np.float16).tobytes(), np.array([0, 1], np.float16).tobytes()
@@ -58,7 +58,7 @@ def test_a_vector_is_shared_by_all_passages_that_say_the_same(store: Store, mode
     assert ids.tolist() == [chunk_id(b.id, 0), chunk_id(a.id, 0)]
     assert vectors.tolist() == [[1, 0], [1, 0]]
     assert [(c.op, c.item_id) for c in store.changes(2, 9)] == [("embed", a.id), ("embed", b.id)]
-    assert store.unembedded(model, 9) == []
+    assert store.unembedded(model, model.position, 9)[0] == []
 
 
 def test_a_vector_survives_a_move_and_goes_with_the_last_passage(store: Store, model: Model) -> None:
@@ -68,20 +68,20 @@ def test_a_vector_survives_a_move_and_goes_with_the_last_passage(store: Store, m
     b = put(store, replace(TEA, parent="elsewhere"))[0]
     store.delete([a.id])
     assert store.embedded_total(model.id) == 1
-    assert store.unembedded(model, 9) == []
+    assert store.unembedded(model, model.position, 9)[0] == []
     put(store, replace(TEA, parent="elsewhere", body="Green."))
     assert store.embedded_total(model.id) == 0
-    assert [chunk.item_id for chunk in store.unembedded(model, 9)] == [b.id]
+    assert [chunk.item_id for chunk in store.unembedded(model, model.position, 9)[0]] == [b.id]
     assert store.check() == []
 
 
 def test_what_lacks_a_vector_comes_in_the_order_it_was_written(store: Store, model: Model) -> None:
     a, b, c = put(store, TEA, replace(TEA, key="b", body="b"), replace(TEA, key="c", body="c"))
     put(store, replace(TEA, body="rewritten"))
-    assert [chunk.item_id for chunk in store.unembedded(model, 9)] == [a.id, b.id, c.id]
-    assert [chunk.item_id for chunk in store.unembedded(model, 2)] == [a.id, b.id]
+    assert [chunk.item_id for chunk in store.unembedded(model, model.position, 9)[0]] == [a.id, b.id, c.id]
+    assert [chunk.item_id for chunk in store.unembedded(model, model.position, 2)[0]] == [a.id, b.id]
     store.add_vectors(model, [(key_of(store, b.id), ONE)])
-    assert [chunk.item_id for chunk in store.unembedded(model, 9)] == [a.id, c.id]
+    assert [chunk.item_id for chunk in store.unembedded(model, model.position, 9)[0]] == [a.id, c.id]
 
 
 def test_a_model_s_position_skips_what_is_done_and_never_goes_back(store: Store, model: Model) -> None:
@@ -93,7 +93,7 @@ def test_a_model_s_position_skips_what_is_done_and_never_goes_back(store: Store,
     assert level is not None
     assert level.position == 2
     b = put(store, replace(TEA, key="b", body="b"))[0]
-    assert [chunk.item_id for chunk in store.unembedded(level, 9)] == [b.id]
+    assert [chunk.item_id for chunk in store.unembedded(level, level.position, 9)[0]] == [b.id]
 
 
 def test_a_vector_for_a_passage_that_is_gone_is_dropped(store: Store, model: Model) -> None:
@@ -123,7 +123,7 @@ def test_two_models_never_mix(store: Store, model: Model) -> None:
     a = put(store, TEA)[0]
     store.add_vectors(model, [(key_of(store, a.id), ONE)])
     assert store.embedded_total(other.id) == 0
-    assert len(store.unembedded(other, 9)) == 1
+    assert len(store.unembedded(other, other.position, 9)[0]) == 1
     store.drop_model(model.id)
     assert store.models() == [other]
     ids, vectors = store.vectors_of(model.id, [a.id])
@@ -145,8 +145,10 @@ def test_after_any_writes_every_passage_has_a_vector_or_is_waiting_for_one(
             elif op == "d" and found:
                 store.delete([found.id])
             elif op == "e":
-                store.add_vectors(model, [(c.vector_key, ONE) for c in store.unembedded(model, 1)])
-        assert store.embedded_total(model.id) + len(store.unembedded(model, 99)) == store.chunk_total()
+                store.add_vectors(model, [(c.vector_key, ONE) for c in store.unembedded(model, model.position, 1)[0]])
+        assert (
+            store.embedded_total(model.id) + len(store.unembedded(model, model.position, 99)[0]) == store.chunk_total()
+        )
         assert store.check() == []
     finally:
         store.close()

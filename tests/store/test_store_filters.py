@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import open_store
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import allows, conditions, corpora, filters
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
+from conftest import open_store
+from strategies import allows, conditions, corpora, filters
 
 OPEN, LOWER, SEVEN, TEXT7, FLOAT7, TRUE, FALSE = '"Open"', '"open"', "7", '"7"', "7.0", "true", "false"
 NULL, MISSING, LIST, OBJECT, PERCENT, ASE = "null", "∅", "[…]", "{…}", '"50%"', '"Åse"'

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import WORDS
 
 from commonplace.text.matches import find_matches
 from commonplace.text.terms import Term, query_terms
+from strategies import WORDS
 
 
 def marked(text: str, query: str, *languages: str) -> list[str]:

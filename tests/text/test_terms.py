@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import WORDS
 
 from commonplace.text.analyze import exact
 from commonplace.text.terms import FUNCTION_WORD_WEIGHT, Term, beginning, phrase_terms, query_terms
+from strategies import WORDS
 
 
 def weights(words: str, *languages: str) -> dict[str, float]:

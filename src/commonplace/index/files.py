@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from filelock import FileLock, Timeout
-
 from commonplace.errors import Busy, StorageFull
 from commonplace.index.follower import IndexDamaged
 
@@ -36,6 +34,8 @@ def writer_lock(folder: Path, timeout: float) -> Iterator[None]:
 
     It is the operating system's lock on an open file, so a killed process gives it back. It is not reentrant.
     """
+    from filelock import FileLock, Timeout  # slow to load, and a search of a level index locks nothing
+
     lock = FileLock(folder / LOCK_NAME, timeout=timeout, poll_interval=0.01)
     try:
         with room_on_disk(folder):

@@ -43,13 +43,13 @@ from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import Change, IndexedItem
-from commonplace.text.analyze import analyse, stems
+from commonplace.text.analyze import analyse, stems, stems_once
 from commonplace.text.languages import UNKNOWN
 
 log = logging.getLogger(__name__)
 
 FORMAT = 2
-BATCH = 20_000  # changes per commit: a commit costs much the same whatever it holds
+BATCH = 100_000  # changes per commit: fewer commits make fewer segments, and those are quicker to search
 GROUP = 200  # items read at a time while following
 QUIET = 5_000  # changes without text after which the position is committed all the same
 SMALL_HEAP, BULK_HEAP = 15_000_000, 100_000_000
@@ -102,18 +102,27 @@ class LexicalIndex:
         return []
 
     def _position(self) -> int:
-        position = self._current().position
+        return self._position_of(self._current())
+
+    def _position_of(self, snapshot: Snapshot) -> int:
+        position = snapshot.position
         return max(position, self._quiet.stop) if position >= self._quiet.start else position
 
     def _catch_up(self) -> int:
+        return self._position_of(self._level())
+
+    def _level(self) -> Snapshot:
+        """A commit that is level with the log."""
         with self._lock, room_on_disk(self._folder):
-            position, last = self._position(), self._source.last_change()
+            snapshot = self._current()
+            position, last = self._position_of(snapshot), self._source.last_change()
             if position > last:
                 raise IndexDamaged(f"the index is at change {position}, the store at {last}")
             if position == last:
-                return position
+                return snapshot
             with writer_lock(self._folder, LOCK_S):
-                return self._apply_pending()
+                self._apply_pending()
+            return self._current()
 
     def _apply_pending(self) -> int:
         snapshot = self._current()
@@ -173,7 +182,9 @@ class LexicalIndex:
 
     def _documents(self, item: IndexedItem) -> Iterator[Document]:
         language = self._fallback if item.language == UNKNOWN else item.language
-        title = stems(f"{item.title} {item.key}" if item.kind == "document" else item.title, language)
+        title = stems(item.title, language)
+        if item.kind == "document":
+            title = f"{title} {stems_once(item.key, language)}"
         for chunk, headings, text in item.chunks:
             words, body = analyse(f"{item.title}\n{headings}\n{text}", language)
             document = Document()
@@ -195,12 +206,7 @@ class LexicalIndex:
 
     def ask(self, work: Callable[[LexicalReader], T]) -> T:
         """Do something with a reader of the index, level with the log; twice, if damage shows on the way."""
-
-        def ask_once() -> T:
-            self._catch_up()
-            return work(LexicalReader(self._current()))
-
-        return self._healing(ask_once)
+        return self._healing(lambda: work(LexicalReader(self._level())))
 
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
         """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""

@@ -45,7 +45,9 @@ class LexicalReader:
         if not query or not len(chunks):
             return np.zeros(len(chunks), dtype=np.float32)
         snapshot, wanted = self._snapshot, chunks.tolist()
-        among = Query.const_score_query(Query.term_set_query(snapshot.schema, "chunk", wanted), 0.0)
+        # Alternatives, not a set: four times quicker to make and to run for a few dozen (bench/engine.py, row hybrid).
+        each = [(Occur.Should, Query.term_query(snapshot.schema, "chunk", chunk)) for chunk in wanted]
+        among = Query.const_score_query(Query.boolean_query(each), 0.0)
         both = Query.boolean_query([(Occur.Must, compile_query(snapshot.schema, query, Scope())), (Occur.Must, among)])
         found, values = hits(snapshot.searcher, both, len(wanted))
         known = dict(zip(found.tolist(), values.tolist(), strict=True))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
 from commonplace.errors import Busy, Unavailable
@@ -27,6 +26,7 @@ Progress = Callable[[int, int], None]
 """Called with (done, total)."""
 
 BATCH = 32
+MOST_WALKED = 1000  # changes a new process may have to walk before its first search
 _ON_THE_SPOT_S = 0.3
 
 
@@ -107,6 +107,8 @@ class Embedding:
 
     def embed(self, progress: Progress | None = None) -> int:
         """Make every missing vector, in small durable steps; returns how many. A killed run goes on where it was."""
+        from filelock import FileLock, Timeout  # slow to load, and no search needs it
+
         lock = FileLock(self._folder.with_name("embed.lock"), timeout=0)
         try:
             with room_on_disk(self._folder):
@@ -140,37 +142,33 @@ class Embedding:
         if self.chosen is None:
             self._store.settle("model", self._settings.model or embedder.name)
         total = self._store.chunk_total() - self._store.embedded_total(model.id)
-        done = 0
+        done, reached = 0, model.position
         while True:
-            seq = self._store.last_change()
-            pending = self._store.unembedded(model, BATCH * 8)
+            pending, reached = self._store.unembedded(model, reached, BATCH)
             if not pending:
                 break
-            for start in range(0, len(pending), BATCH):
-                done += self._embed_chunks(model, pending[start : start + BATCH])
-                if progress:
-                    progress(min(done, total), total)
-        self._store.set_position(model, seq)
+            done += self._embed_chunks(model, pending)
+            if progress:
+                progress(min(done, total), total)
+        self._store.set_position(model, reached)
         self._drop_others(model)
         self._vector_index(model).catch_up()
         return done
 
     def _embed_few(self, model: Model) -> None:
         """A handful of fresh chunks is embedded by the search that wants them; a bulk never holds a search up."""
-        last, most = self._store.last_change(), self._settings.embed_on_search
-        if last in (self._level_at, model.position) or not most:
-            return
-        pending = self._store.unembedded(model, most + 1)
-        if len(pending) > most:
+        most = self._settings.embed_on_search
+        pending, reached = self._store.unembedded(model, max(model.position, self._level_at), most + 1)
+        if len(pending) > most or not most:
             return
         deadline = time.monotonic() + _ON_THE_SPOT_S
         for start in range(0, len(pending), 8):
             if time.monotonic() > deadline:
                 return
             self._embed_chunks(model, pending[start : start + 8])
-        self._level_at = last  # not the change after it: that may be another's, with something to embed
-        if last - model.position > 1000:
-            self._store.set_position(model, last)
+        self._level_at = reached
+        if reached - model.position > MOST_WALKED:
+            self._store.set_position(model, reached)
 
     def _embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
         unique = {chunk.vector_key: chunk for chunk in chunks}

@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from commonplace.errors import DownloadFailed
 from commonplace.models.catalog import Card, Entry, catalog
 
@@ -74,6 +72,8 @@ def read_card(folder: Path) -> Card:
 
 def fill(folder: Path, complete: Callable[[], bool], write: Callable[[Path], None]) -> Path:
     """Have `write` make the folder, once: others wait for it, and a call that dies leaves nothing that counts."""
+    from filelock import FileLock, Timeout  # slow to load, and only a pull needs it
+
     if complete():
         return folder
     try:

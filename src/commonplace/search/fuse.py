@@ -19,6 +19,9 @@ Floats = NDArray[np.float32]
 LEXICAL_SCALE = 0.0294
 """What the square root of a query's mass is worth in cosine: learned on judged sets (docs/benchmarks.md)."""
 
+LEAST_MASS = 12.0
+"""A query of one rare word has little mass, but whoever types it wants that word."""
+
 OTHER_LANGUAGE = 0.35
 """Trust in a model for a language it was not trained on but whose letters it knows."""
 
@@ -47,7 +50,7 @@ def trust_in_model(language: str, known: frozenset[str], *, latin: bool, fertili
 
 def weigh(mass: float, spread: float, trust: float) -> Weights:
     """The lexical leg gains with the root of the evidence the query's terms can bring; the vector leg with trust."""
-    lexical, vector = LEXICAL_SCALE * mass**0.5, trust * spread
+    lexical, vector = LEXICAL_SCALE * max(mass, LEAST_MASS) ** 0.5 if mass else 0.0, trust * spread
     total = (lexical + vector) or 1.0
     return Weights(lexical / total, vector / total, trust)
 

@@ -196,19 +196,24 @@ class Pipeline:
             return _sorted(near[0], near[1], np.zeros_like(near[1]), near[1], Weights(0.0, 1.0)), full
         if vector is None:
             return _sorted(words[0], words[1], words[1], np.full_like(words[1], np.nan), Weights(1.0, 0.0)), full
-        return stages.timed("fuse", lambda: _fused(lexical, vector, words, near)), full
+        return stages.timed(
+            "fuse", lambda: _fused(lexical, vector, words, near, words_full=len(words[0]) >= depth)
+        ), full
 
 
 def _nothing() -> tuple[Ids, Floats]:
     return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
 
 
-def _fused(lexical: LexicalLeg, vector: VectorLeg, words: tuple[Ids, Floats], near: tuple[Ids, Floats]) -> Ranking:
+def _fused(
+    lexical: LexicalLeg, vector: VectorLeg, words: tuple[Ids, Floats], near: tuple[Ids, Floats], *, words_full: bool
+) -> Ranking:
     """Candidates from either leg, exact scores from both."""
     only_near = np.setdiff1d(near[0], words[0], assume_unique=True)
     only_words = np.setdiff1d(words[0], near[0], assume_unique=True)
     only_near = only_near[lexical.allows(only_near)]
-    near_scores = lexical.scores(only_near)
+    # A list shorter than its depth has every match, so what is not in it has none of the words.
+    near_scores = lexical.scores(only_near) if words_full else np.zeros(len(only_near), dtype=np.float32)
     chunks = np.concatenate([words[0], only_near])
     by_words = np.concatenate([words[1], near_scores])
     known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))

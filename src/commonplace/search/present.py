@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from commonplace.model import Chunk, Hit, Item, item_of
 from commonplace.search.request import Request
 from commonplace.store.base import Store
-from commonplace.text.matches import find_matches
+from commonplace.text.matches import Matcher
 from commonplace.text.snippet import best_line, snippet
 from commonplace.text.terms import Term
 
@@ -26,8 +26,7 @@ class Presenter:
     def __init__(self, store: Store, terms: Sequence[Term], languages: Sequence[str], request: Request) -> None:
         self._store = store
         # Function words match everywhere: they would draw the snippet to where nothing is said.
-        self._terms = [term for term in terms if term.weight >= 1] or list(terms)
-        self._languages = languages
+        self._matcher = Matcher([term for term in terms if term.weight >= 1] or terms, languages)
         self._request = request
 
     def hits(self, ranking: Ranking, rows: Sequence[int]) -> list[Hit]:
@@ -43,7 +42,7 @@ class Presenter:
         return hits
 
     def _hit(self, chunk: Chunk, item: Item, ranking: Ranking, row: int) -> Hit:
-        matches = find_matches(chunk.text, self._terms, self._languages)[:MOST_MATCHES]
+        matches = self._matcher.find(chunk.text)[:MOST_MATCHES]
         return Hit(
             uri=item.uri,
             kind=item.kind,

@@ -112,8 +112,11 @@ class Store(Protocol):
     def models(self) -> list[Model]: ...
     def add_model(self, fingerprint: str, name: str, dims: int) -> Model: ...
     def drop_model(self, model_id: int) -> None: ...
-    def unembedded(self, model: Model, limit: int) -> list[Chunk]:
-        """Chunks written after the model's position that have no vector yet, oldest change first."""
+    def unembedded(self, model: Model, after: int, limit: int) -> tuple[list[Chunk], int]:
+        """Walk the log from just after a change until about `limit` chunks without a vector are found, or it ends.
+
+        Returns the chunks, oldest change first, and the change the walk has reached.
+        """
         ...
 
     def add_vectors(self, model: Model, vectors: Sequence[tuple[bytes, bytes]]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import apsw
 import numpy as np
@@ -246,16 +246,22 @@ class Items:
 
     @staticmethod
     def _items(db: apsw.Connection, item_ids: Sequence[int], *, body: bool) -> list[Item]:
+        """In three statements at most, however many items."""
+        wanted = (json.dumps(list(item_ids)),)
+        among = "in (select value from json_each(?))"
+        tags: dict[int, list[str]] = defaultdict(list)
+        for item_id, tag in db.execute(
+            f"select item_id, tag from tags where item_id {among} order by position", wanted
+        ):
+            tags[item_id].append(tag)
+        texts: list[Any] = []
+        if body:
+            texts = db.execute(f"select item_id, body from bodies where item_id {among}", wanted).fetchall()
+        bodies: dict[int, str] = dict(texts)
         found = {}
-        for item_id in dict.fromkeys(item_ids):
-            for row in db.execute(f"select {_ITEM} from items where id = ?", (item_id,)):
-                tags = tuple(
-                    tag for (tag,) in db.execute("select tag from tags where item_id = ? order by position", (item_id,))
-                )
-                text = None
-                if body:
-                    text = next((b for (b,) in db.execute("select body from bodies where item_id = ?", (item_id,))), "")
-                found[item_id] = _item(row, tags, text)
+        for row in db.execute(f"select {_ITEM} from items where id {among}", wanted):
+            item_id = cast(int, row[0])
+            found[item_id] = _item(row, tuple(tags.get(item_id, ())), bodies.get(item_id, "") if body else None)
         return [found[item_id] for item_id in item_ids if item_id in found]
 
     @consistent
@@ -273,9 +279,10 @@ class Items:
 
     @consistent
     def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
-        db = self._database.reading()
-        query = f"select {_CHUNK} from chunks where id = ?"
-        return [_chunk(row) for chunk in chunk_ids for row in db.execute(query, (chunk,))]
+        query = f"select {_CHUNK} from chunks where id in (select value from json_each(?))"
+        rows = self._database.reading().execute(query, (json.dumps(list(chunk_ids)),))
+        found = {row[0]: _chunk(row) for row in rows}
+        return [found[chunk] for chunk in chunk_ids if chunk in found]
 
     @guarded
     def chunks_of(self, item_id: int) -> list[Chunk]:

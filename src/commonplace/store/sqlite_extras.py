@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -58,16 +59,29 @@ class SqliteStore(Items):
             db.execute("delete from models where id = ?", (model_id,))
 
     @guarded
-    def unembedded(self, model: Model, limit: int) -> list[Chunk]:
-        rows = self._database.reading().execute(
-            f"""select {_CHUNK} from
-                  (select item_id, min(seq) as seq from changes
-                   where seq > :position and op = 'put' group by item_id) as pending
-                  join chunks on chunks.id >= pending.item_id << {CHUNK_BITS}
-                    and chunks.id < (pending.item_id + 1) << {CHUNK_BITS}
-                where not exists (select 1 from embeddings where model = :model and key = chunks.vector_key)
-                order by pending.seq, chunks.id limit :limit""",
-            {"position": model.position, "model": model.id, "limit": limit},
+    def unembedded(self, model: Model, after: int, limit: int) -> tuple[list[Chunk], int]:
+        db, found, seen, reached = self._database.reading(), list[Chunk](), set[int](), after
+        while len(found) < limit:
+            lines: list[Any] = db.execute(
+                "select seq, op, item_id from changes where seq > ? order by seq limit 500", (reached,)
+            ).fetchall()
+            for seq, op, item_id in lines:
+                reached = seq
+                if op == "put" and item_id not in seen:
+                    seen.add(item_id)
+                    found += self._unembedded_of(db, model, item_id)
+                if len(found) >= limit:
+                    break
+            if not lines:
+                break
+        return found, reached
+
+    @staticmethod
+    def _unembedded_of(db: apsw.Connection, model: Model, item_id: int) -> list[Chunk]:
+        rows = db.execute(
+            f"""select {_CHUNK} from chunks where id >= ? and id < ?
+                and not exists (select 1 from embeddings where model = ? and key = vector_key) order by id""",
+            (chunk_id(item_id, 0), chunk_id(item_id + 1, 0), model.id),
         )
         return [_chunk(row) for row in rows]
 
@@ -276,7 +290,8 @@ _INVARIANTS = {
         (select count(*) from chunks
          where chunks.id >= items.id << {CHUNK_BITS} and chunks.id < (items.id + 1) << {CHUNK_BITS})""",
     "chunks that do not quote their body": f"""select count(*) from chunks
-        join bodies on item_id = chunks.id >> {CHUNK_BITS} where text <> substr(body, char_start + 1, char_end - char_start)""",
+        join bodies on item_id = chunks.id >> {CHUNK_BITS}
+        where text <> substr(body, char_start + 1, char_end - char_start)""",
     "items whose version is not their last logged one": """select count(*) from items where version is not
         (select version from changes where item_id = items.id order by seq desc limit 1)""",
     "vectors without a chunk": """select count(*) from embeddings

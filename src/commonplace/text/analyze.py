@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
 import regex
 
-from commonplace.text.languages import stemmer
+from commonplace.text.languages import UNKNOWN, stemmer
 
-_REMEMBERED = 150_000  # words; beyond it the memory is emptied and fills again with what is current
+_REMEMBERED = 100_000  # words of a generation, of which there are two
 _LONGEST_REMEMBERED = 48  # a longer token is a sentence of an unspaced script or a blob: it will not come again
 _LONGEST_TERM = 100
 _PUNCTUATION = "\"'`.,;:!?()[]{}<>*-–—“”‘’…|/\\"
@@ -105,63 +105,74 @@ def _word_terms(word: str) -> list[str]:
     return [*parts, *joined, "".join(parts) + tail]
 
 
-class _Memory(dict[str, str]):
-    """Token → its terms joined by blanks. Filled on demand, bounded, and shared by all threads."""
+Forms = tuple[str, str]
+"""The exact terms of a token and their stems, each joined by blanks."""
 
-    def __init__(self, terms: Callable[[str], str]) -> None:
+
+class _Memory(dict[str, Forms]):
+    """Token → its forms. Filled on demand, bounded, and shared by all threads.
+
+    Two generations: when the young one is full it becomes the old one, and what is asked for again comes back from it.
+    """
+
+    def __init__(self, forms: Callable[[str], Forms]) -> None:
         super().__init__()
-        self._terms = terms
+        self.forms = forms
+        self._old: dict[str, Forms] = {}
 
-    def __missing__(self, token: str) -> str:
-        terms = self._terms(token)
+    def __missing__(self, token: str) -> Forms:
+        forms = self._old.get(token) or self.forms(token)
         if len(token) <= _LONGEST_REMEMBERED:
             if len(self) >= _REMEMBERED:
+                self._old = dict(self)
                 self.clear()
-            self[token] = terms
-        return terms
+            self[token] = forms
+        return forms
 
 
-_exact_memory = _Memory(lambda token: " ".join(exact_terms(token)))
 _stemming = threading.Lock()  # a Snowball stemmer keeps state while it works
 
 
 @cache
-def _stem_memory(language: str) -> _Memory:
+def _memory(language: str) -> _Memory:
     snowball = stemmer(language)
-    if snowball is None:
-        return _exact_memory
 
-    def stems(token: str) -> str:
-        terms = _exact_memory[token]
+    def forms(token: str) -> Forms:
+        terms = exact_terms(token)
+        exact = " ".join(terms)
+        if snowball is None or not terms:
+            return exact, exact
         with _stemming:
-            if " " not in terms:
-                return snowball.stemWord(terms) or terms  # some Greek words have no stem at all
-            return " ".join(snowball.stemWord(term) or term for term in terms.split())
+            roots = snowball.stemWords(list(terms))
+        return exact, " ".join(root or term for root, term in zip(roots, terms, strict=True))  # Greek `ικα` has no stem
 
-    return _Memory(stems)
+    return _Memory(forms)
 
 
-def analyse(text: str, language: str) -> tuple[str, str]:
+def analyse(text: str, language: str) -> Forms:
     """The exact terms and the stems of a text: what an index keeps of it."""
-    tokens = text.split()
-    return " ".join(token_exact(tokens)), " ".join(token_stems(tokens, language))
+    forms = list(map(_memory(language).__getitem__, text.split()))
+    if not forms:
+        return "", ""
+    words, roots = zip(*forms, strict=True)
+    return " ".join(words), " ".join(roots)
 
 
 def exact(text: str) -> str:
     """All exact terms of a text, joined by blanks, in order."""
-    return " ".join(token_exact(text.split()))
+    return analyse(text, UNKNOWN)[0]
 
 
 def stems(text: str, language: str) -> str:
     """All terms of a text, stemmed as the language is, joined by blanks, in order."""
-    return " ".join(token_stems(text.split(), language))
+    return analyse(text, language)[1]
 
 
-def token_exact(tokens: Sequence[str]) -> list[str]:
-    """The exact terms of each white-space-delimited token, joined by blanks where there are several."""
-    return list(map(_exact_memory.__getitem__, tokens))
+def stems_once(text: str, language: str) -> str:
+    """The same for what will not come again, a path or an id: nothing of it is remembered."""
+    return " ".join(_memory(language).forms(token)[1] for token in text.split())
 
 
-def token_stems(tokens: Sequence[str], language: str) -> list[str]:
-    """The stems of each white-space-delimited token, joined by blanks where there are several."""
-    return list(map(_stem_memory(language).__getitem__, tokens))
+def token_forms(token: str, language: str) -> Forms:
+    """The exact terms and the stems of one white-space-delimited token."""
+    return _memory(language)[token]

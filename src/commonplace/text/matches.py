@@ -4,68 +4,86 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 import regex
 
-from commonplace.text.analyze import token_exact, token_stems
+from commonplace.text.analyze import token_forms
 from commonplace.text.snippet import Match
 from commonplace.text.terms import Term
 
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _TOKEN = re.compile(r"\S+")
 _CORE = regex.compile(r"[\w\p{M}](?:.*[\w\p{M}])?", regex.DOTALL)
+_STEM_KEEPS = 2  # letters at the beginning of a word that stemming leaves alone, but for a handful of words
+
+
+class Matcher:
+    """The terms of one query, ready to be found in any number of texts, compared as the index compares them."""
+
+    def __init__(self, terms: Sequence[Term], languages: Sequence[str]) -> None:
+        self._languages = languages
+        self._which = {form: number for number, term in enumerate(terms) if term.match == "word" for form in term.forms}
+        self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
+        forms = (*self._which, *self._begins)
+        self._pairs = {form: number for form, number in (self._which | self._begins).items() if _UNSPACED.match(form)}
+        starts = {re.escape(form[:_STEM_KEEPS]) for form in forms if form.isascii()}
+        self._hint = re.compile("|".join(sorted(starts))) if starts else None
+
+    def find(self, text: str) -> list[Match]:
+        """Every place a term matches, in order."""
+        places = list(self._hinted(text)) if text.isascii() else []
+        if not places and (self._which or self._begins):
+            places = list(self._words((token.start(), token[0]) for token in _TOKEN.finditer(text)))
+        return sorted(places + self._runs(text))
+
+    def _hinted(self, text: str) -> Iterator[Match]:
+        """Plain text is searched for how the terms begin, and only the tokens around such places are analysed."""
+        if self._hint is None:
+            return
+        flat = text.lower().replace("\n", " ").replace("\t", " ")
+        done = 0
+        for hint in self._hint.finditer(flat):
+            if hint.start() < done:
+                continue
+            start = flat.rfind(" ", 0, hint.start()) + 1
+            done = flat.find(" ", hint.end())
+            done = done if done >= 0 else len(flat)
+            yield from self._words([(start, text[start:done])])
+
+    def _words(self, tokens: Iterator[tuple[int, str]] | Sequence[tuple[int, str]]) -> Iterator[Match]:
+        for start, token in tokens:
+            number = self._term_of(token)
+            if number is not None and not (self._pairs and _UNSPACED.search(token)):
+                core = _CORE.search(token)
+                low, high = core.span() if core else (0, len(token))
+                yield start + low, start + high, number
+
+    def _term_of(self, token: str) -> int | None:
+        for language in self._languages:
+            exact, stems = token_forms(token, language)
+            if stems in self._which:
+                return self._which[stems]
+            if " " in stems:
+                for stem in stems.split():
+                    if stem in self._which:
+                        return self._which[stem]
+        if self._begins:
+            for form in exact.split():
+                for prefix, number in self._begins.items():
+                    if form.startswith(prefix):
+                        return number
+        return None
+
+    def _runs(self, text: str) -> list[Match]:
+        """Pairs of unspaced scripts, which stand inside longer tokens."""
+        if not self._pairs or text.isascii():
+            return []
+        either = "|".join(sorted(map(re.escape, self._pairs), key=len, reverse=True))
+        # A look-ahead, because overlapping pairs both count.
+        found = re.finditer(rf"(?=({either}))", text)
+        return [(place.start(), place.start() + len(place[1]), self._pairs[place[1]]) for place in found]
 
 
 def find_matches(text: str, terms: Sequence[Term], languages: Sequence[str]) -> list[Match]:
-    """Every place a term matches, in order. Words are compared as the index compares them, not letter by letter."""
-    which = {form: number for number, term in enumerate(terms) if term.match == "word" for form in term.forms}
-    begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
-    tokens = text.split()
-    matched: dict[int, int] = {}
-    if begins:
-        matched.update(_beginnings(tokens, begins))
-    for language in languages:
-        matched.update(_same(token_stems(tokens, language), which))
-    places = _places(text, matched) if matched else []
-    return sorted(places + _runs(text, which | begins))
-
-
-def _same(analysed: Sequence[str], which: dict[str, int]) -> list[tuple[int, int]]:
-    """Which tokens are which terms. Most tokens are one term, so a look-up decides; compounds are taken apart."""
-    found = [(place, which[terms]) for place, terms in enumerate(analysed) if terms in which]
-    compounds = [(place, terms) for place, terms in enumerate(analysed) if " " in terms]
-    found += [(place, which[term]) for place, terms in compounds for term in terms.split() if term in which]
-    return found
-
-
-def _beginnings(tokens: Sequence[str], begins: dict[str, int]) -> Iterator[tuple[int, int]]:
-    prefixes = tuple(begins)
-    for place, terms in enumerate(token_exact(tokens)):
-        for term in terms.split():
-            if term.startswith(prefixes):
-                yield place, next(number for prefix, number in begins.items() if term.startswith(prefix))
-                break
-
-
-def _places(text: str, matched: dict[int, int]) -> list[Match]:
-    places = []
-    for place, token in enumerate(islice(_TOKEN.finditer(text), max(matched) + 1)):
-        if place in matched and not _UNSPACED.search(token[0]):
-            core = _CORE.search(token[0])
-            start, end = core.span() if core else (0, len(token[0]))
-            places.append((token.start() + start, token.start() + end, matched[place]))
-    return places
-
-
-def _runs(text: str, forms: dict[str, int]) -> list[Match]:
-    """Pairs of unspaced scripts, which stand inside longer tokens."""
-    pairs = {form: number for form, number in forms.items() if not form.isascii() and _UNSPACED.match(form)}
-    if not pairs:
-        return []
-    either = "|".join(sorted(map(re.escape, pairs), key=len, reverse=True))
-    # A look-ahead, because overlapping pairs both count.
-    return [
-        (found.start(), found.start() + len(found[1]), pairs[found[1]])
-        for found in re.finditer(rf"(?=({either}))", text)
-    ]
+    """Every place a term matches, in order."""
+    return Matcher(terms, languages).find(text)

@@ -134,6 +134,8 @@ def _framed(text: str, low: int, high: int) -> str:
 
 
 def _flatten(text: str) -> _Flat:
+    if "  " not in text and text.isprintable() and not text.startswith(" ") and not text.endswith(" "):
+        return _Flat(text, 0, [], [0])  # prose on one line: nothing to shorten
     lead = len(text) - len(text.lstrip())
     runs = [(run.start(), run.end()) for run in _GAP.finditer(text, lead, len(text.rstrip()))]
     lost = accumulate((end - start - 1 for start, end in runs), initial=0)
