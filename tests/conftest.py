@@ -10,21 +10,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from commonplace.library import Library
-from commonplace.settings import Settings
-from commonplace.store import SqliteStore
 from commonplace.store.base import Store
+from opening import library_settings, open_store
 
 _UNHURRIED = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large)
 settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True, suppress_health_check=_UNHURRIED)
 settings.register_profile("dev", deadline=None, max_examples=40, suppress_health_check=_UNHURRIED)
 settings.register_profile("hunt", deadline=None, max_examples=1000, suppress_health_check=_UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
-
-
-def open_store(backend: str, folder: Path) -> SqliteStore:
-    """A store of a backend. The contract in tests/store runs over every one of them."""
-    assert backend == "sqlite"
-    return SqliteStore(folder / "library.db")
 
 
 @pytest.fixture(params=["sqlite"])
@@ -37,11 +30,6 @@ def store(backend: str, tmp_path: Path) -> Iterator[Store]:
     store = open_store(backend, tmp_path)
     yield store
     store.close()
-
-
-def library_settings(folder: Path, **more: object) -> Settings:
-    """Nothing outside the folder is read, and the model is the one that is shipped."""
-    return Settings(home=folder, models=folder / "models", model="static", **more)
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ def test_a_run_comes_back_from_its_file_as_it_was(stated: SetResult, tmp_path: P
 )
 def test_a_file_that_is_no_run_is_refused_by_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(text, encoding="utf-8")
-    with pytest.raises(InvalidInput, match="stored evaluation"):
+    with pytest.raises(InvalidInput, match=r"run\.json is no stored evaluation"):
         load_run(tmp_path / "run.json")
     with pytest.raises(InvalidInput, match=r"absent\.json is no stored evaluation"):
         load_run(tmp_path / "absent.json")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput
-from commonplace.evaluation.judged import Document, Judged, Question, load_judged
+from commonplace.evaluation.judged import Document, Judged, Question, find_judged, load_judged
 
 FILES = {
     "corpus.jsonl": '{"_id": "d1", "title": "Tea", "text": "Oolong", "group": "drinks"}\n{"_id": "d2", "text": "Rope"}',
@@ -89,6 +89,14 @@ def test_a_missing_or_unreadable_file_is_named(tmp_path: Path, name: str) -> Non
     (folder / name).unlink()
     with pytest.raises(InvalidInput, match=f"There is no .*{name}. A judged collection has"):
         load_judged(folder)
+
+
+def test_collections_are_found_at_a_folder_and_below_it(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert find_judged(folder) == find_judged(tmp_path) == [folder]
+    with pytest.raises(InvalidInput, match="no judged collection in .*empty"):
+        find_judged(tmp_path / "empty")
 
 
 @pytest.mark.parametrize(

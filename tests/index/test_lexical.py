@@ -27,7 +27,7 @@ from commonplace.errors import StorageFull
 from commonplace.index.lexical import LexicalIndex
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
-from conftest import library_settings
+from opening import library_settings
 from strategies import WORDS
 
 EXPECTED = [f"notes://{number}" for number in range(6)]

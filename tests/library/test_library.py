@@ -9,7 +9,7 @@ import pytest
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
 from commonplace.library import Library, restore, space_folder
 from commonplace.model import Draft, Filter
-from conftest import library_settings
+from opening import library_settings
 
 GUIDE = """# Guide
 

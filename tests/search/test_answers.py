@@ -20,7 +20,7 @@ from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode
 from commonplace.search.fuse import Weights, calibrate, combine, reciprocal_rank, trust_in_model, weigh
 from commonplace.search.parse import LONGEST, Parsed, parse
-from conftest import library_settings
+from opening import library_settings
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil.")
 
@@ -266,8 +266,8 @@ def test_a_passage_without_a_vector_is_judged_by_its_words() -> None:
 
 
 def test_weights_add_up_and_trust_falls_with_the_language() -> None:
-    assert sum((lambda w: (w.lexical, w.vector))(weigh(9, 0.3, 1.0))) == pytest.approx(1)
-    assert weigh(0, 0.3, 0).lexical == 0
+    assert sum((lambda w: (w.lexical, w.vector))(weigh(9, 0.3))) == pytest.approx(1)
+    assert weigh(0, 0.3).lexical == 0
     english = frozenset({"en"})
     trusts = [
         trust_in_model("en", english, latin=True, fertility=1.2),

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from commonplace.index import lexical_reader
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Hit, Mode
-from conftest import library_settings
+from opening import library_settings
 from strategies import allows, corpora, field_filters, queries
 
 MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from commonplace.library import Library
 from commonplace.model import Draft, Mode
 from commonplace.text.analyze import exact
-from conftest import library_settings
+from opening import library_settings
 from strategies import WORDS
 
 FOUND = [

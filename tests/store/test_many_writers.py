@@ -20,7 +20,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
 from commonplace.store.base import Store
-from conftest import open_store
+from opening import open_store
 
 WRITER = """
 import sys

@@ -24,7 +24,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
 from commonplace.store.base import Attachment
-from conftest import open_store
+from opening import open_store
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong.\n\nGreen.", tags=("hot",), metadata={"k": 1})
 

@@ -23,7 +23,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, chunk_id
 from commonplace.store import sqlite_extras
 from commonplace.store.base import Attachment, Job, Model, Store
-from conftest import open_store
+from opening import open_store
 
 TEA = Draft("note", "tea", body="Oolong.")
 ONE, TWO = np.array([1, 0], np.float16).tobytes(), np.array([0, 1], np.float16).tobytes()

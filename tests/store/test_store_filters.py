@@ -18,7 +18,7 @@ from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
-from conftest import open_store
+from opening import open_store
 from strategies import allows, conditions, corpora, filters
 
 OPEN, LOWER, SEVEN, TEXT7, FLOAT7, TRUE, FALSE = '"Open"', '"open"', "7", '"7"', "7.0", "true", "false"

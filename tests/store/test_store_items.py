@@ -22,7 +22,7 @@ from commonplace.errors import NotFound, VersionConflict
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Change, Draft, Filter, Span, chunk_id
 from commonplace.store.base import Store
-from conftest import open_store
+from opening import open_store
 from strategies import drafts, metadata
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil.", tags=("Green", "hot"))

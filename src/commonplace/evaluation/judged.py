@@ -55,6 +55,16 @@ class Judged:
         return replace(self, questions=tuple(self.questions[place] for place in places))
 
 
+def find_judged(folder: Path) -> list[Path]:
+    """The collections at a place: the folder itself, or those directly below it, by name."""
+    if (folder / CORPUS).is_file():
+        return [folder]
+    found = sorted(path.parent for path in folder.glob(f"*/{CORPUS}"))
+    if not found:
+        raise InvalidInput(f"There is no judged collection in {folder}: no folder there has a {CORPUS}.")
+    return found
+
+
 def load_judged(folder: Path) -> Judged:
     """Read a collection. Queries that nothing answers are left out: no ranking of theirs is better than another."""
     documents = tuple(

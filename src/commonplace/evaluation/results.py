@@ -68,8 +68,8 @@ class Run:
 
     @classmethod
     def from_json(cls, value: JSON) -> Run:
-        if not isinstance(value, dict) or value.get("format") != FORMAT:
-            raise InvalidInput(f"This is no stored evaluation of format {FORMAT}. Run the evaluation again.")
+        if value["format"] != FORMAT:
+            raise ValueError(f"its format is {value['format']}, not {FORMAT}")
         return cls(tuple(_set_from_json(entry) for entry in value["sets"]))
 
 
@@ -106,6 +106,7 @@ def save_run(run: Run, path: Path) -> None:
 
 
 def load_run(path: Path) -> Run:
+    """A stored run. A file that is none, or one of another version, is refused by name."""
     try:
         return Run.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

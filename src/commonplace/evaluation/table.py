@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from commonplace.evaluation.metrics import Paired
-from commonplace.evaluation.results import CPU, DEEP_RECALL, MRR, NDCG, RECALL, Comparison, ModeResult, Run, SetResult
+from commonplace.evaluation.results import CPU, DEEP_RECALL, MRR, NDCG, RECALL, Comparison, Run, SetResult
 
 _RESULT_HEAD = ("set", "queries", "mode", "nDCG@10", "95 %", "recall@10", "recall@100", "MRR@10", "CPU ms/query")
 _COMPARISON_HEAD = ("set", "mode", "metric", "before", "after", "change", "95 %", "p", "queries")
@@ -21,7 +21,7 @@ def render_run(run: Run) -> str:
 
 
 def render_comparison(comparisons: Sequence[Comparison]) -> str:
-    """Before and after, with the p-value of every change. Empty when the runs have nothing in common."""
+    """Before and after, with the p-value of every change."""
     if not comparisons:
         return "The two runs have no query in common."
     return "\n".join(_table(_COMPARISON_HEAD, [_comparison_row(comparison) for comparison in comparisons]))
@@ -30,7 +30,7 @@ def render_comparison(comparisons: Sequence[Comparison]) -> str:
 def summarise(run: Run) -> list[str]:
     """One line per set: hybrid minus the better leg in nDCG@10; and their mean."""
     gains = [(result, gain) for result in run.sets if (gain := result.gain()) is not None]
-    lines = [f"{_gain_line(result, gain)}" for result, gain in gains]
+    lines = [_gain_line(result, gain) for result, gain in gains]
     if len(gains) > 1:
         mean = fmean(gain.difference for _, gain in gains)
         worst, least = min(gains, key=lambda pair: pair[1].difference)
@@ -46,7 +46,7 @@ def _gain_line(result: SetResult, gain: Paired) -> str:
 
 
 def _result_row(result: SetResult, mode: str) -> tuple[str, ...]:
-    measured: ModeResult = result.modes[mode]
+    measured = result.modes[mode]
     mean, low, high = measured.interval(NDCG)
     others = (f"{measured.mean(metric):.4f}" for metric in (RECALL, DEEP_RECALL, MRR))
     interval = f"{low:.3f}–{high:.3f}"

@@ -34,6 +34,8 @@ class Card:
     """Empty where nobody has said."""
     related: float
     unrelated: float
+    evidence: float = 0.3
+    """What a cosine of this model is worth beside words, 1 being the default model's: learned on judged sets."""
     query_prefix: str = ""
     passage_prefix: str = ""
     max_tokens: int | None = None

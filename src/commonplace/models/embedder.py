@@ -35,6 +35,8 @@ class Embedder(Protocol):
     @property
     def unrelated(self) -> float: ...  # what 95 % of questions and random passages stay under
     @property
+    def evidence(self) -> float: ...  # what its cosine is worth beside words, 1 being the default model's
+    @property
     def languages(self) -> frozenset[str]: ...  # ISO 639-1 codes it was trained for; empty where nobody has said
 
     def warm(self) -> None: ...  # load now what the first call would wait for

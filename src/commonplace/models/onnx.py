@@ -67,6 +67,10 @@ class OnnxEmbedder:
         return self._card.unrelated
 
     @property
+    def evidence(self) -> float:
+        return self._card.evidence
+
+    @property
     def languages(self) -> frozenset[str]:
         return self._card.languages
 

@@ -38,7 +38,6 @@ class Weights:
 
     lexical: float
     vector: float
-    trust: float = 1.0
 
 
 def trust_in_model(language: str, known: frozenset[str], *, latin: bool, fertility: float) -> float:
@@ -48,11 +47,11 @@ def trust_in_model(language: str, known: frozenset[str], *, latin: bool, fertili
     return OTHER_LANGUAGE if latin else OTHER_SCRIPT
 
 
-def weigh(mass: float, spread: float, trust: float) -> Weights:
-    """The lexical leg gains with the root of the evidence the query's terms can bring; the vector leg with trust."""
-    lexical, vector = LEXICAL_SCALE * max(mass, LEAST_MASS) ** 0.5 if mass else 0.0, trust * spread
+def weigh(mass: float, vector: float) -> Weights:
+    """Words count with the root of the evidence the query's terms can bring; the vector leg brings its own weight."""
+    lexical = LEXICAL_SCALE * max(mass, LEAST_MASS) ** 0.5 if mass else 0.0
     total = (lexical + vector) or 1.0
-    return Weights(lexical / total, vector / total, trust)
+    return Weights(lexical / total, vector / total)
 
 
 def combine(lexical: Floats, vector: Floats, weights: Weights) -> Floats:

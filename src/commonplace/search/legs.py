@@ -71,6 +71,11 @@ class VectorLeg:
     def spread(self) -> float:
         return self.embedder.related - self.embedder.unrelated
 
+    @property
+    def weight(self) -> float:
+        """What one unit of this leg's scale is worth for this query."""
+        return self.trust * self.embedder.evidence * self.spread
+
     def candidates(self, depth: int) -> tuple[Ids, Floats]:
         ids, cosines = self.index.search(self.query, depth, self.items)
         return ids, self.scaled(cosines)
@@ -80,9 +85,6 @@ class VectorLeg:
 
     def scaled(self, cosines: Floats) -> Floats:
         return ((cosines - self.embedder.unrelated) / self.spread).astype(np.float32)
-
-    def cosines(self, scaled: Floats) -> Floats:
-        return scaled * np.float32(self.spread) + np.float32(self.embedder.unrelated)
 
 
 def trust_for(text: str, embedder: Embedder, main_language: str) -> float:

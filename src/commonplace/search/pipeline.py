@@ -219,7 +219,7 @@ def _fused(
     known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
     known.update(zip(only_words.tolist(), vector.scores(only_words).tolist(), strict=True))
     by_vector = np.array([known[chunk] for chunk in chunks.tolist()], dtype=np.float32)
-    weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, vector.spread, vector.trust)
+    weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, vector.weight)
     return _sorted(chunks, combine(by_words, by_vector, weights), by_words, by_vector, weights)
 
 

@@ -67,5 +67,4 @@ def _explain(ranking: Ranking, row: int) -> dict[str, float | int | None]:
         "vector": None if vector != vector else vector,
         "lexical_weight": ranking.weights.lexical,
         "vector_weight": ranking.weights.vector,
-        "trust": ranking.weights.trust,
     }

@@ -88,6 +88,10 @@ class StaticEmbedder:
         return self._card.unrelated
 
     @property
+    def evidence(self) -> float:
+        return self._card.evidence
+
+    @property
     def languages(self) -> frozenset[str]:
         return self._card.languages
 
