@@ -69,7 +69,7 @@ def query_vectors(count: int, seed: int) -> Floats:
 def open_library(home: Path, embedder: ClusterEmbedder) -> Library:
     """The library as anyone opens it, with the model it would have loaded put in its place."""
     library = Library.open(home, settings=Settings(home=home))
-    library.embedding._embedder = embedder
+    library.embedding._embedder = (embedder.name, embedder)
     return library
 
 

@@ -34,7 +34,8 @@ def main() -> None:
     if what != "lexical":
         from engine_home import ClusterEmbedder, query_vectors
 
-        library.embedding._embedder = ClusterEmbedder(query_vectors(8, 7))
+        embedder = ClusterEmbedder(query_vectors(8, 7))
+        library.embedding._embedder = (embedder.name, embedder)
         aside = time.process_time() - opened
     mode = "lexical" if what == "lexical" else "auto"
     page = library.search(queries[0], mode=mode)

@@ -95,7 +95,7 @@ def test_collections_are_found_at_a_folder_and_below_it(tmp_path: Path) -> None:
     folder = folder_with(tmp_path)
     (tmp_path / "empty").mkdir()
     assert find_judged(folder) == find_judged(tmp_path) == [folder]
-    with pytest.raises(InvalidInput, match="no judged collection in .*empty"):
+    with pytest.raises(InvalidInput, match=r"no judged collection in .*empty"):
         find_judged(tmp_path / "empty")
 
 

@@ -14,7 +14,7 @@ from commonplace.text.terms import Term
 _UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _TOKEN = re.compile(r"\S+")
 _CORE = regex.compile(r"[\w\p{M}](?:.*[\w\p{M}])?", regex.DOTALL)
-_STEM_KEEPS = 2  # letters at the beginning of a word that stemming leaves alone, but for a handful of words
+_PREFIXES_GO = frozenset({"nl", "id", "ga"})  # languages whose stemmers also take something off the beginning
 
 
 class Matcher:
@@ -26,23 +26,25 @@ class Matcher:
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
         forms = (*self._which, *self._begins)
         self._pairs = {form: number for form, number in (self._which | self._begins).items() if _UNSPACED.match(form)}
-        starts = {re.escape(form[:_STEM_KEEPS]) for form in forms if form.isascii()}
-        self._hint = re.compile("|".join(sorted(starts))) if starts else None
+        # A stem begins as its word does; only a few short ones (`die` of `dying`) keep no more than the first letter.
+        starts = {re.escape(form[: 2 if len(form) > 3 else 1]) for form in forms if form.isascii()}
+        hinted = starts and _PREFIXES_GO.isdisjoint(languages)
+        self._hint = re.compile("|".join(sorted(starts))) if hinted else None
 
     def find(self, text: str) -> list[Match]:
         """Every place a term matches, in order."""
-        places = list(self._hinted(text)) if text.isascii() else []
-        if not places and (self._which or self._begins):
-            places = list(self._words((token.start(), token[0]) for token in _TOKEN.finditer(text)))
+        if not self._which and not self._begins:
+            return []
+        if text.isascii() and self._hint is not None:
+            return list(self._hinted(text, self._hint))
+        places = list(self._words((token.start(), token[0]) for token in _TOKEN.finditer(text)))
         return sorted(places + self._runs(text))
 
-    def _hinted(self, text: str) -> Iterator[Match]:
+    def _hinted(self, text: str, hints: re.Pattern[str]) -> Iterator[Match]:
         """Plain text is searched for how the terms begin, and only the tokens around such places are analysed."""
-        if self._hint is None:
-            return
         flat = text.lower().replace("\n", " ").replace("\t", " ")
         done = 0
-        for hint in self._hint.finditer(flat):
+        for hint in hints.finditer(flat):
             if hint.start() < done:
                 continue
             start = flat.rfind(" ", 0, hint.start()) + 1
