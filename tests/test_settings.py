@@ -65,3 +65,9 @@ def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatc
 
 def test_every_setting_says_what_it_does() -> None:
     assert all(item.metadata["doc"].endswith(".") for item in fields(Settings))
+
+
+def test_a_setting_that_does_not_exist_is_named(clean: Path) -> None:
+    clean.write_text('langauge = "de"', encoding="utf-8")
+    with pytest.raises(BadSetting, match=r"config\.toml sets langauge, which is no setting"):
+        Settings.load()

@@ -47,6 +47,9 @@ class Settings:
         """Read config.toml and the environment. What cannot be understood is an error that names the setting."""
         values: dict[str, Any] = {}
         given = _config_file()
+        unknown = ", ".join(sorted(given.keys() - {item.name for item in fields(cls)}))
+        if unknown:
+            raise BadSetting(f"config.toml sets {unknown}, which is no setting. docs/operations.md lists them.")
         for item in fields(cls):
             name = PREFIX + item.name.upper()
             if item.name in overrides and overrides[item.name] is not None:

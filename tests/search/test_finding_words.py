@@ -152,12 +152,7 @@ def test_a_phrase_found_nowhere_is_looked_for_by_its_words_and_says_so(shelf: Li
     assert not shelf.search('"off the boil"').notes
 
 
-MEANING = pytest.param(
-    "semantic", marks=pytest.mark.xfail(reason="a search by meaning alone ignores exclusions", strict=True)
-)
-
-
-@pytest.mark.parametrize("mode", ["lexical", "hybrid", "auto", MEANING])
+@pytest.mark.parametrize("mode", ["lexical", "hybrid", "auto", "semantic"])
 def test_what_is_excluded_stays_away_in_every_mode(shelf: Library, mode: Mode) -> None:
     assert "green" in found(shelf, "tea water", mode)
     assert "green" not in found(shelf, "tea water -green", mode)

@@ -115,7 +115,7 @@ DAMAGE = {
     "items whose version is not their last logged one": "update items set version = 7 where id = 1",
     "vectors without a chunk": "insert into embeddings values (1, x'ffff', x'0000')",
     "vectors of no model": "update embeddings set model = 9",
-    "attachments without an item": "insert into attachments values (x'00', 'image/png', x'00')",
+    "attachments without an item": "insert into attachments values (x'00', x'00')",
     "items whose attachment is gone": "delete from attachments",
     "attachments that are not what was written": "update attachments set data = x'00'",
 }

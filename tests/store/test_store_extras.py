@@ -218,16 +218,39 @@ def test_a_job_is_claimed_once_oldest_first(store: Store, clock: Clock) -> None:
     first = store.enqueue("embed", {"n": 1})
     store.enqueue("embed", {"n": 2})
     store.enqueue("other", {})
-    assert store.claim("embed", 10) == Job(first, "embed", {"n": 1}, 1)
+    claimed = store.claim("embed", 10)
+    assert claimed == Job(first, "embed", {"n": 1}, 1)
     second = store.claim("embed", 10)
     assert second is not None
     assert second.payload == {"n": 2}
     assert store.claim("embed", 10) is None
-    store.finish(first)
+    store.finish(claimed)
     clock.advance(11)
     again = store.claim("embed", 10)
     assert again is not None
     assert (again.id, again.attempts) == (second.id, 2)
+
+
+def test_who_lost_a_lease_neither_frees_nor_ends_the_work_of_who_has_it_now(store: Store, clock: Clock) -> None:
+    store.enqueue("embed", {})
+    late = store.claim("embed", 10)
+    clock.advance(11)
+    current = store.claim("embed", 10)
+    assert late is not None
+    assert current is not None
+    store.fail(late, "too slow", retry_s=0)
+    store.finish(late)
+    assert store.claim("embed", 10) is None
+    store.finish(current)
+    clock.advance(11)
+    assert store.claim("embed", 10) is None
+
+
+def test_the_same_bytes_may_go_by_two_media_types(store: Store) -> None:
+    (item,) = put(store, Draft("note", "a"))
+    one, two = picture(b"same"), replace(picture(b"same"), media_type="application/octet-stream")
+    store.attach(item.id, [(one, {}), (two, {})])
+    assert [file.media_type for file, _ in store.attachments_of(item.id)] == [one.media_type, two.media_type]
 
 
 def test_a_job_waits_for_its_time_and_for_its_retry(store: Store, clock: Clock) -> None:
@@ -236,7 +259,7 @@ def test_a_job_waits_for_its_time_and_for_its_retry(store: Store, clock: Clock) 
     clock.advance(5)
     job = store.claim("embed", 60)
     assert job is not None
-    store.fail(job.id, "no network", retry_s=30)
+    store.fail(job, "no network", retry_s=30)
     clock.advance(29)
     assert store.claim("embed", 60) is None
     clock.advance(1)

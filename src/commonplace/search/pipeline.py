@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -78,22 +78,20 @@ class Pipeline:
         stages = _Stages()
         parsed = parse(request.text)
         scope = self._scope(request.filter)
-        lexical, notes = self._lexical_leg(request, parsed, words, scope, stages)
+        lexical = LexicalLeg(words, stages.timed("plan", lambda: plan_lexical(parsed, words)), scope)
         vector = self._vector_leg(request, parsed, words, scope, stages)
+        notes = [] if lexical.plan.query or vector else ["The query has no word that can be looked for."]
         wanted = request.offset + request.limit
         ranking = self._rank(lexical, vector, wanted, request, stages)
-        stages.skip("rerank", "no reranker is configured")
-        if lexical is not None and lexical.plan.query.phrases and not len(ranking.chunks):
-            plain = Parsed(parsed.words, (), parsed.prefixes, parsed.excluded)
-            relaxed = LexicalLeg(words, plan_lexical(plain, words), scope)
-            lexical = relaxed
-            ranking = self._rank(relaxed, vector, wanted, request, stages)
+        if lexical.plan.query.phrases and not len(ranking.chunks):
+            lexical = LexicalLeg(words, plan_lexical(replace(parsed, phrases=()), words), scope)
+            ranking = self._rank(lexical, vector, wanted, request, stages)
             notes.append("No passage has the quoted phrase, so its words were looked for.")
-        kept = ranking.scores >= request.min_score
-        page = slice(request.offset, wanted)
-        presenter = Presenter(self._store, lexical.plan.query.terms if lexical else (), words.languages(), request)
-        hits = stages.timed("present", lambda: presenter.hits(ranking, np.flatnonzero(kept)[page].tolist()))
-        return Page(tuple(hits), tuple(stages.done), tuple(notes), more=int(kept.sum()) > wanted)
+        stages.skip("rerank", "no reranker is configured")
+        kept = np.flatnonzero(ranking.scores >= request.min_score)
+        presenter = Presenter(self._store, lexical.plan.query.terms, words.languages(), request)
+        hits = stages.timed("present", lambda: presenter.hits(ranking, kept[request.offset : wanted].tolist()))
+        return Page(tuple(hits), stages.done, tuple(notes), more=len(kept) > wanted)
 
     def _related(self, item: Item, request: Request, words: LexicalReader) -> Page:
         stages = _Stages()
@@ -104,7 +102,7 @@ class Pipeline:
         ranking = self._rank(lexical, vector, request.limit + 1, request, stages)
         others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)[: request.limit]
         presenter = Presenter(self._store, plan.query.terms, words.languages(), request)
-        return Page(tuple(presenter.hits(ranking, others.tolist())), tuple(stages.done))
+        return Page(tuple(presenter.hits(ranking, others.tolist())), stages.done)
 
     def _vector_leg_of(self, item: Item, request: Request, scope: Scope, stages: _Stages) -> VectorLeg | None:
         try:
@@ -133,16 +131,6 @@ class Pipeline:
             created=(_micros(filter.created_from), _micros(filter.created_to)),
             updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
         )
-
-    def _lexical_leg(
-        self, request: Request, parsed: Parsed, words: LexicalReader, scope: Scope, stages: _Stages
-    ) -> tuple[LexicalLeg | None, list[str]]:
-        if request.mode == "semantic":
-            stages.skip("lexical", "only meaning was asked for")
-            return None, []
-        plan = stages.timed("plan", lambda: plan_lexical(parsed, words))
-        notes = [] if plan.query else ["The query has no word that can be looked for."]
-        return LexicalLeg(words, plan, scope), notes
 
     def _vector_leg(
         self, request: Request, parsed: Parsed, words: LexicalReader, scope: Scope, stages: _Stages
@@ -173,12 +161,12 @@ class Pipeline:
     # retrieve, fuse, calibrate
 
     def _rank(
-        self, lexical: LexicalLeg | None, vector: VectorLeg | None, wanted: int, request: Request, stages: _Stages
+        self, lexical: LexicalLeg, vector: VectorLeg | None, wanted: int, request: Request, stages: _Stages
     ) -> Ranking:
         """Enough passages for the page, however many of them belong to the same few items."""
         depth = max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
         while True:
-            ranking, full = self._rank_at(lexical, vector, depth, stages)
+            ranking, full = self._rank_at(lexical, vector, depth, request, stages)
             if request.per_item:
                 ranking = _best_per_item(ranking)
             if not full or len(ranking.chunks) > wanted:
@@ -186,19 +174,22 @@ class Pipeline:
             depth *= 4
 
     def _rank_at(
-        self, lexical: LexicalLeg | None, vector: VectorLeg | None, depth: int, stages: _Stages
+        self, lexical: LexicalLeg, vector: VectorLeg | None, depth: int, request: Request, stages: _Stages
     ) -> tuple[Ranking, bool]:
         """The ranking at a depth, and whether any leg may have had more to give."""
-        words = stages.timed("lexical", lambda: lexical.candidates(depth)) if lexical else _nothing()
         near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else _nothing()
-        full = len(words[0]) >= depth or len(near[0]) >= depth
-        if lexical is None:
-            return _sorted(near[0], near[1], np.zeros_like(near[1]), near[1], Weights(0.0, 1.0)), full
+        if request.mode == "semantic":
+            stages.skip("lexical", "only meaning was asked for")
+            allowed = lexical.allows(near[0])
+            chunks, scores = near[0][allowed], near[1][allowed]
+            return _sorted(chunks, scores, np.zeros_like(scores), scores, Weights(0.0, 1.0)), len(near[0]) >= depth
+        words = stages.timed("lexical", lambda: lexical.candidates(depth))
+        words_full = len(words[0]) >= depth
         if vector is None:
-            return _sorted(words[0], words[1], words[1], np.full_like(words[1], np.nan), Weights(1.0, 0.0)), full
-        return stages.timed(
-            "fuse", lambda: _fused(lexical, vector, words, near, words_full=len(words[0]) >= depth)
-        ), full
+            unknown = np.full_like(words[1], np.nan)
+            return _sorted(words[0], words[1], words[1], unknown, Weights(1.0, 0.0)), words_full
+        ranking = stages.timed("fuse", lambda: _fused(lexical, vector, words, near, words_full=words_full))
+        return ranking, words_full or len(near[0]) >= depth
 
 
 def _nothing() -> tuple[Ids, Floats]:
@@ -244,13 +235,19 @@ class _Stages:
     """What ran, for how long, and what did not."""
 
     def __init__(self) -> None:
-        self.done: list[Stage] = []
+        self._stages: dict[str, Stage] = {}
+
+    @property
+    def done(self) -> tuple[Stage, ...]:
+        return tuple(self._stages.values())
 
     def timed(self, name: str, work: Callable[[], T]) -> T:
+        """Do it. A stage that runs again, because the search had to look deeper, is one stage and took longer."""
         start = time.perf_counter()
         result = work()
-        self.done.append(Stage(name, "ran", (time.perf_counter() - start) * 1000))
+        before = self._stages[name].ms if name in self._stages else 0.0
+        self._stages[name] = Stage(name, "ran", before + (time.perf_counter() - start) * 1000)
         return result
 
     def skip(self, name: str, reason: str) -> None:
-        self.done.append(Stage(name, "skipped", reason=reason))
+        self._stages[name] = Stage(name, "skipped", reason=reason)

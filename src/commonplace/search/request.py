@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, get_args
 
 from commonplace.errors import InvalidInput
 from commonplace.model import Filter, Mode
@@ -28,6 +28,8 @@ class Request:
     explain: bool = False
 
     def __post_init__(self) -> None:
+        if self.mode not in get_args(Mode):
+            raise InvalidInput(f"mode must be one of {', '.join(get_args(Mode))}, not {self.mode!r}.")
         if not 1 <= self.limit <= MOST_HITS:
             raise InvalidInput(f"limit must be between 1 and {MOST_HITS}, not {self.limit}.")
         if not 0 <= self.offset <= MOST_HITS:

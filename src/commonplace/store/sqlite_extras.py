@@ -147,13 +147,10 @@ class SqliteStore(Items):
             for position, (attachment, fields) in enumerate(attachments):
                 if hashlib.sha256(attachment.data).digest() != attachment.hash:
                     raise InvalidInput("An attachment's hash is the SHA-256 of its data.")
+                db.execute("insert or ignore into attachments values (?, ?)", (attachment.hash, attachment.data))
                 db.execute(
-                    "insert or ignore into attachments values (?, ?, ?)",
-                    (attachment.hash, attachment.media_type, attachment.data),
-                )
-                db.execute(
-                    "insert into item_attachments values (?, ?, ?, ?)",
-                    (item_id, position, attachment.hash, _json(fields)),
+                    "insert into item_attachments values (?, ?, ?, ?, ?)",
+                    (item_id, position, attachment.hash, attachment.media_type, _json(fields)),
                 )
             self._drop_unattached(db, replaced)
 
@@ -190,16 +187,16 @@ class SqliteStore(Items):
             return Job(row[0], row[1], json.loads(row[2]), row[3]) if row else None
 
     @guarded
-    def finish(self, job_id: int) -> None:
+    def finish(self, job: Job) -> None:
         with self._database.writing() as db:
-            db.execute("delete from jobs where id = ?", (job_id,))
+            db.execute("delete from jobs where id = ? and attempts = ?", (job.id, job.attempts))
 
     @guarded
-    def fail(self, job_id: int, error: str, retry_s: float) -> None:
+    def fail(self, job: Job, error: str, retry_s: float) -> None:
         with self._database.writing() as db:
             db.execute(
-                "update jobs set claimed_until = 0, run_after = ?, error = ? where id = ?",
-                (_now() + int(retry_s * 1e6), error, job_id),
+                "update jobs set claimed_until = 0, run_after = ?, error = ? where id = ? and attempts = ?",
+                (_now() + int(retry_s * 1e6), error, job.id, job.attempts),
             )
 
     # settings

@@ -75,7 +75,6 @@ create table embeddings (
 
 create table attachments (
   hash blob primary key,  -- SHA-256 of data
-  media_type text not null,
   data blob not null
 ) strict;
 
@@ -83,6 +82,7 @@ create table item_attachments (
   item_id integer not null references items (id),
   position integer not null,
   hash blob not null references attachments (hash),
+  media_type text not null,  -- here, because the same bytes may go by two
   fields text not null,
   primary key (item_id, position)
 ) strict, without rowid;
