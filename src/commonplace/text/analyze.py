@@ -143,6 +143,8 @@ def _memory(language: str) -> _Memory:
         if snowball is None or not terms:
             return exact, exact
         with _stemming:
+            if len(terms) == 1:
+                return exact, snowball.stemWord(exact) or exact
             roots = snowball.stemWords(list(terms))
         return exact, " ".join(root or term for root, term in zip(roots, terms, strict=True))  # Greek `ικα` has no stem
 

@@ -27,7 +27,7 @@ class Matcher:
         forms = (*self._which, *self._begins)
         self._pairs = {form: number for form, number in (self._which | self._begins).items() if _UNSPACED.match(form)}
         # A stem begins as its word does; only a few short ones (`die` of `dying`) keep no more than the first letter.
-        starts = {re.escape(form[: 2 if len(form) > 3 else 1]) for form in forms if form.isascii()}
+        starts = {re.escape(form[: min(3, max(1, len(form) - 2))]) for form in forms if form.isascii()}
         hinted = starts and _PREFIXES_GO.isdisjoint(languages)
         self._hint = re.compile("|".join(sorted(starts))) if hinted else None
 
