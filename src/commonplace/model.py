@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -184,12 +185,13 @@ SCHEMES = {
     "collection": "collections",
 }
 _KINDS = {scheme: kind for kind, scheme in SCHEMES.items() if kind != "message"}
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")  # what quoting leaves alone; most keys are just that
 _WITH_PARENT = {"document", "message", "table"}
 
 
 def uri_of(kind: str, parent: str, key: str) -> str:
     """The address of an item: `qmd://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""
-    path = quote(key, safe="/~" if kind == "document" else "~")
+    path = key if _PLAIN.fullmatch(key) else quote(key, safe="/~" if kind == "document" else "~")
     if kind in _WITH_PARENT:
         path = f"{quote(parent, safe='~')}/{path}"
     return f"{SCHEMES[kind]}://{path}"

@@ -110,7 +110,7 @@ def test_an_export_imports_into_an_equal_library(run: Run, notes: Path, tmp_path
         (["search", "x", "-n", "0"], 2, "limit must be between 1 and 10000"),
         (["restore", "/nowhere", "--yes"], 1, "There is no backup at /nowhere"),
         (["models", "use", "nonsense"], 1, "There is no model called 'nonsense'"),
-        (["eval", "/nowhere"], 2, "There is no /nowhere/corpus.jsonl"),
+        (["eval", "/nowhere"], 2, "There is no judged collection in /nowhere"),
         (["frobnicate"], 2, "No such command"),
     ],
 )

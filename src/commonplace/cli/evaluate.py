@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from commonplace.cli.common import progress_bar
-from commonplace.evaluation.judged import load_judged
+from commonplace.evaluation.judged import find_judged, load_judged
 from commonplace.evaluation.results import Run, compare, load_run, save_run
 from commonplace.evaluation.run import evaluate
 from commonplace.evaluation.table import render_comparison, render_run
@@ -53,7 +53,9 @@ def measure(
         return
     settings = Settings.load()
     results = []
-    for folder in _folders(collections):
+    if not collections:
+        raise click.UsageError("Name a judged collection, or a folder of them.")
+    for folder in (inner for given in collections for inner in find_judged(given)):
         with progress_bar(folder.name) as progress:
             judged = load_judged(folder).sample(sample)
             results.append(evaluate(judged, settings, work=work, watch=lambda _, done, total: progress(done, total)))
@@ -63,16 +65,6 @@ def measure(
         click.echo(render_run(run))
     if save:
         save_run(run, save)
-
-
-def _folders(given: tuple[Path, ...]) -> list[Path]:
-    if not given:
-        raise click.UsageError("Name a judged collection, or a folder of them.")
-    return [inner for folder in given for inner in (_inside(folder) or [folder])]
-
-
-def _inside(folder: Path) -> list[Path]:
-    return sorted(path.parent for path in folder.glob("*/corpus.jsonl"))
 
 
 COMMANDS = {"eval": measure}

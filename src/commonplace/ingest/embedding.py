@@ -83,7 +83,9 @@ class Embedding:
 
     def embedder(self) -> Embedder:
         """The model in use, or the one that the first embedding would use."""
-        name = self.chosen or self._settings.model or None
+        return self._open(self.chosen or self._settings.model or None)
+
+    def _open(self, name: str | None) -> Embedder:
         opened = self._embedder
         if opened is None or opened[0] != name:  # another process may have chosen another
             opened = name, open_embedder(name, self._settings.models, threads=self._settings.threads)
@@ -92,14 +94,16 @@ class Embedding:
 
     def ready(self) -> tuple[VectorIndex, Embedder]:
         """The index, level with the log, and its model. Raises Unavailable when there are no vectors to search."""
-        model = self._model()
-        if model is None:
+        chosen = self.chosen
+        embedder = self._open(chosen) if chosen else None
+        model = self._store.model(_fingerprint(embedder)) if embedder else None
+        if embedder is None or model is None:
             raise Unavailable("there are no vectors yet; `commonplace embed` makes them")
         self._embed_few(model)
         index = self._vector_index(model)
         if index.position() != self._store.last_change():  # behind the store, or ahead of one that was put back
             index.catch_up()
-        return index, self.embedder()
+        return index, embedder
 
     def coverage(self) -> Coverage:
         model = self._model_there()

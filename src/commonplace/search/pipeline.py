@@ -188,7 +188,8 @@ class Pipeline:
         if vector is None:
             unknown = np.full_like(words[1], np.nan)
             return _sorted(words[0], words[1], words[1], unknown, Weights(1.0, 0.0)), words_full
-        ranking = stages.timed("fuse", lambda: _fused(lexical, vector, words, near, words_full=words_full))
+        wanted = request.offset + request.limit + 1  # one more than shown, to know whether there is more
+        ranking = stages.timed("fuse", lambda: _fused(lexical, vector, words, near, depth=depth, wanted=wanted))
         return ranking, words_full or len(near[0]) >= depth
 
 
@@ -197,21 +198,40 @@ def _nothing() -> tuple[Ids, Floats]:
 
 
 def _fused(
-    lexical: LexicalLeg, vector: VectorLeg, words: tuple[Ids, Floats], near: tuple[Ids, Floats], *, words_full: bool
+    lexical: LexicalLeg,
+    vector: VectorLeg,
+    words: tuple[Ids, Floats],
+    near: tuple[Ids, Floats],
+    *,
+    depth: int,
+    wanted: int,
 ) -> Ranking:
-    """Candidates from either leg, exact scores from both."""
-    only_near = np.setdiff1d(near[0], words[0], assume_unique=True)
-    only_words = np.setdiff1d(words[0], near[0], assume_unique=True)
-    only_near = only_near[lexical.allows(only_near)]
-    # A list shorter than its depth has every match, so what is not in it has none of the words.
-    near_scores = lexical.scores(only_near) if words_full else np.zeros(len(only_near), dtype=np.float32)
-    chunks = np.concatenate([words[0], only_near])
-    by_words = np.concatenate([words[1], near_scores])
+    """Candidates from either leg, exact scores from both, for every passage that can reach the page."""
     known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
+    only_words = np.array([chunk for chunk in words[0].tolist() if chunk not in known], dtype=np.int64)
+    among = set(words[0].tolist())
+    only_near = np.array([chunk for chunk in near[0].tolist() if chunk not in among], dtype=np.int64)
+    only_near = only_near[lexical.allows(only_near)]
     known.update(zip(only_words.tolist(), vector.scores(only_words).tolist(), strict=True))
+    chunks = np.concatenate([words[0], only_near])
     by_vector = np.array([known[chunk] for chunk in chunks.tolist()], dtype=np.float32)
+    by_words = np.concatenate([words[1], np.zeros(len(only_near), dtype=np.float32)])
     weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, vector.weight)
-    return _sorted(chunks, combine(by_words, by_vector, weights), by_words, by_vector, weights)
+    scores = combine(by_words, by_vector, weights)
+    if len(words[0]) >= depth:
+        # What the lexical list left out scores at most as its last did, and nothing at all where the list is complete.
+        best = scores + np.float32(weights.lexical) * words[1][-1]
+        open_questions = np.flatnonzero(best[len(words[0]) :] >= _nth_item(chunks, scores, wanted)) + len(words[0])
+        by_words[open_questions] = lexical.scores(chunks[open_questions])
+        scores = combine(by_words, by_vector, weights)
+    return _sorted(chunks, scores, by_words, by_vector, weights)
+
+
+def _nth_item(chunks: Ids, scores: Floats, n: int) -> float:
+    """The score of the n-th best item, so far; minus infinity where there are fewer."""
+    order = np.argsort(-scores, kind="stable")
+    _, first = np.unique(chunks[order] >> CHUNK_BITS, return_index=True)
+    return float(np.sort(scores[order][first])[-n]) if len(first) >= n else -np.inf
 
 
 def _sorted(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:

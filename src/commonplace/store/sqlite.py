@@ -391,6 +391,10 @@ def _json(value: Any, *, sort: bool = False) -> str:
     )  # `default`: a Mapping that is no dict
 
 
+def _loads(text: str) -> Any:
+    return {} if text == "{}" else json.loads(text)  # most items have none
+
+
 def _moment(value: int) -> datetime:
     return _EPOCH + timedelta(microseconds=value)
 
@@ -398,7 +402,7 @@ def _moment(value: int) -> datetime:
 def _item(row: tuple[Any, ...], tags: tuple[str, ...], body: str | None) -> Item:
     item_id, kind, parent, key, title, format, fields, metadata, created, updated, version, content_hash, chunks = row
     return Item(
-        item_id, kind, parent, key, title, format, json.loads(fields), json.loads(metadata), tags,
+        item_id, kind, parent, key, title, format, _loads(fields), _loads(metadata), tags,
         _moment(created), _moment(updated), version, content_hash, chunks, body,
     )  # fmt: skip
 

@@ -20,7 +20,7 @@ import regex
 
 from commonplace.text.languages import UNKNOWN, stemmer
 
-_REMEMBERED = 100_000  # words of a generation, of which there are two
+_REMEMBERED = 150_000  # words of a generation, of which there are two
 _LONGEST_REMEMBERED = 48  # a longer token is a sentence of an unspaced script or a blob: it will not come again
 _LONGEST_TERM = 100
 _PUNCTUATION = "\"'`.,;:!?()[]{}<>*-–—“”‘’…|/\\"
@@ -156,7 +156,7 @@ def analyse(text: str, language: str) -> Forms:
     forms = list(map(_memory(language).__getitem__, text.split()))
     if not forms:
         return "", ""
-    words, roots = zip(*forms, strict=True)
+    words, roots = zip(*forms)  # noqa: B905  # pairs, all of them
     return " ".join(words), " ".join(roots)
 
 

@@ -54,8 +54,10 @@ class Matcher:
 
     def _words(self, tokens: Iterator[tuple[int, str]] | Sequence[tuple[int, str]]) -> Iterator[Match]:
         for start, token in tokens:
+            if not token.isascii() and _UNSPACED.search(token):
+                continue  # a sentence of an unspaced script: what matches in it are pairs
             number = self._term_of(token)
-            if number is not None and not (self._pairs and _UNSPACED.search(token)):
+            if number is not None:
                 core = _CORE.search(token)
                 low, high = core.span() if core else (0, len(token))
                 yield start + low, start + high, number

@@ -17,6 +17,7 @@ Match = tuple[int, int, int]
 
 ELLIPSIS = "…"
 _GAP = re.compile(r"\s{2,}")
+_PLAIN_GAPS = ("  ", "\n\n", " \n", "\n ", "\t", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f")
 _MOST_GIVEN_UP = 36
 """How much of the allowed length a cut at a word boundary may cost, so that a snippet is never 40 short of it."""
 
@@ -134,8 +135,8 @@ def _framed(text: str, low: int, high: int) -> str:
 
 
 def _flatten(text: str) -> _Flat:
-    if "  " not in text and text.isprintable() and not text.startswith(" ") and not text.endswith(" "):
-        return _Flat(text, 0, [], [0])  # prose on one line: nothing to shorten
+    if text.isascii() and text[:1] > " " and text[-1:] > " " and not any(map(text.__contains__, _PLAIN_GAPS)):
+        return _Flat(text.replace("\n", " "), 0, [], [0])  # no white space to shorten, told without a pattern
     lead = len(text) - len(text.lstrip())
     runs = [(run.start(), run.end()) for run in _GAP.finditer(text, lead, len(text.rstrip()))]
     lost = accumulate((end - start - 1 for start, end in runs), initial=0)
