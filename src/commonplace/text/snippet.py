@@ -17,7 +17,6 @@ Match = tuple[int, int, int]
 
 ELLIPSIS = "…"
 _GAP = re.compile(r"\s{2,}")
-_PLAIN_GAPS = ("  ", "\n\n", " \n", "\n ", "\t", "\r", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f")
 _MOST_GIVEN_UP = 36
 """How much of the allowed length a cut at a word boundary may cost, so that a snippet is never 40 short of it."""
 
@@ -135,12 +134,13 @@ def _framed(text: str, low: int, high: int) -> str:
 
 
 def _flatten(text: str) -> _Flat:
-    if text.isascii() and text[:1] > " " and text[-1:] > " " and not any(map(text.__contains__, _PLAIN_GAPS)):
-        return _Flat(text.replace("\n", " "), 0, [], [0])  # no white space to shorten, told without a pattern
+    flat = " ".join(text.split())
+    if len(flat) == len(text):
+        return _Flat(flat, 0, [], [0])  # every run was one character long: nothing moved
     lead = len(text) - len(text.lstrip())
     runs = [(run.start(), run.end()) for run in _GAP.finditer(text, lead, len(text.rstrip()))]
     lost = accumulate((end - start - 1 for start, end in runs), initial=0)
-    return _Flat(" ".join(text.split()), lead, [end for _, end in runs], list(lost))
+    return _Flat(flat, lead, [end for _, end in runs], list(lost))
 
 
 def _densest(matches: Sequence[Match], room: int) -> tuple[int, int]:
