@@ -94,9 +94,12 @@ _SCAN = rf"""
 
 
 @cache
-def _scan() -> re.Pattern[str]:
-    """Compiled when first used: it takes longer than a search."""
-    return re.compile(_SCAN, re.X)
+def _scan() -> regex.Pattern[str]:
+    """Compiled when first used: it takes longer than a search.
+
+    By `regex`, because possessive quantifiers in `re` match wrongly before Python 3.11.5, and Debian 12 has 3.11.2.
+    """
+    return regex.compile(_SCAN, regex.X | regex.V0)
 
 
 _FRONT_MATTER = re.compile(
@@ -110,7 +113,7 @@ _CLOSING_MARKS = re.compile(r"[ \t]#+\Z")
 _UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t\r]*$", re.M)
 _BLANK_LINE = re.compile(_BLANKS)
 _CODE_INDENT = re.compile(r" {0,3}\t| {4}")
-_CLOSES_ALL = re.compile(rf"^(?={_ATX}|{_FENCE}|{_BLANKS}++{_WORDS})", re.M)
+_CLOSES_ALL = regex.compile(rf"^(?={_ATX}|{_FENCE}|{_BLANKS}++{_WORDS})", regex.M)
 """Before such a line nothing is open but a fence or an HTML block."""
 _NOT_IN_ANCHORS = regex.compile(r"[^\p{L}\p{M}\p{N}\p{Pc}\- ]")
 _MARKUP = re.compile(r"[\\`*_\[\]<&]")
