@@ -251,6 +251,12 @@ class Hit:
     item: Item
     explain: Mapping[str, float | int | None] | None = None
 
+    def record(self) -> dict[str, JSON]:
+        """What a tool or `--json` shows of it."""
+        shown: dict[str, JSON] = {"uri": self.uri, "title": self.title, "score": self.score, "line": self.line}
+        shown |= {"headings": list(self.headings), "snippet": self.snippet}
+        return {**shown, "explain": dict(self.explain)} if self.explain else shown
+
 
 @dataclass(frozen=True, slots=True)
 class Page:

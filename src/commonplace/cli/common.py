@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from commonplace.library import Library
-from commonplace.model import Hit, Page
+from commonplace.model import Page
 
 Progress = Callable[[int, int], None]
 
@@ -61,7 +61,7 @@ def _plain_progress(label: str) -> Progress:
 def print_page(page: Page, *, as_json: bool) -> None:
     """Hits as text for people, or as the JSON that programs read."""
     if as_json:
-        click.echo(json.dumps([_record(hit) for hit in page.hits], ensure_ascii=False, indent=2))
+        click.echo(json.dumps([hit.record() for hit in page.hits], ensure_ascii=False, indent=2))
         return
     for note in page.notes:
         click.echo(note, err=True)
@@ -71,15 +71,3 @@ def print_page(page: Page, *, as_json: bool) -> None:
         title = " › ".join(dict.fromkeys((hit.title, *hit.headings)))
         click.echo(f"{click.style(f'{hit.uri}:{hit.line}', fg='cyan')}  {round(hit.score * 100)}%  {title}")
         click.echo(f"    {hit.snippet}\n")
-
-
-def _record(hit: Hit) -> dict[str, Any]:
-    return {
-        "uri": hit.uri,
-        "title": hit.title,
-        "score": hit.score,
-        "line": hit.line,
-        "headings": list(hit.headings),
-        "snippet": hit.snippet,
-        **({"explain": hit.explain} if hit.explain else {}),
-    }

@@ -45,6 +45,34 @@ class Embedder(Protocol):
     def fertility(self, text: str) -> float: ...  # model tokens per word: about 1 for words it knows, many otherwise
 
 
+class Carded:
+    """The part of an embedder that its card tells."""
+
+    def __init__(self, card: Card, identity: str) -> None:
+        self._card = card
+        self.fingerprint = fingerprint_of(card, identity)
+
+    @property
+    def name(self) -> str:
+        return self._card.name
+
+    @property
+    def related(self) -> float:
+        return self._card.related
+
+    @property
+    def unrelated(self) -> float:
+        return self._card.unrelated
+
+    @property
+    def evidence(self) -> float:
+        return self._card.evidence
+
+    @property
+    def languages(self) -> frozenset[str]:
+        return self._card.languages
+
+
 def fingerprint_of(card: Card, identity: str) -> str:
     """Everything that decides a model's vectors, in 16 hex digits."""
     parts = (card.kind, card.pooling, card.query_prefix, card.passage_prefix, str(card.max_tokens))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.models.catalog import Card, Pooling, Progress
-from commonplace.models.embedder import Vectors, fingerprint_of, unit
+from commonplace.models.embedder import Carded, Vectors, unit
 from commonplace.models.local import MOST_TOKENS
 from commonplace.models.tokens import Tokens
 
@@ -35,44 +35,20 @@ def default_threads() -> int:
     return min(2, os.cpu_count() or 1)
 
 
-class OnnxEmbedder:
+class OnnxEmbedder(Carded):
     """An `Embedder` over a `model.onnx` and its `tokenizer.json`."""
 
     def __init__(self, card: Card, model: Path, tokenizer: Path, identity: str, *, threads: int | None = None) -> None:
-        self._card, self._model, self._tokenizer = card, model, tokenizer
+        super().__init__(card, identity)
+        self._model, self._tokenizer = model, tokenizer
         self._threads = threads or default_threads()
-        self._fingerprint = fingerprint_of(card, identity)
         self._lock = threading.Lock()
         self._network: _Network | None = None
         self._recent = lru_cache(RECENT_QUERIES)(partial(self._embed, card.query_prefix))
 
     @property
-    def name(self) -> str:
-        return self._card.name
-
-    @property
     def dims(self) -> int:
         return self._card.dims or self._loaded().dims
-
-    @property
-    def fingerprint(self) -> str:
-        return self._fingerprint
-
-    @property
-    def related(self) -> float:
-        return self._card.related
-
-    @property
-    def unrelated(self) -> float:
-        return self._card.unrelated
-
-    @property
-    def evidence(self) -> float:
-        return self._card.evidence
-
-    @property
-    def languages(self) -> frozenset[str]:
-        return self._card.languages
 
     def warm(self) -> None:
         """Load the weights and run once: onnxruntime prepares some of its work in the first run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.library import Library
-from commonplace.model import JSON, Filter, Hit
+from commonplace.model import JSON, Filter
 from commonplace.surfaces.tool import READ_ONLY, Tool, choice, integer, obj, text, texts
 from commonplace.text.tokens import estimate
 
@@ -18,7 +18,7 @@ def search(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
     )
     page = library.search(given["query"], mode=given["mode"], filter=filter, limit=given["limit"])
     return {
-        "results": [_result(hit) for hit in page.hits],
+        "results": [hit.record() for hit in page.hits],
         "notes": [
             *page.notes,
             *(f"{stage.name}: {stage.reason}" for stage in page.stages if stage.name == "vector" and stage.reason),
@@ -49,17 +49,6 @@ def fetch(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
         "metadata": dict(item.metadata),
         "version": item.version,
         "updated_at": item.updated_at.isoformat(),
-    }
-
-
-def _result(hit: Hit) -> dict[str, JSON]:
-    return {
-        "uri": hit.uri,
-        "title": hit.title,
-        "score": hit.score,
-        "line": hit.line,
-        "headings": list(hit.headings),
-        "snippet": hit.snippet,
     }
 
 

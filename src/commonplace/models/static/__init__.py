@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.models.catalog import Card, Progress
-from commonplace.models.embedder import Vectors, fingerprint_of, unit
+from commonplace.models.embedder import Carded, Vectors, unit
 from commonplace.models.tokens import Tokens
 
 SHIPPED = Path(__file__).parent
@@ -58,42 +58,18 @@ def open_table(model: Path) -> Table:
         raise Unavailable(f"{model} cannot be read ({error}). Delete its folder and pull the model again.") from error
 
 
-class StaticEmbedder:
+class StaticEmbedder(Carded):
     """An `Embedder` over a token table and its `tokenizer.json`."""
 
     def __init__(self, card: Card, model: Path, tokenizer: Path, identity: str) -> None:
-        self._card, self._model, self._tokenizer = card, model, tokenizer
-        self._fingerprint = fingerprint_of(card, identity)
+        super().__init__(card, identity)
+        self._model, self._tokenizer = model, tokenizer
         self._lock = threading.Lock()
         self._parts: tuple[Tokens, Table] | None = None
 
     @property
-    def name(self) -> str:
-        return self._card.name
-
-    @property
     def dims(self) -> int:
         return self._card.dims or int(self._loaded()[1].codes.shape[1])
-
-    @property
-    def fingerprint(self) -> str:
-        return self._fingerprint
-
-    @property
-    def related(self) -> float:
-        return self._card.related
-
-    @property
-    def unrelated(self) -> float:
-        return self._card.unrelated
-
-    @property
-    def evidence(self) -> float:
-        return self._card.evidence
-
-    @property
-    def languages(self) -> frozenset[str]:
-        return self._card.languages
 
     def warm(self) -> None:
         self._loaded()
