@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from commonplace import settings
+from commonplace.surfaces.commonplace import TOOLS
+from commonplace.surfaces.tool import Tool
 
 DOCS = Path(__file__).parent.parent / "docs"
-PARTS = {"operations.md": ("settings", settings.reference)}
+
+
+def tool_reference() -> str:
+    """Every tool, what it is for and what it takes."""
+    return "\n\n".join("\n".join(_tool(tool)) for tool in TOOLS)
+
+
+def _tool(tool: Tool) -> Iterator[str]:
+    yield f"## `{tool.name}`\n"
+    yield tool.description
+    if not tool.input["properties"]:
+        return
+    yield "\n| argument | | |"
+    yield "|---|---|---|"
+    for name, spec in tool.input["properties"].items():
+        kind = spec.get("type", "string or list")
+        facts = [kind, "**required**" if name in tool.input["required"] else ""]
+        facts += [f"{spec['minimum']}–{spec['maximum']}" if "maximum" in spec else ""]
+        facts += [", ".join(f"`{value}`" for value in spec.get("enum", ()))]
+        facts += [f"default `{spec['default']}`" if spec.get("default") not in (None, "") else ""]
+        yield f"| `{name}` | {', '.join(filter(None, facts))} | {spec.get('description', '')} |"
+
+
+PARTS = {"operations.md": ("settings", settings.reference), "tools.md": ("tools", tool_reference)}
 
 
 def written(page: str) -> str:

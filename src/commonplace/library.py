@@ -141,14 +141,18 @@ class Library:
     def section(self, uri: str, heading: str) -> str:
         """The text of one section: named by its slug, its title, or its titles joined by ` › `."""
         item = self.get(uri)
-        body = item.body or ""
-        headings = outline(body, item.format)
-        wanted = heading.casefold()
+        found = self.heading(item, heading)
+        return (item.body or "")[found.char_start : found.char_end]
+
+    def heading(self, item: Item, name: str) -> Heading:
+        """The heading of an item that goes by this slug, title, or path of titles joined by ` › `."""
+        headings = outline(item.body or "", item.format)
+        wanted = name.casefold()
         for found in headings:
             if wanted in (found.slug.casefold(), found.title.casefold(), " › ".join(found.path).casefold()):
-                return body[found.char_start : found.char_end]
+                return found
         titles = ", ".join(f'"{found.title}"' for found in headings[:20]) or "none"
-        raise NotFound(f'{uri} has no heading "{heading}". Its headings: {titles}.')
+        raise NotFound(f'{item.uri} has no heading "{name}". Its headings: {titles}.')
 
     def changes(self, after: int = 0, limit: int = 1000) -> list[Change]:
         """The log after a change number, oldest first."""

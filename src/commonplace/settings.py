@@ -13,6 +13,7 @@ from platformdirs import user_cache_path, user_config_path, user_data_path
 from commonplace.errors import CommonplaceError
 
 PREFIX = "COMMONPLACE_"
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 class BadSetting(CommonplaceError):
@@ -38,6 +39,7 @@ class Settings:
     model: str = setting("", "The embedder for new libraries: a catalogue name, `static`, `hf:owner/name` or a folder.")
     language: str = setting("en", "The language of texts whose own cannot be told, as an ISO 639-1 code.")
     threads: int = setting(2, "How many threads an embedder may use.", least=1)
+    allow_writes: bool = setting(False, "Whether agents may write: lists `remember`, `revise` and `forget`.")
     embed_on_search: int = setting(
         64, "How many pending chunks a search embeds on the spot, where vectors exist.", least=0
     )
@@ -78,6 +80,10 @@ def _parse(name: str, value: Any, kind: str, least: float | None) -> Any:
         return Path(str(value)).expanduser()
     if kind == "str":
         return str(value)
+    if kind == "bool":
+        if str(value).lower() not in _BOOLEANS:
+            raise BadSetting(f"{name} must be true or false, not {value!r}.")
+        return _BOOLEANS[str(value).lower()]
     try:
         number = int(str(value))
     except ValueError:

@@ -27,6 +27,9 @@ from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.settings import Settings
 
+ERAS = ["legacy", "2026-07-28"]
+"""The handshake of 2025-11-25 and before, and the stateless protocol after it."""
+
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -46,9 +49,9 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def over_stdio(environment: dict[str, str]) -> AsyncIterator[Client]:
-    server = StdioServerParameters(command=sys.executable, args=["-m", "commonplace", "mcp"], env=environment)
-    async with Client(stdio_client(server)) as client:
+async def over_stdio(environment: dict[str, str], era: str, *more: str) -> AsyncIterator[Client]:
+    server = StdioServerParameters(command=sys.executable, args=["-m", "commonplace", "mcp", *more], env=environment)
+    async with Client(stdio_client(server), mode=era) as client:
         yield client
 
 
@@ -79,7 +82,7 @@ def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
 
 async def walk(client: Client) -> None:
     tools = (await client.list_tools()).tools
-    assert [tool.name for tool in tools] == ["search", "fetch"]
+    assert [tool.name for tool in tools] == ["search", "fetch", "browse", "related", "status"]
     assert len(json.dumps([tool.model_dump(mode="json", by_alias=True) for tool in tools])) < 12_000
 
     found = await client.call_tool("search", {"query": "how hot for oolong"})
@@ -91,11 +94,9 @@ async def walk(client: Client) -> None:
     tagged = await client.call_tool("search", {"query": "bread tea", "tags": ["FOOD"]})
     assert [hit["uri"] for hit in tagged.structured_content["results"]] == ["notes://bread"]
 
-    first = await client.call_tool("fetch", {"uri": "notes://tea", "max_tokens": 5})
-    assert first.structured_content["next_line"] == 2
-    rest = await client.call_tool("fetch", {"uri": "notes://tea", "from_line": 2})
-    assert rest.structured_content["text"] == "Green tea does not."
-    assert rest.structured_content["next_line"] is None
+    rest = await client.call_tool("fetch", {"uri": "notes://tea:2"})
+    (item,) = rest.structured_content["items"]
+    assert (item["text"], item["next_line"]) == ("Green tea does not.", None)
 
     missing = await client.call_tool("fetch", {"uri": "notes://nothing"})
     assert missing.is_error
@@ -108,20 +109,37 @@ async def walk(client: Client) -> None:
         await client.call_tool("frobnicate", {})
 
 
-def test_a_client_searches_and_fetches_over_stdio(environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("era", ERAS)
+def test_a_client_searches_and_fetches_over_stdio(environment: dict[str, str], era: str) -> None:
     async def main() -> None:
         with anyio.fail_after(60):
-            async with over_stdio(environment) as client:
+            async with over_stdio(environment, era) as client:
                 await walk(client)
 
     anyio.run(main)
 
 
-def test_a_client_searches_and_fetches_over_http(address: str) -> None:
+@pytest.mark.parametrize("era", ERAS)
+def test_a_client_searches_and_fetches_over_http(address: str, era: str) -> None:
     async def main() -> None:
         with anyio.fail_after(60):
-            async with Client(address) as client:
+            async with Client(address, mode=era) as client:
                 await walk(client)
+
+    anyio.run(main)
+
+
+def test_an_agent_that_may_write_remembers_and_finds_it_at_once(environment: dict[str, str]) -> None:
+    async def main() -> None:
+        with anyio.fail_after(60):
+            async with over_stdio(environment, "auto", "--allow-writes") as client:
+                kept = await client.call_tool("remember", {"text": "The kettle leaks.", "tags": ["kitchen"]})
+                assert not kept.is_error
+                found = await client.call_tool("search", {"query": "leaking kettle"})
+                assert found.structured_content["results"][0]["uri"] == kept.structured_content["uri"]
+            async with over_stdio(environment, "auto") as client:
+                with pytest.raises(MCPError, match="There is no tool 'forget'"):
+                    await client.call_tool("forget", {"uri": kept.structured_content["uri"]})
 
     anyio.run(main)
 

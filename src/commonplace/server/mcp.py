@@ -20,25 +20,23 @@ from commonplace.errors import CommonplaceError
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.surfaces.commonplace import TOOLS, instructions
-from commonplace.surfaces.tool import Tool
+from commonplace.surfaces.tool import Registry, Tool
 
 log = logging.getLogger(__name__)
 
 
 def make_server(library: Library, tools: Sequence[Tool] = TOOLS) -> Server[Any]:
-    """A server of these tools over one library."""
-    by_name = {tool.name: tool for tool in tools}
-    listed = types.ListToolsResult(tools=[_declared(tool) for tool in tools])
+    """A server of these tools over one library. Tools that write are there only where writing is allowed."""
+    registry = Registry(tools, writable=library.settings.allow_writes)
+    listed = types.ListToolsResult(tools=[_declared(tool) for tool in registry.tools])
 
     async def list_tools(context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return listed
 
     async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = by_name.get(params.name)
+        tool = registry.find(params.name)
         if tool is None:
-            raise MCPError(
-                types.INVALID_PARAMS, f"There is no tool {params.name!r}. The tools are {', '.join(by_name)}."
-            )
+            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r}. The tools are {registry.names()}.")
         return await anyio.to_thread.run_sync(_call, tool, library, params.arguments or {})
 
     return Server(
@@ -46,7 +44,7 @@ def make_server(library: Library, tools: Sequence[Tool] = TOOLS) -> Server[Any]:
         version=__version__,
         title="Commonplace",
         instructions=instructions(library),
-        get_tool_input_schema=lambda name: by_name[name].input if name in by_name else None,
+        get_tool_input_schema=lambda name: tool.input if (tool := registry.find(name)) else None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )

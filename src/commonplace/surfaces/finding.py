@@ -1,0 +1,189 @@
+"""Tools that find: `search` and `related`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import get_args
+
+from commonplace.errors import InvalidInput
+from commonplace.library import Library
+from commonplace.model import JSON, Condition, Filter, Hit, Operator
+from commonplace.surfaces.budget import fit, make_cursor, read_cursor
+from commonplace.surfaces.tool import (
+    INTEGER,
+    READ_ONLY,
+    STRING,
+    STRINGS,
+    Tool,
+    answer,
+    choice,
+    flag,
+    integer,
+    many,
+    maybe,
+    obj,
+    text,
+    texts,
+)
+
+_DATES = ("created_from", "created_to", "updated_from", "updated_to")
+
+
+def search(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    offset = read_cursor(given["cursor"], given) if "cursor" in given else 0
+    page = library.search(
+        given["query"],
+        mode=given["mode"],
+        filter=_filter(given),
+        limit=given["limit"],
+        offset=offset,
+        explain=given["explain"],
+    )
+    detail = given["detail"]
+    records, tokens, left_out = fit((_shown(hit, detail) for hit in page.hits), given["max_tokens"], _trimmed(detail))
+    following = offset + len(records)
+    reasons = [stage.reason for stage in page.stages if stage.name == "vector" and stage.status == "skipped"]
+    return {
+        "results": records,
+        "left_out": left_out,
+        "next_cursor": make_cursor(following, given) if left_out or page.more else None,
+        "tokens": tokens,
+        "notes": [*page.notes, *(f"By words only: {reason}." for reason in reasons if given["mode"] != "lexical")],
+    }
+
+
+def related(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    page = library.related(given["uri"], limit=given["limit"])
+    records, tokens, left_out = fit((hit.record() for hit in page.hits), given["max_tokens"], "snippet")
+    return {"results": records, "left_out": left_out, "tokens": tokens}
+
+
+def _shown(hit: Hit, detail: str) -> dict[str, JSON]:
+    record = hit.record()
+    if detail == "snippets":
+        return record
+    del record["snippet"]
+    if detail == "ids":
+        return {"uri": hit.uri, "title": hit.title, "score": hit.score}
+    return {**record, "passage": hit.chunk.text, "lines": [hit.chunk.line_start, hit.chunk.line_end]}
+
+
+def _trimmed(detail: str) -> str:
+    return {"ids": "title", "snippets": "snippet", "passages": "passage"}[detail]
+
+
+def _filter(given: Mapping[str, JSON]) -> Filter:
+    return Filter(
+        kinds=tuple(given.get("kinds", ())),
+        parents=tuple(given.get("collections", ())),
+        tags=tuple(given.get("tags", ())),
+        where=tuple(_condition(entry) for entry in given.get("where", ())),
+        **{name: _moment(name, given[name]) for name in _DATES if name in given},
+    )
+
+
+def _condition(entry: Mapping[str, JSON]) -> Condition:
+    operator, value = entry.get("operator", "eq"), entry.get("value")
+    place = f"where, on {entry['key']}"
+    if operator in ("in", "not_in"):
+        if not isinstance(value, list) or not value or not all(isinstance(v, str | int | float | bool) for v in value):
+            raise InvalidInput(f"{place}: {operator} takes a non-empty list of strings, numbers or booleans.")
+    elif operator in ("exists", "not_exists", "is_null", "is_not_null"):
+        if value is not None and value is not True:
+            raise InvalidInput(f"{place}: {operator} takes no value.")
+    elif operator in ("contains", "starts_with", "ends_with"):
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(f"{place}: {operator} takes a non-empty string.")
+    elif operator in ("gt", "gte", "lt", "lte"):
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise InvalidInput(f"{place}: {operator} takes a number or a string.")
+    elif not isinstance(value, str | int | float | bool):
+        raise InvalidInput(f"{place}: {operator} takes a string, a number or a boolean; use is_null or exists.")
+    return Condition(tuple(entry["key"].split(".")), operator, value, bool(entry.get("case_sensitive", False)))
+
+
+def _moment(name: str, value: str) -> datetime:
+    """A date or a time, UTC unless it says otherwise. A bare date that ends a range means its last moment."""
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise InvalidInput(
+            f'{name} "{value}" is not an ISO 8601 date; write 2026-05-01 or 2026-05-01T09:30:00Z.'
+        ) from None
+    if len(value) == 10 and name.endswith("_to"):
+        moment = moment.replace(hour=23, minute=59, second=59, microsecond=999_999)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_CONDITION = obj(
+    required=("key",),
+    key=text("The name in the metadata; dots go into objects.", minLength=1),
+    operator={"type": "string", "enum": list(get_args(Operator)), "description": "eq if left out."},
+    value={"description": "What to compare with."},
+    case_sensitive=flag("Compare letters exactly."),
+)
+
+_RESULT = answer(
+    required=("uri", "title", "score"),
+    uri=STRING,
+    title=STRING,
+    score={"type": "number"},
+    line=INTEGER,
+    headings=STRINGS,
+    snippet=STRING,
+    passage=STRING,
+)
+
+SEARCH = Tool(
+    name="search",
+    title="Search",
+    description=(
+        "Find passages in the user's library (notes, documents, chats, memories and more) by words and by meaning. "
+        'Ask in plain words; "quotes" require a phrase and -word excludes one. Returns the best passage of each item '
+        "with its address, line and a score from 0 to 1: above 0.8 is surely about it, below 0.2 only shares a word. "
+        "Never returns more than max_tokens; left_out says how many results did not fit and next_cursor goes on "
+        "there. Read more of a result with fetch, and find what is like it with related."
+    ),
+    input=obj(
+        required=("query",),
+        query=text("What to look for, in plain words.", minLength=1),
+        limit=integer("How many results.", default=10, least=1, most=100),
+        mode=choice("auto uses words and, where there are vectors, meaning.", "auto", "lexical", "semantic", "hybrid"),
+        detail=choice("How much of each result.", "snippets", "ids", "passages"),
+        kinds=texts("Only these kinds: document, note, media, message, character, prompt, memory, table."),
+        collections=texts("Only items of these collections, threads or conversations."),
+        tags=texts("Only items with any of these tags."),
+        where={
+            "type": "array",
+            "items": _CONDITION,
+            "maxItems": 100,
+            "description": "Tests on metadata; all must hold.",
+        },
+        created_from=text("Only items created then or later: 2026-05-01 or 2026-05-01T09:30:00Z."),
+        created_to=text("Only items created then or earlier."),
+        updated_from=text("Only items changed then or later."),
+        updated_to=text("Only items changed then or earlier."),
+        max_tokens=integer("How much to return at most.", default=4000, least=200, most=100_000),
+        cursor=text("Where to go on: next_cursor of the same search."),
+        explain=flag("Say what each way of finding thought of each result."),
+    ),
+    output=answer(results=many(_RESULT), left_out=INTEGER, next_cursor=maybe(STRING), tokens=INTEGER, notes=STRINGS),
+    annotations=READ_ONLY,
+    handler=search,
+)
+
+RELATED = Tool(
+    name="related",
+    title="Related",
+    description="Find items like one you have, by what it says. Takes the uri of a search result; answers like search.",
+    input=obj(
+        required=("uri",),
+        uri=text("The item's address.", minLength=1),
+        limit=integer("How many results.", default=10, least=1, most=100),
+        max_tokens=integer("How much to return at most.", default=4000, least=200, most=100_000),
+    ),
+    output=answer(results=many(_RESULT), left_out=INTEGER, tokens=INTEGER),
+    annotations=READ_ONLY,
+    handler=related,
+)

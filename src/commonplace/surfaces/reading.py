@@ -1,0 +1,215 @@
+"""Tools that read: `fetch`, `browse` and `status`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from commonplace.errors import CommonplaceError, InvalidInput, NotFound
+from commonplace.library import Library
+from commonplace.model import JSON, SCHEMES, Filter, Item
+from commonplace.surfaces.budget import FRAME, make_cursor, read_cursor, tokens_of
+from commonplace.surfaces.tool import (
+    INTEGER,
+    OBJECT,
+    READ_ONLY,
+    STRING,
+    STRINGS,
+    Tool,
+    answer,
+    integer,
+    many,
+    maybe,
+    obj,
+    one_or_many,
+    text,
+)
+from commonplace.text.structure import outline
+from commonplace.text.tokens import estimate
+
+_LINES = re.compile(r":(\d{1,9})(?::(\d{1,9}))?$")
+
+
+def fetch(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    wanted = [given["uri"]] if isinstance(given["uri"], str) else given["uri"]
+    items: list[dict[str, JSON]] = []
+    missing: list[dict[str, JSON]] = []
+    left, unread = max(1, given["max_tokens"] - FRAME), []
+    for uri in wanted:
+        try:
+            item, first, last = _located(library, uri, given["from_line"])
+        except CommonplaceError as error:
+            missing.append({"uri": uri, "message": str(error)})
+            continue
+        if items and left <= FRAME:
+            unread.append(uri)
+            continue
+        items.append(_read(item, first, last, left))
+        left -= tokens_of(items[-1])
+    if missing and not items:
+        raise NotFound(" ".join(str(entry["message"]) for entry in missing))
+    return {"items": items, "missing": missing, "left_out": unread}
+
+
+def _located(library: Library, uri: str, from_line: int) -> tuple[Item, int, int | None]:
+    """An item and the lines of it that an address means: `…#heading`, `…:line`, `…:line:count`."""
+    address, _, heading = uri.partition("#")
+    lines = _LINES.search(address)
+    if lines and not heading:
+        first, many = int(lines[1]), int(lines[2]) if lines[2] else None
+        item = library.get(address[: lines.start()])
+        return item, max(1, first), max(1, first) + many - 1 if many else None
+    item = library.get(address)
+    if not heading:
+        return item, from_line, None
+    found = library.heading(item, heading)
+    return item, found.line, found.line_end
+
+
+def _read(item: Item, first: int, last: int | None, room: int) -> dict[str, JSON]:
+    lines = (item.body or "").split("\n")
+    end = min(last or len(lines), len(lines))
+    start = min(first, len(lines))
+    frame = {"uri": item.uri, "title": item.title, "lines": len(lines), "from_line": start, "next_line": None}
+    frame |= {"tags": list(item.tags), "metadata": dict(item.metadata), "version": item.version}
+    frame |= {"updated_at": item.updated_at.isoformat()}
+    kept: list[str] = []
+    used = tokens_of(frame)
+    for line in lines[start - 1 : end]:
+        used += estimate(line) + 1
+        if kept and used > room:
+            break
+        kept.append(line)
+    following = start + len(kept)
+    return {**frame, "text": "\n".join(kept), "next_line": following if following <= end else None}
+
+
+def browse(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    place = given["at"].strip("/") if "://" not in given["at"] else given["at"]
+    if not place:
+        counts = library.status().items
+        return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
+    if "://" in place:
+        item = library.get(place)
+        return _entries(
+            [
+                {
+                    "at": f"{item.uri}#{heading.slug}",
+                    "name": heading.title,
+                    "level": heading.level,
+                    "line": heading.line,
+                }
+                for heading in outline(item.body or "", item.format)
+            ]
+        )
+    kind, slash, parent = place.partition("/")
+    if kind not in SCHEMES:
+        raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
+    parents = library.store.parents(kind)
+    if not slash and (len(parents) > 1 or (parents and "" not in parents)):
+        return _entries([{"at": f"{kind}/{name}", "name": name, "count": number} for name, number in parents.items()])
+    return _items(library, Filter(kinds=(kind,), parents=(parent,)), given)
+
+
+def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    after = read_cursor(given["cursor"], given) if "cursor" in given else 0
+    items = library.store.scan(filter, after=after, limit=given["limit"] + 1)
+    shown = items[: given["limit"]]
+    entries: list[dict[str, Any]] = [
+        {"at": item.uri, "name": item.title or item.key, "updated_at": item.updated_at.isoformat()} for item in shown
+    ]
+    return _entries(entries, make_cursor(shown[-1].id, given) if len(items) > len(shown) else None)
+
+
+def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[str, JSON]:
+    return {"entries": entries, "next_cursor": cursor}
+
+
+def status(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    state = library.status()
+    return {
+        "items": state.items,
+        "collections": state.collections,
+        "passages": state.chunks,
+        "embedded": state.coverage.embedded,
+        "model": state.coverage.model,
+        "better_model": state.better_model,
+        "level": state.indexed >= state.changes,
+    }
+
+
+FETCH = Tool(
+    name="fetch",
+    title="Fetch",
+    description=(
+        "Read items by their addresses (the uri of a search result), within a token budget. An address may end in "
+        "#heading for one section, :120 to start at a line, or :120:40 for forty lines from there. next_line says "
+        "where to go on and is null at the end; left_out lists items that did not fit."
+    ),
+    input=obj(
+        required=("uri",),
+        uri=one_or_many("One address or up to 50, such as qmd://docs/guide.md#install or notes://tea:12.", 50),
+        from_line=integer("The first line to read, where the address names none.", default=1, least=1, most=10**9),
+        max_tokens=integer("How much to read at most, all items together.", default=4000, least=100, most=200_000),
+    ),
+    output=answer(
+        items=many(
+            answer(
+                uri=STRING,
+                title=STRING,
+                text=STRING,
+                from_line=INTEGER,
+                next_line=maybe(INTEGER),
+                lines=INTEGER,
+                tags=STRINGS,
+                metadata=OBJECT,
+                version=INTEGER,
+                updated_at=STRING,
+            )
+        ),
+        missing=many(answer(uri=STRING, message=STRING)),
+        left_out=STRINGS,
+    ),
+    annotations=READ_ONLY,
+    handler=fetch,
+)
+
+BROWSE = Tool(
+    name="browse",
+    title="Browse",
+    description=(
+        "See what is there, level by level: nothing given lists the kinds, a kind lists its collections or threads, "
+        "kind/collection lists items, and an item's address lists its headings. Pass an entry's `at` to go deeper."
+    ),
+    input=obj(
+        at={
+            "type": "string",
+            "description": "Where to look: '', document, document/docs, or an address.",
+            "default": "",
+        },
+        limit=integer("How many items.", default=50, least=1, most=500),
+        cursor=text("Where to go on: next_cursor of the same call."),
+    ),
+    output=answer(entries=many(answer(at=STRING, name=STRING)), next_cursor=maybe(STRING)),
+    annotations=READ_ONLY,
+    handler=browse,
+)
+
+STATUS = Tool(
+    name="status",
+    title="Status",
+    description="Say what the library holds (items by kind, collections) and how much of it is found by meaning.",
+    input=obj(),
+    output=answer(
+        items=OBJECT,
+        collections=OBJECT,
+        passages=INTEGER,
+        embedded=INTEGER,
+        model=maybe(STRING),
+        better_model=maybe(STRING),
+        level={"type": "boolean", "description": "Whether the index has every change."},
+    ),
+    annotations=READ_ONLY,
+    handler=status,
+)

@@ -1,0 +1,251 @@
+"""The eight tools of our own surface, called as a door calls them.
+
+1. search filters, pages, stays within its budget and says what it left out.
+2. fetch reads one or many items from any anchor, within one budget.
+3. browse goes from kinds to headings; related follows.
+4. remember, revise and forget write, guard versions, and are there only where writing is allowed.
+5. Wrong arguments are one sentence that names each of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from commonplace.errors import CommonplaceError, InvalidInput, NotFound, VersionConflict
+from commonplace.library import Library
+from commonplace.model import Draft
+from commonplace.surfaces.budget import tokens_of
+from commonplace.surfaces.commonplace import TOOLS, instructions
+from commonplace.surfaces.tool import Registry
+from commonplace.surfaces.writing import merge
+from opening import library_settings
+
+Call = Callable[..., dict[str, Any]]
+GUIDE = "# Guide\n\nHow to brew.\n\n## Water\n\nJust off the boil.\n\n## Leaves\n\nThree grams.\n"
+
+
+@pytest.fixture
+def call(library: Library) -> Call:
+    """A call by name, whose answer must be what the tool's schema promises."""
+    registry = Registry(TOOLS, writable=True)
+    library.put(Draft("document", "guide.md", parent="docs", title="Guide", body=GUIDE, format="markdown"))
+    library.put(Draft("document", "old.md", parent="docs", title="Old", body="Boil the water twice. " * 80))
+    library.put(Draft("note", "tea", title="Tea", body="Oolong and water.", tags=("drink",), metadata={"cups": 3}))
+
+    def run(name: str, **arguments: Any) -> dict[str, Any]:
+        tool = registry.find(name)
+        assert tool is not None
+        answer = tool.call(library, arguments)
+        Draft202012Validator(tool.output).validate(answer)
+        return json.loads(json.dumps(answer))
+
+    return run
+
+
+def uris(answer: dict[str, Any]) -> list[str]:
+    return [result["uri"] for result in answer["results"]]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"kinds": ["note"]}, {"notes://tea"}),
+        ({"collections": ["docs"]}, {"qmd://docs/guide.md", "qmd://docs/old.md"}),
+        ({"tags": ["DRINK"]}, {"notes://tea"}),
+        ({"where": [{"key": "cups", "operator": "gte", "value": 3}]}, {"notes://tea"}),
+        ({"where": [{"key": "cups", "operator": "in", "value": [4]}]}, set()),
+        ({"created_to": "2001-01-01"}, set()),
+        ({"created_from": "2001-01-01"}, {"qmd://docs/guide.md", "qmd://docs/old.md", "notes://tea"}),
+    ],
+)
+def test_search_filters_before_it_ranks(call: Call, filters: dict[str, Any], expected: set[str]) -> None:
+    assert set(uris(call("search", query="water", mode="lexical", **filters))) == expected
+
+
+def test_search_pages_by_cursor_and_a_cursor_belongs_to_its_search(call: Call) -> None:
+    everything = uris(call("search", query="water", mode="lexical"))
+    first = call("search", query="water", mode="lexical", limit=1)
+    rest = call("search", query="water", mode="lexical", limit=5, cursor=first["next_cursor"])
+    assert uris(first) + uris(rest) == everything
+    assert rest["next_cursor"] is None
+    with pytest.raises(InvalidInput, match="cursor does not belong to this call"):
+        call("search", query="tea", mode="lexical", cursor=first["next_cursor"])
+
+
+@pytest.mark.parametrize("detail", ["ids", "snippets", "passages"])
+@pytest.mark.parametrize("budget", [200, 400, 4000])
+def test_search_never_costs_more_than_its_budget(call: Call, detail: str, budget: int) -> None:
+    answer = call("search", query="water boil", mode="lexical", detail=detail, max_tokens=budget)
+    assert tokens_of(answer) <= budget
+    assert len(answer["results"]) + answer["left_out"] == 3
+    if answer["left_out"]:
+        following = call("search", query="water boil", mode="lexical", detail=detail, cursor=answer["next_cursor"])
+        assert len(following["results"]) == answer["left_out"]
+
+
+def test_search_says_that_it_went_by_words_only(call: Call, library: Library) -> None:
+    assert "By words only" in call("search", query="water")["notes"][0]
+    library.embed()
+    assert call("search", query="water")["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "text", "next_line"),
+    [
+        ("qmd://docs/guide.md#water", "## Water\n\nJust off the boil.\n", None),
+        ("qmd://docs/guide.md#Leaves", "## Leaves\n\nThree grams.\n", None),
+        ("qmd://docs/guide.md:7", "Just off the boil.\n\n## Leaves\n\nThree grams.\n", None),
+        ("qmd://docs/guide.md:7:1", "Just off the boil.", None),
+        ("qmd://docs/guide.md", GUIDE, None),
+    ],
+)
+def test_fetch_reads_what_an_address_means(call: Call, uri: str, text: str, next_line: int | None) -> None:
+    (item,) = call("fetch", uri=uri)["items"]
+    assert (item["text"].rstrip("\n"), item["next_line"]) == (text.rstrip("\n"), next_line)
+
+
+def test_fetch_reads_many_and_names_what_is_missing_or_did_not_fit(call: Call) -> None:
+    answer = call("fetch", uri=["notes://tea", "notes://nothing", "qmd://docs/old.md"])
+    assert [item["uri"] for item in answer["items"]] == ["notes://tea", "qmd://docs/old.md"]
+    assert answer["missing"][0]["uri"] == "notes://nothing"
+    tight = call("fetch", uri=["qmd://docs/guide.md", "notes://tea"], max_tokens=100)
+    assert tight["items"][0]["next_line"] is not None
+    assert tight["left_out"] == ["notes://tea"]
+    with pytest.raises(NotFound, match="There is no notes://nothing"):
+        call("fetch", uri="notes://nothing")
+    with pytest.raises(NotFound, match='no heading "milk"'):
+        call("fetch", uri="qmd://docs/guide.md#milk")
+
+
+def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
+    assert [(entry["at"], entry["count"]) for entry in call("browse")["entries"]] == [("document", 2), ("note", 1)]
+    assert [entry["at"] for entry in call("browse", at="document")["entries"]] == ["document/docs"]
+    page = call("browse", at="document/docs", limit=1)
+    rest = call("browse", at="document/docs", limit=1, cursor=page["next_cursor"])
+    assert [entry["at"] for entry in page["entries"] + rest["entries"]] == ["qmd://docs/guide.md", "qmd://docs/old.md"]
+    assert rest["next_cursor"] is None
+    assert [entry["at"] for entry in call("browse", at="note")["entries"]] == ["notes://tea"]
+    headings = call("browse", at="qmd://docs/guide.md")["entries"]
+    assert [entry["at"].partition("#")[2] for entry in headings] == ["guide", "water", "leaves"]
+    with pytest.raises(InvalidInput, match='There is no kind "cakes"'):
+        call("browse", at="cakes")
+
+
+def test_related_finds_what_is_like_an_item_but_not_itself(call: Call) -> None:
+    found = uris(call("related", uri="notes://tea"))
+    assert "qmd://docs/guide.md" in found
+    assert "notes://tea" not in found
+
+
+def test_what_is_remembered_is_found_revised_and_forgotten(call: Call) -> None:
+    kept = call("remember", text="# Kettle\n\nThe kettle leaks.", tags=["kitchen"], metadata={"room": {"floor": 1}})
+    assert (kept["title"], kept["version"]) == ("Kettle", 1)
+    assert uris(call("search", query="leaks", mode="lexical")) == [kept["uri"]]
+    revised = call("revise", uri=kept["uri"], text="The kettle is mended.", metadata_patch={"room": {"floor": None}})
+    assert revised["version"] == 2
+    assert uris(call("search", query="leaks", mode="lexical")) == []
+    (item,) = call("fetch", uri=kept["uri"])["items"]
+    assert (item["tags"], item["metadata"]) == (["kitchen"], {"room": {}})
+    with pytest.raises(VersionConflict):
+        call("revise", uri=kept["uri"], text="x", expected_version=1)
+    with pytest.raises(VersionConflict):
+        call("forget", uri=kept["uri"], expected_version=1)
+    assert call("forget", uri=kept["uri"], dry_run=True) == {"forgotten": [], "found": [kept["uri"]]}
+    assert call("forget", uri=[kept["uri"], "notes://tea"])["forgotten"] == [kept["uri"], "notes://tea"]
+    with pytest.raises(NotFound):
+        call("fetch", uri=kept["uri"])
+
+
+def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:
+    with pytest.raises(VersionConflict):
+        call("remember", text="another", key="tea")
+    for name, more in (("revise", {"text": "x"}), ("forget", {})):
+        with pytest.raises(InvalidInput, match="only notes"):
+            call(name, uri="qmd://docs/guide.md", **more)
+    with pytest.raises(InvalidInput, match="nothing in it"):
+        call("remember", text="  \n ")
+
+
+def test_tools_that_write_are_there_only_where_writing_is_allowed(library: Library) -> None:
+    reading = Registry(TOOLS, writable=False)
+    assert reading.names() == "search, fetch, browse, related, status"
+    assert reading.find("remember") is None
+    assert "remember" not in instructions(library)
+
+
+def test_both_spellings_of_a_name_are_one_tool() -> None:
+    registry = Registry(TOOLS, writable=True)
+    assert registry.find("search") is registry.find("search")
+    assert registry.find("no.such") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "sentences"),
+    [
+        ("search", {}, ["query is required"]),
+        ("search", {"query": ""}, ["query must not be empty"]),
+        (
+            "search",
+            {"query": "x", "limit": 0, "colour": 1},
+            ["limit must be at least 1, not 0", "colour is not a parameter"],
+        ),
+        ("search", {"query": 7}, ["query must be of type string"]),
+        ("search", {"query": "x", "mode": "psychic"}, ["mode must be one of auto, lexical, semantic, hybrid"]),
+        ("search", {"query": "x", "where": [{"operator": "eq"}]}, ["key is required"]),
+        ("search", {"query": "x", "where": [{"key": "k", "operator": "in", "value": []}]}, ["non-empty list"]),
+        ("search", {"query": "x", "created_from": "last week"}, ['created_from "last week" is not an ISO 8601 date']),
+        ("fetch", {"uri": []}, ["uri must be a string or a list of strings"]),
+        ("forget", {"uri": ["a", "b"], "expected_version": 1}, ["goes with one address"]),
+        ("revise", {"uri": "notes://tea", "metadata": {}, "metadata_patch": {}}, ["not both"]),
+    ],
+)
+def test_a_wrong_argument_is_named(call: Call, name: str, arguments: dict[str, Any], sentences: list[str]) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        call(name, **arguments)
+    for sentence in sentences:
+        assert sentence in str(refused.value)
+
+
+def test_null_means_not_given(call: Call) -> None:
+    assert call("search", query="water", limit=None, tags=None, mode="lexical")["results"]
+
+
+def test_the_default_list_is_small_and_the_instructions_are_short(tmp_path: Path) -> None:
+    with Library.open(tmp_path, settings=library_settings(tmp_path, allow_writes=True)) as library:
+        for number in range(60):
+            library.put(Draft("document", "a.md", parent=f"collection-{number}-" + "x" * 60, body="words"))
+        assert len(instructions(library).encode()) <= 2048
+    listed = [
+        {"name": t.name, "description": t.description, "inputSchema": t.input, "outputSchema": t.output} for t in TOOLS
+    ]
+    assert len(json.dumps(listed, separators=(",", ":"))) < 12_000
+
+
+@given(st.text(max_size=60), st.sampled_from([tool.name for tool in TOOLS]))
+def test_any_text_in_any_place_is_answered_or_refused_in_words(call: Call, words: str, name: str) -> None:
+    argument = {"search": "query", "browse": "at", "remember": "text"}.get(name, "uri")
+    with contextlib.suppress(CommonplaceError):  # anything else fails the test
+        call(name, **({} if name == "status" else {argument: words}))
+
+
+def test_a_merge_patch_does_what_rfc_7396_says() -> None:
+    cases = [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+        (["a"], {"a": 1}, {"a": 1}),
+    ]
+    for target, patch, merged in cases:
+        assert merge(target, patch) == merged
