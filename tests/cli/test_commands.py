@@ -69,6 +69,17 @@ def test_a_folder_is_added_searched_read_and_kept_up_to_date(run: Run, notes: Pa
     assert "0 new, 0 updated, 1 unchanged, 0 removed" in run("add", str(notes)).stdout
 
 
+def test_a_tool_is_called_as_an_agent_calls_it(run: Run, notes: Path) -> None:
+    run("add", str(notes), "--no-embed")
+    found = json.loads(run("call", "search", '{"query": "oolong", "detail": "ids"}').stdout)
+    assert [result["uri"] for result in found["results"]] == ["qmd://notes/tea.md"]
+    kept = json.loads(run("call", "remember", '{"text": "Buy tea."}', "--allow-writes").stdout)
+    assert kept["version"] == 1
+    assert "There is no tool 'remember'" in run("call", "remember", "{}", code=1).stderr
+    assert "are not JSON" in run("call", "search", "{", code=2).stderr
+    assert "query is required" in run("call", "search", code=2).stderr
+
+
 def test_status_and_doctor_say_which_model_is_in_use_and_what_would_be_better(run: Run, notes: Path) -> None:
     run("add", str(notes))
     status = run("status").stdout

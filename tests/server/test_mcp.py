@@ -8,14 +8,10 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 import pytest
@@ -23,29 +19,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
-from commonplace.library import Library
-from commonplace.model import Draft
-from commonplace.settings import Settings
-
 ERAS = ["legacy", "2026-07-28"]
 """The handshake of 2025-11-25 and before, and the stateless protocol after it."""
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    settings = Settings(home=tmp_path, models=tmp_path / "models", model="static")
-    with Library.open(tmp_path, settings=settings) as library:
-        library.put(
-            Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil.\nGreen tea does not.")
-        )
-        library.put(Draft("note", "bread", title="Bread", body="Sourdough needs a long cold proof.", tags=("food",)))
-        library.embed()
-    return tmp_path
-
-
-@pytest.fixture
-def environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "COMMONPLACE_HOME": str(home), "COMMONPLACE_MODEL": "static"}
 
 
 @asynccontextmanager
@@ -53,31 +28,6 @@ async def over_stdio(environment: dict[str, str], era: str, *more: str) -> Async
     server = StdioServerParameters(command=sys.executable, args=["-m", "commonplace", "mcp", *more], env=environment)
     async with Client(stdio_client(server), mode=era) as client:
         yield client
-
-
-@pytest.fixture
-def address(environment: dict[str, str]) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "commonplace", "serve", "--port", str(port)]
-    server = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port, server)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-
-
-def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(300):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert server.poll() is None
-        time.sleep(0.1)  # the bound of a wait for another process, not a guess at its speed
-    raise AssertionError("the server did not start")
 
 
 async def walk(client: Client) -> None:

@@ -21,6 +21,7 @@ _COMMANDS = {
     "status": ("library", "Say what is in the library and how ready it is."),
     "embed": ("library", "Make the vectors that are missing."),
     "models": ("models", "List, pull and choose the models that understand meaning."),
+    "call": ("serve", "Call a tool as an agent would, with JSON in and JSON out."),
     "mcp": ("serve", "Serve one MCP client on standard input and output."),
     "serve": ("serve", "Serve MCP over HTTP on this machine."),
     "doctor": ("care", "Look everything over and say what is wrong."),

@@ -1,0 +1,82 @@
+"""Plain HTTP, over a real socket.
+
+1. Every tool is callable, with the same answers and the same errors as over the protocol.
+2. The OpenAPI document describes exactly the tools there are.
+3. What is not JSON, too deep, of another site or unknown is refused in words; the server goes on.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+Send = Callable[..., tuple[int, Any]]
+
+
+@pytest.fixture
+def send(address: str) -> Send:
+    place = urlsplit(address)
+
+    def request(
+        method: str, path: str, body: Any = None, *, raw: bytes | None = None, **headers: str
+    ) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=30)
+        data = raw if raw is not None else None if body is None else json.dumps(body).encode()
+        connection.request(method, path, data, {"Content-Type": "application/json", **headers})
+        reply = connection.getresponse()
+        content = reply.read()
+        connection.close()
+        return reply.status, json.loads(content) if content.startswith(b"{") else content
+
+    return request
+
+
+def test_tools_are_listed_called_and_described(send: Send) -> None:
+    status, listed = send("GET", "/api/v1/tools")
+    names = [tool["name"] for tool in listed["tools"]]
+    assert (status, names) == (200, ["search", "fetch", "browse", "related", "status"])
+    status, found = send("POST", "/api/v1/tools/search", {"query": "oolong"})
+    assert (status, found["results"][0]["uri"]) == (200, "notes://tea")
+    assert send("POST", "/api/v1/tools/status", {})[1]["items"] == {"note": 2}
+    status, described = send("GET", "/openapi.json")
+    assert list(described["paths"]) == [f"/api/v1/tools/{name}" for name in names]
+    assert (
+        described["paths"]["/api/v1/tools/search"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        == (listed["tools"][0]["inputSchema"])
+    )
+    assert send("GET", "/healthz") == (200, {"status": "ok"})
+    assert send("GET", "/readyz") == (200, {"status": "ready"})
+
+
+@pytest.mark.parametrize(
+    ("path", "raw", "status", "code"),
+    [
+        ("search", b"{}", 400, "invalid_argument"),
+        ("search", b'{"query": "x", "limit": "ten"}', 400, "invalid_argument"),
+        ("search", b"not json", 400, "invalid_argument"),
+        ("search", b"[1]", 400, "invalid_argument"),
+        ("search", b"[" * 100_000, 400, "invalid_argument"),
+        ("search", b"\xff\xfe", 400, "invalid_argument"),
+        ("fetch", b'{"uri": "notes://nothing"}', 404, "not_found"),
+        ("remember", b'{"text": "x"}', 404, "not_found"),
+        ("frobnicate", b"{}", 404, "not_found"),
+    ],
+)
+def test_a_mistake_has_a_status_a_code_and_a_sentence(
+    send: Send, path: str, raw: bytes, status: int, code: str
+) -> None:
+    answered, said = send("POST", f"/api/v1/tools/{path}", raw=raw)
+    assert (answered, said["error"]["code"]) == (status, code)
+    assert said["error"]["message"].endswith(".")
+    assert send("GET", "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
+@pytest.mark.parametrize("path", ["/api/v1/tools/search", "/mcp"])
+def test_a_page_of_another_site_is_refused(send: Send, path: str, headers: dict[str, str]) -> None:
+    assert send("POST", path, {"query": "oolong"}, **headers)[0] == 403
