@@ -69,14 +69,20 @@ def corrupt(path: Path) -> None:
     touched(path)
 
 
-def truncate(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+def put_in_place(path: Path, data: bytes) -> None:
+    """As another file of that name: whoever cuts a file that is mapped kills the reader, and no program can help it."""
+    other = path.with_name("other")
+    other.write_bytes(data)
+    other.replace(path)
     touched(path)
+
+
+def truncate(path: Path) -> None:
+    put_in_place(path, path.read_bytes()[: path.stat().st_size // 2])
 
 
 def empty(path: Path) -> None:
-    path.write_bytes(b"")
-    touched(path)
+    put_in_place(path, b"")
 
 
 DAMAGE: Sequence[Callable[[Path], None]] = (corrupt, truncate, empty, Path.unlink)
