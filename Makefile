@@ -36,7 +36,7 @@ docs: $(STAMP)  ## rewrite the generated parts of the docs
 	$(BIN)/python tools/write_docs.py
 
 unit: $(STAMP) models
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile -rs
 
 bench: $(STAMP)
 	$(BIN)/python bench/engine.py --sizes 10000,100000
