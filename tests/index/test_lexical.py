@@ -61,20 +61,19 @@ def touched(path: Path) -> None:
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1_000_000_000))
 
 
-def corrupt(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    middle = len(data) // 2
-    data[middle : middle + 16] = bytes(byte ^ 0xFF for byte in data[middle : middle + 16])
-    path.write_bytes(data)
-    touched(path)
-
-
 def put_in_place(path: Path, data: bytes) -> None:
     """As another file of that name: whoever cuts a file that is mapped kills the reader, and no program can help it."""
     other = path.with_name("other")
     other.write_bytes(data)
     other.replace(path)
     touched(path)
+
+
+def corrupt(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 16] = bytes(byte ^ 0xFF for byte in data[middle : middle + 16])
+    put_in_place(path, bytes(data))
 
 
 def truncate(path: Path) -> None:
