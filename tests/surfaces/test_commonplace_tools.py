@@ -140,6 +140,16 @@ def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
         call("browse", at="cakes")
 
 
+def test_browse_reaches_what_is_in_no_notebook_beside_what_is_in_one(call: Call) -> None:
+    call("remember", text="In a notebook.", key="inside", collection="diary")
+    places = [entry["at"] for entry in call("browse", at="note")["entries"]]
+    assert places == ["note/", "note/diary"]
+    assert [[entry["at"] for entry in call("browse", at=place)["entries"]] for place in places] == [
+        ["notes://tea"],
+        ["notes://inside"],
+    ]
+
+
 def test_related_finds_what_is_like_an_item_but_not_itself(call: Call) -> None:
     found = uris(call("related", uri="notes://tea"))
     assert "qmd://docs/guide.md" in found

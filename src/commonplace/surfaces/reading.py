@@ -86,8 +86,8 @@ def _read(item: Item, first: int, last: int | None, room: int) -> dict[str, JSON
 
 
 def browse(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    place = given["at"].strip("/") if "://" not in given["at"] else given["at"]
-    if not place:
+    place = given["at"]
+    if not place.strip("/"):
         counts = library.status().items
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if "://" in place:
@@ -109,7 +109,7 @@ def browse(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
     parents = library.store.parents(kind)
     if not slash and (len(parents) > 1 or (parents and "" not in parents)):
         return _entries([{"at": f"{kind}/{name}", "name": name, "count": number} for name, number in parents.items()])
-    return _items(library, Filter(kinds=(kind,), parents=(parent,)), given)
+    return _items(library, Filter(kinds=(kind,), parents=(parent.rstrip("/"),)), given)
 
 
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
