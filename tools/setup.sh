@@ -20,5 +20,6 @@ if [ ! -x "$venv/bin/python" ] && ! "$python" -m venv "$venv" 2>/dev/null; then
         exit 1
     fi
 fi
+"$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip --upgrade >/dev/null
 "$venv/bin/python" -m pip install --quiet --upgrade pip
 "$venv/bin/python" -m pip install --quiet --editable '.[dev]'
