@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +194,10 @@ def test_tools_that_write_are_there_only_where_writing_is_allowed(library: Libra
 
 
 def test_both_spellings_of_a_name_are_one_tool() -> None:
-    registry = Registry(TOOLS, writable=True)
-    assert registry.find("search") is registry.find("search")
+    dotted = replace(TOOLS[0], name="notes.search")
+    registry = Registry((*TOOLS, dotted), writable=True)
+    assert registry.find("notes.search") is registry.find("notes_search") is dotted
+    assert registry.find("search") is TOOLS[0]
     assert registry.find("no.such") is None
 
 

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.text.matches import find_matches
+from commonplace.text.matches import Matcher
 from commonplace.text.terms import Term, query_terms
 from strategies import WORDS
 
 
 def marked(text: str, query: str, *languages: str) -> list[str]:
     terms = query_terms(query, languages or ("en",))
-    return [text[start:end] for start, end, _ in find_matches(text, terms, languages or ("en",))]
+    return [text[start:end] for start, end, _ in Matcher(terms, languages or ("en",)).find(text)]
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,13 @@ def test_a_match_is_the_word_as_it_is_written(text: str, query: str, expected: l
 
 def test_a_beginning_matches_the_whole_word() -> None:
     text = "boil boiling unboiled"
-    found = find_matches(text, [Term(("boil",), 1.0, "prefix")], ["en"])
+    found = Matcher([Term(("boil",), 1.0, "prefix")], ["en"]).find(text)
     assert [text[start:end] for start, end, _ in found] == ["boil", "boiling"]
 
 
 def test_a_match_says_which_term_it_is() -> None:
     text, terms = "tea water tea", query_terms("water tea", ["en"])
-    assert [terms[number].forms[0] for _, _, number in find_matches(text, terms, ["en"])] == ["tea", "water", "tea"]
+    assert [terms[number].forms[0] for _, _, number in Matcher(terms, ["en"]).find(text)] == ["tea", "water", "tea"]
 
 
 @given(
@@ -52,7 +52,7 @@ def test_a_match_says_which_term_it_is() -> None:
 )
 def test_matches_lie_within_the_text_in_order_and_are_not_empty(text: str, query: str) -> None:
     terms = query_terms(query, ["en", "de"])
-    found = find_matches(text, terms, ["en", "de"])
+    found = Matcher(terms, ["en", "de"]).find(text)
     assert found == sorted(found)
     for start, end, number in found:
         assert 0 <= start < end <= len(text)

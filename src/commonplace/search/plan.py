@@ -35,8 +35,6 @@ class LexicalPlan:
 
     query: LexicalQuery
     mass: float
-    unknown: tuple[str, ...] = ()
-    """Terms no chunk has, as they were looked for."""
 
 
 def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
@@ -65,7 +63,7 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
         phrases=tuple(filter(None, map(phrase_terms, parsed.phrases))),
         excluded=tuple(filter(None, map(phrase_terms, parsed.excluded))),
     )
-    return LexicalPlan(query, mass + mean * len(begun), tuple(term.forms[0] for term in unknown))
+    return LexicalPlan(query, mass + mean * len(begun))
 
 
 def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:

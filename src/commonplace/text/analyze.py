@@ -27,6 +27,9 @@ _PUNCTUATION = "\"'`.,;:!?()[]{}<>*-–—“”‘’…|/\\"
 _MOST_PARTS = 12
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+UNSPACED = regex.compile(f"[{_UNSPACED}]")
+"""A character of a script whose words are indexed in pairs of characters."""
+
 _PIECES = regex.compile(
     rf"""
       (?P<run>  (?: [{_UNSPACED}] \p{{M}}* )+ )

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
-from commonplace.text.analyze import token_forms
+from commonplace.text.analyze import UNSPACED, token_forms
 from commonplace.text.snippet import Match
 from commonplace.text.terms import Term
 
-_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _TOKEN = re.compile(r"\S+")
 _CORE = regex.compile(r"[\w\p{M}](?:.*[\w\p{M}])?", regex.DOTALL)
 _PREFIXES_GO = frozenset({"nl", "id", "ga"})  # languages whose stemmers also take something off the beginning
@@ -25,7 +24,7 @@ class Matcher:
         self._which = {form: number for number, term in enumerate(terms) if term.match == "word" for form in term.forms}
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
         forms = (*self._which, *self._begins)
-        self._pairs = {form: number for form, number in (self._which | self._begins).items() if _UNSPACED.match(form)}
+        self._pairs = {form: number for form, number in (self._which | self._begins).items() if UNSPACED.match(form)}
         # A stem begins as its word does; only a few short ones (`die` of `dying`) keep no more than the first letter.
         starts = {re.escape(form[: min(3, max(1, len(form) - 2))]) for form in forms if form.isascii()}
         hinted = starts and _PREFIXES_GO.isdisjoint(languages)
@@ -54,7 +53,7 @@ class Matcher:
 
     def _words(self, tokens: Iterator[tuple[int, str]] | Sequence[tuple[int, str]]) -> Iterator[Match]:
         for start, token in tokens:
-            if not token.isascii() and _UNSPACED.search(token):
+            if not token.isascii() and UNSPACED.search(token):
                 continue  # a sentence of an unspaced script: what matches in it are pairs
             number = self._term_of(token)
             if number is not None:
@@ -86,8 +85,3 @@ class Matcher:
         # A look-ahead, because overlapping pairs both count.
         found = re.finditer(rf"(?=({either}))", text)
         return [(place.start(), place.start() + len(place[1]), self._pairs[place[1]]) for place in found]
-
-
-def find_matches(text: str, terms: Sequence[Term], languages: Sequence[str]) -> list[Match]:
-    """Every place a term matches, in order."""
-    return Matcher(terms, languages).find(text)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import regex
 
-from commonplace.text.analyze import exact, stems
+from commonplace.text.analyze import UNSPACED, exact, stems
 from commonplace.text.languages import STOP_WORDS
 
 FUNCTION_WORD_WEIGHT = 0.3
@@ -20,7 +20,6 @@ MOST_TERMS = 256
 _HIRAGANA = regex.compile(r"\p{Hiragana}+")
 _CHINESE_PARTICLES = frozenset("的是了吗呢么什哪谁在和与及")
 _KOREAN_PARTICLES = frozenset("은는이가을를의에도로와과만서")
-_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _HANGUL = regex.compile(r"\p{Hangul}")
 
 
@@ -59,7 +58,7 @@ def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
 def _term(forms: tuple[str, ...], languages: Sequence[str], *, first: bool, left: int) -> Term | None:
     """A term of a word, or None for one that only the index needs. `left` is how many of the word's terms follow."""
     form = forms[0]
-    if _UNSPACED.match(form):
+    if UNSPACED.match(form):
         if not _is_pair(form):
             # Every run ends in its last character alone, so that one character can be found as the beginning of a term.
             return Term(forms, 1.0, "prefix") if first and left == 0 else None
@@ -87,12 +86,12 @@ def _function_stems(language: str) -> frozenset[str]:
 def beginning(prefix: str) -> str | None:
     """What the indexed words begin with, or None where text has no spaces: there any run of characters is found."""
     terms = exact(prefix).split()
-    return None if not terms or _UNSPACED.match(terms[-1]) else terms[-1]
+    return None if not terms or UNSPACED.match(terms[-1]) else terms[-1]
 
 
 def phrase_terms(words: str) -> tuple[str, ...]:
     """The exact terms of a phrase, to be found adjacent and in order."""
     terms = exact(words).split()
-    if len(terms) > 1 and _UNSPACED.match(terms[-1]) and not _is_pair(terms[-1]):
+    if len(terms) > 1 and UNSPACED.match(terms[-1]) and not _is_pair(terms[-1]):
         terms.pop()  # in the text the run may go on: its last character need not stand alone
     return tuple(terms)
