@@ -16,4 +16,4 @@ def open_store(backend: str, folder: Path) -> SqliteStore:
 
 def library_settings(folder: Path, **more: object) -> Settings:
     """Nothing outside the folder is read, and the model is the one that is shipped."""
-    return Settings(home=folder, models=folder / "models", model="static", **more)
+    return Settings(**{"home": folder, "models": folder / "models", "model": "static", **more})

@@ -3,7 +3,12 @@
 CommonplaceError
 ├── InvalidInput          what was asked cannot be read
 ├── NotFound              there is no such item, collection, model or file
+├── AlreadyExists         the name, or the thing itself, is there already
 ├── VersionConflict       someone else wrote first
+├── WritesDisabled        the tool writes, and writing is off
+├── Denied                the caller may not do that
+├── RateLimited           the caller asks too often
+├── TooLarge              more than one call may send
 ├── Busy                  another process holds what this call needs
 ├── StorageFull           the disk has no room
 ├── StorageBroken         the store itself cannot be read; restore a backup
@@ -13,6 +18,8 @@ CommonplaceError
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class CommonplaceError(Exception):
     """The root: one sentence for the caller, a stable code for programs."""
@@ -20,6 +27,12 @@ class CommonplaceError(Exception):
     code = "error"
     status = 500
     exit_code = 1
+
+    def __init__(self, message: str, *, code: str | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.code = code or type(self).code
+        self.details = details
+        """What a program may want beside the sentence, such as the `argument` that is meant."""
 
 
 class InvalidInput(CommonplaceError):
@@ -30,12 +43,43 @@ class NotFound(CommonplaceError):
     code, status, exit_code = "not_found", 404, 1
 
 
+class AlreadyExists(CommonplaceError):
+    code, status, exit_code = "already_exists", 409, 1
+
+
 class VersionConflict(CommonplaceError):
-    code, status, exit_code = "version_conflict", 409, 4
+    code, status, exit_code = "conflict", 409, 4
 
     def __init__(self, uri: str, expected: int, actual: int) -> None:
         self.uri, self.expected, self.actual = uri, expected, actual
         super().__init__(f"{uri} is at version {actual}, not {expected}. Fetch it and repeat the change.")
+
+
+class WritesDisabled(CommonplaceError):
+    code, status, exit_code = "writes_disabled", 403, 77
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            f"{tool} writes to the library and writing is off. Start with --allow-writes or set allow_writes = true."
+        )
+
+
+class Denied(CommonplaceError):
+    code, status, exit_code = "denied", 403, 77
+
+
+class RateLimited(CommonplaceError):
+    code, status, exit_code = "rate_limited", 429, 75
+
+    def __init__(self, tool: str, retry_after: float) -> None:
+        self.retry_after = retry_after
+        super().__init__(
+            f"{tool} was called too often. Try again in {retry_after:.0f} s.", retry_after=round(retry_after, 1)
+        )
+
+
+class TooLarge(CommonplaceError):
+    code, status, exit_code = "too_large", 413, 2
 
 
 class Busy(CommonplaceError):

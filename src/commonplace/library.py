@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self, TypeVar, cast
 from uuid import uuid4
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.index.lexical import LexicalIndex
 from commonplace.ingest.embedding import Coverage, Embedding, Progress, better_model
-from commonplace.ingest.exchange import export_lines, import_lines
-from commonplace.ingest.folders import DEFAULT_PATTERN, Report, add_folder
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, parse_uri
 from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.search.request import Request
 from commonplace.settings import Settings
-from commonplace.store.base import Store, Write
+from commonplace.store.base import Store
+from commonplace.store.rows import Write
 from commonplace.store.sqlite_extras import SqliteStore
 from commonplace.text.structure import Heading, outline
+
+if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
+    from commonplace.ingest.folders import Folders, Report
+    from commonplace.knowledge import Knowledge
+    from commonplace.memories import Memories
+    from commonplace.search.hybrid import Hybrid
+    from commonplace.search.ranked import RankedLists
+    from commonplace.sessions import Sessions
 
 BATCH_ITEMS = 500
 BATCH_CHARS = 8_000_000
@@ -31,6 +41,7 @@ BATCH_CHARS = 8_000_000
 
 _SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _DATABASE = "library.db"
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +71,12 @@ class Library:
         self.store = store
         self.settings = settings
         self.folder = folder
-        indexes = folder / f"index-{_identity(store)}"
-        self.lexical = LexicalIndex(indexes / "lexical", store, settings.language)
-        self.embedding = Embedding(store, indexes, settings)
-        self._pipeline = Pipeline(
-            store, self.lexical, lambda: Semantic(*self.embedding.ready(), self.embedding.mean_of)
-        )
+        self._indexes = folder / f"index-{_identity(store)}"
+        self.lexical = LexicalIndex(self._indexes / "lexical", store, settings.language)
+        self.embedding = Embedding(store, self._indexes, settings)
+        self._pipeline = Pipeline(store, self.lexical, self._semantic)
+        self._kept: dict[object, object] = {}
+        self._keeping = threading.Lock()
 
     @classmethod
     def open(cls, home: Path | str | None = None, space: str = "default", settings: Settings | None = None) -> Self:
@@ -74,7 +85,68 @@ class Library:
         folder = space_folder(Path(home) if home is not None else settings.home, space)
         return cls(SqliteStore(folder / _DATABASE), folder, settings)
 
+    @cached_property
+    def folders(self) -> Folders:
+        """Collections of files."""
+        from commonplace.ingest.folders import Folders
+
+        return Folders(self.store, self.folder, self.lexical, self.embedding)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """What callers have seen already."""
+        from commonplace.sessions import Sessions
+
+        return Sessions(self.store, self.settings)
+
+    @cached_property
+    def ranked(self) -> RankedLists:
+        """Lists of memory entries, by words and by meaning."""
+        from commonplace.search.ranked import RankedLists
+
+        return RankedLists(self.store, self.lexical, self._semantic)
+
+    @cached_property
+    def memories(self) -> Memories:
+        """The entries of agents' threads."""
+        from commonplace.memories import Memories
+
+        return Memories(self.store, self.embedding, self.settings)
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """Notes, media, chats, characters and prompts."""
+        from commonplace.knowledge import Knowledge
+
+        return Knowledge(self.store, self.lexical, self._indexes, self.settings, self._semantic)
+
+    @cached_property
+    def hybrid(self) -> Hybrid:
+        """Typed searches, fused by rank, of which every stage has a budget."""
+        from commonplace.search.hybrid import Hybrid
+        from commonplace.search.timed import Budgets
+
+        settings = self.settings
+        budgets = Budgets(settings.expand_ms / 1000, settings.embed_query_ms / 1000, settings.rerank_ms / 1000)
+        return Hybrid(self.store, self.lexical, self._semantic, self.embedding.documents_lacking, budgets=budgets)
+
+    def _sweep(self) -> None:
+        """What has expired is gone, whoever looks. Costs a look at an index where nothing has."""
+        if expired := self.store.expired(time.time_ns() // 1000):
+            self.store.delete(expired)
+
+    def keeping(self, kind: Callable[[Self], K]) -> K:
+        """What a surface keeps for as long as the library is open, made by the first call."""
+        with self._keeping:
+            if kind not in self._kept:
+                self._kept[kind] = kind(self)
+            return cast(K, self._kept[kind])
+
+    def _semantic(self) -> Semantic:
+        return Semantic(*self.embedding.ready(), self.embedding.mean_of)
+
     def close(self) -> None:
+        self._kept.clear()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -111,22 +183,40 @@ class Library:
             raise InvalidInput("Say what to delete: an empty filter would delete everything.")
         return self.store.delete(self.store.select(filter).tolist())
 
-    def add_folder(self, root: Path, name: str | None = None, pattern: str = DEFAULT_PATTERN) -> Report:
-        """Make a folder a collection, or bring it level again. Says what it did; a bad file never stops it."""
-        return add_folder(self.store, name or root.expanduser().resolve().name, root, pattern)
+    def add_folder(
+        self,
+        root: Path,
+        name: str | None = None,
+        pattern: str | None = None,
+        *,
+        ignore: Iterable[str] | None = None,
+        gitignore: bool | None = None,
+        progress: Progress | None = None,
+    ) -> Report:
+        """Make a folder a collection, or bring it level again. Says what it did; a bad file never stops it.
+
+        What is left out stays as it was.
+        """
+        collection = self.folders.ensure(root, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
+        return self.folders.update(collection.name, progress=progress)
 
     def export(self, filter: Filter = Filter()) -> Iterator[str]:
         """Every matching item as a line of JSON, attachments included."""
+        from commonplace.ingest.exchange import export_lines
+
         return export_lines(self.store, filter)
 
     def import_(self, lines: Iterable[str]) -> int:
         """Store what `export` wrote; returns how many items."""
+        from commonplace.ingest.exchange import import_lines
+
         return import_lines(self.store, lines)
 
     # reading
 
     def get(self, uri: str, *, body: bool = True) -> Item:
         """The item at an address such as `notes://tea` or `qmd://docs/guide.md`."""
+        self._sweep()
         parts = parse_uri(uri)
         item = self.store.item(*parts, body=body) if parts else None
         if item is None:
@@ -172,27 +262,38 @@ class Library:
         snippet_length: int = 300,
         per_item: bool = True,
         explain: bool = False,
+        exclude: Collection[str] = (),
     ) -> Page:
         """Find passages by their words, their meaning, or both. Sees every write that returned before it.
 
-        `auto` uses meaning where there are vectors and says so where there are none.
+        `auto` uses meaning where there are vectors and says so where there are none. `exclude`: addresses of items to
+        leave out, before the limit; the others answer as they would anyway.
         """
+        self._sweep()
+        left_out = frozenset(self._ids_of(exclude)) if exclude else frozenset()
         return self._pipeline.search(
-            Request(text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain)
+            Request(text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain, left_out)
         )
 
     def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
         """Items like this one, by what it says."""
         return self._pipeline.related(self.get(uri), Request(uri, filter=filter, limit=limit))
 
+    def _ids_of(self, uris: Collection[str]) -> list[int]:
+        return self.store.ids_of([parts for parts in map(parse_uri, uris) if parts])
+
     # care
 
-    def embed(self, progress: Progress | None = None) -> int:
-        """Make the vectors that are missing; the first call chooses the model. Returns how many chunks gained one."""
-        return self.embedding.embed(progress)
+    def embed(self, progress: Progress | None = None, *, kind: str | None = None) -> int:
+        """Make the vectors that are missing, or those of one kind; the first call chooses the model.
+
+        Returns how many chunks gained one.
+        """
+        return self.embedding.embed(progress, kind)
 
     def status(self) -> Status:
-        """What is here. Never loads a model and never changes anything."""
+        """What is here. Never loads a model."""
+        self._sweep()
         return Status(
             items={kind: count for kind, count in self.store.counts().items() if kind != "collection"},
             collections=self.store.parents("document"),
@@ -206,8 +307,9 @@ class Library:
     def doctor(self) -> list[str]:
         """Look everything over, reading every byte; returns what is wrong, one sentence each."""
         problems = self.store.check()
-        self.lexical.catch_up()
-        problems += self.lexical.check()
+        for index in self._word_indexes():
+            index.catch_up()
+            problems += index.check()
         vectors = self.embedding.index()
         if vectors is not None:
             vectors.catch_up()
@@ -216,12 +318,17 @@ class Library:
 
     def rebuild(self) -> None:
         """Make every index anew from the store. Never needed, always safe."""
-        self.lexical.reset()
-        self.lexical.catch_up()
+        for index in self._word_indexes():
+            index.reset()
+            index.catch_up()
         vectors = self.embedding.index()
         if vectors is not None:
             vectors.reset()
             vectors.catch_up()
+
+    def _word_indexes(self) -> list[LexicalIndex]:
+        """That of passages, and that of whole items where somebody has searched those."""
+        return [self.lexical, *([self.knowledge.index] if self.knowledge.index.exists() else [])]
 
     def backup(self, target: Path) -> None:
         """A complete, consistent copy of the space in one file, while others go on reading and writing."""

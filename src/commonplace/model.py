@@ -38,6 +38,8 @@ class Span:
     line_start: int
     line_end: int
     headings: tuple[str, ...] = ()
+    anchor: Mapping[str, JSON] | None = None
+    """What else is known of it: a page, a time, the field it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,12 @@ class IndexedItem:
     updated_at: int
     chunks: Sequence[tuple[int, str, str]]
     """(chunk id, headings joined by newlines, text)"""
+    words: str = ""
+    """What else it is found by, beside its title and text."""
+    facets: tuple[str, ...] = ()
+    """What can be asked of it beside its tags, such as `type:video`."""
+    parts: Mapping[int, str] = field(default_factory=dict)
+    """Of chunks that are one field of a record each: which, such as `system_prompt`."""
 
 
 Op = Literal["put", "delete", "embed"]
@@ -155,6 +163,17 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
+class Entries:
+    """What is asked of memory entries, beyond what every item has. Items of other kinds never satisfy it."""
+
+    source: str | None = None
+    multimodal: bool | None = None
+    """With images or without."""
+    superseded: bool = False
+    """Whether entries that a newer one has replaced may answer too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Which items may answer. Every part that is given must hold; an empty filter lets everything through."""
 
@@ -167,6 +186,7 @@ class Filter:
     updated_from: datetime | None = None
     updated_to: datetime | None = None
     where: tuple[Condition, ...] = ()
+    entries: Entries | None = None
 
     def __bool__(self) -> bool:
         return self != Filter()
@@ -266,3 +286,7 @@ class Page:
     stages: tuple[Stage, ...]
     notes: tuple[str, ...] = ()
     more: bool = False
+    found: int = 0
+    """How many are known to answer: all that do, unless there are more."""
+    skipped: int = 0
+    """How many items answer but were asked to be left out."""

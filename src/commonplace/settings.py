@@ -22,10 +22,12 @@ class BadSetting(CommonplaceError):
     code, status, exit_code = "bad_setting", 500, 78
 
 
-def setting(default: Any, doc: str, *, least: float | None = None) -> Any:
-    """A setting: its default, the sentence that explains it, and its bound, in one place."""
+def setting(
+    default: Any, doc: str, *, least: float | None = None, most: float | None = None, among: tuple[str, ...] = ()
+) -> Any:
+    """A setting: its default, the sentence that explains it, and its bounds, in one place."""
     factory = default if callable(default) else lambda: default
-    return field(default_factory=factory, metadata={"doc": doc, "least": least})
+    return field(default_factory=factory, metadata={"doc": doc, "least": least, "most": most, "among": among})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,127 @@ class Settings:
     embed_on_search: int = setting(
         64, "How many pending chunks a search embeds on the spot, where vectors exist.", least=0
     )
+    expand_ms: int = setting(1500, "How long other ways to ask a query may be thought of, in milliseconds.", least=0)
+    embed_query_ms: int = setting(1000, "How long a hybrid query may be embedded, in milliseconds.", least=1)
+    rerank_ms: int = setting(2000, "How long hits may be reranked, in milliseconds.", least=0)
+    auth: str = setting(
+        "none",
+        "Who may use the HTTP and WebSocket doors: `none` (everyone on this machine), `keys` or `jwt`.",
+        among=("none", "keys", "jwt"),
+    )
+    jwt_issuer: str = setting("", "Who must have issued a token (`iss`); the authorization server's address.")
+    jwt_audience: str = setting("", "Whom a token must be meant for (`aud`).")
+    jwt_jwks_url: str = setting("", "Where the issuer publishes its keys: an https address.")
+    jwt_key: str = setting(
+        "",
+        "The issuer's key where none is published: a public key in PEM, a secret, or `file:` and the path of either.",
+    )
+    jwt_algorithms: str = setting(
+        "RS256,ES256,EdDSA",
+        "How tokens may be signed, with commas between: `HS256` and the like go with a secret only.",
+    )
+    public_url: str = setting("", "The address clients reach this server by, where a proxy stands before it.")
+    open_libraries: int = setting(64, "How many users' libraries a server keeps open.", least=1)
+    session_ttl_seconds: int = setting(3600, "How long a session that nobody uses is kept, in seconds.", least=1)
+    session_max: int = setting(1000, "How many sessions a space keeps; the least recently used go first.", least=1)
+    session_max_uris: int = setting(
+        500, "How many returned items a session remembers, so as not to return them again.", least=10, most=5000
+    )
+
+    tool_names: str = setting(
+        "dotted",
+        "How tools are listed: `dotted`, or `underscore` for clients that refuse dots. Both are callable.",
+        among=("dotted", "underscore"),
+    )
+    hosts: str = setting("", "Host names this server answers to beside this machine's own, with commas between.")
+    rate_limit_per_minute: int = setting(
+        0, "How often a caller may call each tool in a minute; 0 is no limit.", least=0
+    )
+    write_limit_per_minute: int = setting(
+        0, "How often a caller may call tools that write, all together, in a minute; 0 is no limit.", least=0
+    )
+    concurrency: int = setting(16, "How many calls a server works on at once; others wait.", least=1)
+    call_seconds: int = setting(60, "How long a call may take before it is given up.", least=1)
+    result_tokens: int = setting(200_000, "How many tokens an answer may have at most.", least=1000)
+    body_bytes: int = setting(
+        160 * 1024 * 1024, "How large a request may be. Images travel in it as base64.", least=1024
+    )
+    connections: int = setting(1000, "How many WebSocket connections a server keeps open.", least=1)
+    idle_seconds: int = setting(600, "How long a silent WebSocket, or a half-sent request, is waited for.", least=1)
+
+    knowledge_search: str = setting(
+        "fts",
+        "How the knowledge tools search: `fts` by words, `hybrid` by meaning too, where there are vectors.",
+        among=("fts", "hybrid"),
+    )
+    knowledge_snippet_length: int = setting(
+        300, "How many characters of an item the knowledge tools show in a search.", least=20, most=1000
+    )
+    knowledge_max_tokens: int = setting(
+        5000, "How many tokens a window of the knowledge tools has at most.", least=1, most=200_000
+    )
+    knowledge_sibling_window: int = setting(
+        2, "How many neighbours a window has on either side, if they fit.", least=0, most=10
+    )
+    knowledge_chars_per_token: int = setting(4, "How many characters count as a token.", least=1, most=20)
+    knowledge_order_by: str = setting(
+        "relevance", "What comes first in the knowledge tools: `relevance` or `recent`.", among=("relevance", "recent")
+    )
+    full_max_chars: int = setting(80_000, "How many characters of an item are read at once.", least=1000)
+    list_aliases: bool = setting(False, "Whether the knowledge profile lists `search` and `fetch` too.")
+
+    @property
+    def limits_calls(self) -> bool:
+        return bool(self.rate_limit_per_minute or self.write_limit_per_minute)
+
+    import_max_bytes: int = setting(
+        200 * 1024 * 1024,
+        "How large a file to import may be, in bytes; an archive may unpack to four times that.",
+        least=1,
+    )
+    memory_max_text_mb: int = setting(10, "How long a memory entry's text may be, in MiB of UTF-8.", least=1)
+    memory_max_image_mb: int = setting(10, "How large one image of a memory entry may be, in MiB.", least=1, most=200)
+    memory_max_images_mb: int = setting(
+        100, "How large all images of a memory entry may be together, in MiB.", least=1, most=1000
+    )
+    memory_history: int = setting(20, "How many earlier versions of a memory entry are kept.", least=0)
+    memory_generation: str = setting(
+        "lazy",
+        "Whether a memory is stored first and embedded after (`lazy`), or only once it is embedded (`strict`).",
+        among=("lazy", "strict"),
+    )
+    memory_indexed_fields: str = setting(
+        "status,agent_name,task_name,project,report_type,references:object,technologies:array",
+        "The metadata fields of memories whose filters are answered from an index, with commas between.",
+    )
+    memory_index_sync: str = setting(
+        "additive",
+        "What happens when other fields are indexed than set: `additive` adds, `auto` also drops, `warn` only says so, "
+        "`strict` refuses to start.",
+        among=("additive", "auto", "warn", "strict"),
+    )
+    memory_truncation: int = setting(300, "How many characters of a memory a search shows.", least=50, most=1000)
+    memory_chunk_size: int = setting(1500, "How long the passages of a memory are, in characters.", least=100)
+    memory_chunk_overlap: int = setting(
+        150, "How much neighbouring passages of a memory share, in characters.", least=0
+    )
+    memory_chunking: bool = setting(True, "Whether long memories are embedded in several passages.")
+    memory_embedding: bool = setting(True, "Whether memories get vectors.")
+    memory_lexical: bool = setting(True, "Whether the memory profile lists `fts_search_context`.")
+    memory_semantic: bool = setting(True, "Whether the memory profile lists `semantic_search_context`.")
+    memory_hybrid: bool = setting(True, "Whether the memory profile lists `hybrid_search_context`.")
+    memory_reranking: bool = setting(True, "Whether searches of memories are reranked where a reranker is there.")
+    memory_summaries: bool = setting(True, "Whether memories are summarised where a generator is there.")
+    memory_summary_least: int = setting(
+        500, "How many characters a memory needs to be summarised.", least=0, most=10000
+    )
+    memory_language: str = setting("english", "Whose stems a lexical search of memories matches.")
+    memory_rrf_k: int = setting(60, "The k of reciprocal rank fusion in `hybrid_search_context`.", least=1, most=1000)
+    memory_or_threshold: int = setting(
+        4, "From how many words on a hybrid search of memories needs only some of them.", least=1, most=1000
+    )
+    memory_disabled_tools: str = setting("", "Tools the memory profile does not list, with commas between.")
+    memory_instructions: str = setting("", "What the memory profile tells a client instead of its own instructions.")
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
@@ -57,10 +180,10 @@ class Settings:
             if item.name in overrides and overrides[item.name] is not None:
                 values[item.name] = overrides[item.name]
             elif os.environ.get(name):  # an empty variable is one that is not set
-                values[item.name] = _parse(name, os.environ[name], str(item.type), item.metadata.get("least"))
+                values[item.name] = _parse(name, os.environ[name], str(item.type), **_bounds(item))
             elif item.name in given:
                 values[item.name] = _parse(
-                    f"{item.name} in config.toml", given[item.name], str(item.type), item.metadata.get("least")
+                    f"{item.name} in config.toml", given[item.name], str(item.type), **_bounds(item)
                 )
         return cls(**values)
 
@@ -75,10 +198,16 @@ def _config_file() -> dict[str, Any]:
         raise BadSetting(f"{path} cannot be read: {error}. Mend it or move it away.") from error
 
 
-def _parse(name: str, value: Any, kind: str, least: float | None) -> Any:
+def _bounds(item: Any) -> dict[str, Any]:
+    return {name: item.metadata[name] for name in ("least", "most", "among")}
+
+
+def _parse(name: str, value: Any, kind: str, *, least: float | None, most: float | None, among: tuple[str, ...]) -> Any:
     if kind == "Path":
         return Path(str(value)).expanduser()
     if kind == "str":
+        if among and value not in among:
+            raise BadSetting(f"{name} must be one of {', '.join(among)}, not {value!r}.")
         return str(value)
     if kind == "bool":
         if str(value).lower() not in _BOOLEANS:
@@ -90,6 +219,8 @@ def _parse(name: str, value: Any, kind: str, least: float | None) -> Any:
         raise BadSetting(f"{name} must be a whole number, not {value!r}.") from None
     if least is not None and number < least:
         raise BadSetting(f"{name} must be at least {least}, not {number}.")
+    if most is not None and number > most:
+        raise BadSetting(f"{name} must be at most {most}, not {number}.")
     return number
 
 

@@ -23,7 +23,7 @@ from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
-from commonplace.store.base import Attachment
+from commonplace.store.rows import Attachment
 from opening import open_store
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong.\n\nGreen.", tags=("hot",), metadata={"k": 1})
@@ -182,7 +182,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkey
     from commonplace.store import connection as room
 
     migrations = room.load_migrations()
-    monkeypatch.setattr(room, "load_migrations", lambda: [*migrations, "create table extra (x); select nonsense"])
+    monkeypatch.setattr(room, "load_migrations", lambda _: [*migrations, "create table extra (x); select nonsense"])
     with pytest.raises(apsw.SQLError):
         SqliteStore(tmp_path / "library.db")
     monkeypatch.undo()

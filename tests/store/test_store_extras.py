@@ -22,7 +22,8 @@ from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, chunk_id
 from commonplace.store import sqlite_extras
-from commonplace.store.base import Attachment, Job, Model, Store
+from commonplace.store.base import Store
+from commonplace.store.rows import Attachment, Job, Model
 from opening import open_store
 
 TEA = Draft("note", "tea", body="Oolong.")

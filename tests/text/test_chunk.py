@@ -210,4 +210,4 @@ def test_rules_that_cannot_cut_are_refused(rules: tuple[int, int, int]) -> None:
 
 
 def test_the_version_names_the_numbers() -> None:
-    assert ChunkRules().version == "chunks-1/900/135/200"
+    assert ChunkRules().version == "chunks-2/900/135/200"

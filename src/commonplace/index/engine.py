@@ -22,6 +22,7 @@ from commonplace.model import SCHEMES
 from commonplace.text.languages import LANGUAGES
 
 META = "meta.json"
+MANY = "many"  # what `parts` says of an item's chunk that is not its only one
 LEAST_SHARE = 0.05  # of the chunks: languages below it do not add stems to queries
 
 Floats = NDArray[np.float32]
@@ -78,7 +79,7 @@ def make_schema() -> tantivy.Schema:
     schema = tantivy.SchemaBuilder()
     for name in ("item", "chunk"):
         schema.add_unsigned_field(name, indexed=True, fast=True)
-    for name in ("kind", "parent", "tag", "language", "mark"):
+    for name in ("kind", "parent", "tag", "language", "mark", "parts", "facet", "part"):
         schema.add_text_field(name, tokenizer_name="raw", index_option="basic")
     for name in ("created", "updated"):
         schema.add_integer_field(name, indexed=True, fast=True)
@@ -192,21 +193,28 @@ def hits(searcher: tantivy.Searcher, query: Query, k: int) -> tuple[Ids, Floats]
     return np.array(chunks, dtype=np.int64), np.array(scores, dtype=np.float32)
 
 
-def fetch(searcher: tantivy.Searcher, query: Query, k: int, items: Ids | None) -> tuple[Ids, Floats]:
+def fetch(
+    searcher: tantivy.Searcher, query: Query, k: int, items: Ids | None, without: Ids | None = None
+) -> tuple[Ids, Floats]:
     """The best `k` chunks of the allowed items, ties by id, however deep they lie.
 
     More than `k` are asked for when the last ones tie or too few belong to the items, twice as many each time, until
-    the cut falls between two different scores or there is nothing left.
+    the cut falls between two different scores or there is nothing left. What is left out was mostly found by the same
+    words before, so room is made for it at once.
     """
     total = searcher.num_docs
     share = 1.0 if items is None else max(len(items), 1) / max(total, 1)
-    depth = min(total, int((k + 1) / share * 1.2) + 1)
+    room = k + 1 + (0 if without is None else len(without))
+    depth = min(total, int(room / share * 1.2) + 1)
     while True:
         chunks, scores = hits(searcher, query, depth)
         exhausted = len(chunks) < depth or depth >= total
         last = scores[-1] if len(scores) else 0.0
         if items is not None:
             allowed = np.isin(chunks >> 20, items, assume_unique=False)
+            chunks, scores = chunks[allowed], scores[allowed]
+        if without is not None:
+            allowed = np.isin(chunks >> 20, without, invert=True)
             chunks, scores = chunks[allowed], scores[allowed]
         if exhausted or (len(scores) > k and scores[k - 1] > last) or (len(scores) >= k and scores[k - 1] > last):
             break

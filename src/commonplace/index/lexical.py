@@ -17,6 +17,7 @@ from tantivy import Document, Query
 
 from commonplace.errors import StorageBroken
 from commonplace.index.engine import (
+    MANY,
     META,
     Floats,
     Snapshot,
@@ -48,7 +49,7 @@ from commonplace.text.languages import UNKNOWN
 
 log = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 4
 BATCH = 100_000  # changes per commit: fewer commits make fewer segments, and those are quicker to search
 GROUP = 200  # items read at a time while following
 QUIET = 5_000  # changes without text after which the position is committed all the same
@@ -60,6 +61,8 @@ _LEFT_OVER = re.compile(
 )  # a segment's file, or one not yet in its place
 
 T = TypeVar("T")
+Progress = Callable[[int, int], None]
+"""Called with (done, total)."""
 
 
 class LexicalSource(Protocol):
@@ -81,13 +84,17 @@ class LexicalIndex:
         self._snapshot: Snapshot | None = None
         self._quiet = range(0)  # an index level with its start is level with its stop: the rest held nothing for it
 
+    def exists(self) -> bool:
+        """Whether it was ever made."""
+        return self._folder.exists()
+
     # following
 
     def position(self) -> int:
         return self._healing(self._position)
 
-    def catch_up(self) -> int:
-        return self._healing(self._catch_up)
+    def catch_up(self, progress: Progress | None = None) -> int:
+        return self._healing(lambda: self._position_of(self._level(progress)))
 
     def reset(self) -> None:
         with self._lock, writer_lock(self._folder, LOCK_S):
@@ -111,20 +118,30 @@ class LexicalIndex:
     def _catch_up(self) -> int:
         return self._position_of(self._level())
 
-    def _level(self) -> Snapshot:
+    def _level(self, progress: Progress | None = None) -> Snapshot:
         """A commit that is level with the log."""
         with self._lock, room_on_disk(self._folder):
             snapshot = self._current()
             position, last = self._position_of(snapshot), self._source.last_change()
             if position > last:
                 raise IndexDamaged(f"the index is at change {position}, the store at {last}")
-            if position == last:
+            if position == last or self._goes_quiet(snapshot, position, last):
                 return snapshot
             with writer_lock(self._folder, LOCK_S):
-                self._apply_pending()
+                self._apply_pending(progress)
             return self._current()
 
-    def _apply_pending(self) -> int:
+    def _goes_quiet(self, snapshot: Snapshot, position: int, last: int) -> bool:
+        """Whether all that is new is that some items gained vectors: there is nothing to write, and no lock to take."""
+        if last - snapshot.position > QUIET:
+            return False
+        changes = self._source.changes(position, QUIET)
+        if not changes or any(change.op != "embed" for change in changes):
+            return False
+        self._quiet = range(snapshot.position, changes[-1].seq)
+        return True
+
+    def _apply_pending(self, progress: Progress | None) -> int:
         snapshot = self._current()
         position, highest = self._position(), snapshot.highest
         writer: tantivy.IndexWriter | None = None
@@ -136,7 +153,7 @@ class LexicalIndex:
                 position = batch[-1].seq
                 if items or position - snapshot.position > QUIET:
                     writer = writer or self._writer(snapshot.index, heap)
-                    highest = self._commit(writer, snapshot.schema, items, highest, position)
+                    highest = self._commit(writer, snapshot.schema, items, highest, position, progress)
                 else:
                     self._quiet = range(snapshot.position, position)
                 batch = self._source.changes(position, BATCH)
@@ -160,7 +177,13 @@ class LexicalIndex:
         return engine(lambda: index.writer(heap, 1))
 
     def _commit(
-        self, writer: tantivy.IndexWriter, schema: tantivy.Schema, items: list[int], highest: int, position: int
+        self,
+        writer: tantivy.IndexWriter,
+        schema: tantivy.Schema,
+        items: list[int],
+        highest: int,
+        position: int,
+        progress: Progress | None,
     ) -> int:
         """Replace these items and note the position, all in one commit. Returns the largest item id there is now."""
         known = [item_id for item_id in items if item_id <= highest]
@@ -170,6 +193,8 @@ class LexicalIndex:
             for item in self._source.indexed(items[start : start + GROUP]):
                 for document in self._documents(item):
                     engine(lambda document=document: writer.add_document(document))  # type: ignore[misc]
+            if progress:
+                progress(min(start + GROUP, len(items)), len(items))
         highest = max([highest, *items])
         mark = Document()
         mark.add_text("mark", "position")
@@ -186,18 +211,27 @@ class LexicalIndex:
         if item.kind == "document":
             title = f"{title} {stems_once(item.key, language)}"
         for chunk, headings, text in item.chunks:
-            words, body = analyse(f"{item.title}\n{headings}\n{text}", language)
+            part = item.parts.get(chunk, "")
+            said = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by what it says alone
+            words, body = analyse(f"{said}\n{item.words}" if item.words else said, language)
             document = Document()
             document.add_unsigned("item", item.id)
             document.add_unsigned("chunk", chunk)
             document.add_text("kind", item.kind)
             document.add_text("parent", item.parent)
             document.add_text("language", language)
+            if len(item.chunks) > 1:
+                document.add_text("parts", MANY)
             for tag in item.tags:
                 document.add_text("tag", tag)
+            for facet in item.facets:
+                document.add_text("facet", facet)
+            if part:
+                document.add_text("part", part.partition("[")[0])
             document.add_integer("created", item.created_at)
             document.add_integer("updated", item.updated_at)
-            document.add_text("title", title)
+            if not part or part == "name":
+                document.add_text("title", title)
             document.add_text("body", body)
             document.add_text("words", words)
             yield document
@@ -207,6 +241,10 @@ class LexicalIndex:
     def ask(self, work: Callable[[LexicalReader], T]) -> T:
         """Do something with a reader of the index, level with the log; twice, if damage shows on the way."""
         return self._healing(lambda: work(LexicalReader(self._level())))
+
+    def languages(self) -> tuple[str, ...]:
+        """The languages that stem this library's queries, commonest first."""
+        return self.ask(lambda reader: reader.languages())
 
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
         """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import regex
@@ -32,7 +32,7 @@ def compile_query(schema: Schema, query: LexicalQuery, scope: Scope) -> Query:
     matching = [(Occur.Should, part) for term in query.terms for part in _term(schema, term)]
     parts = [(Occur.Must, _phrase(schema, phrase)) for phrase in query.phrases]
     parts += [(Occur.MustNot, _phrase(schema, phrase)) for phrase in query.excluded]
-    parts += [(Occur.Must, Query.const_score_query(part, 0.0)) for part in _scope(schema, scope)]
+    parts += [(Occur.Must, Query.const_score_query(part, 0.0)) for part in scope_queries(schema, scope)]
     if not parts:
         return Query.boolean_query(matching)
     if matching:
@@ -41,9 +41,24 @@ def compile_query(schema: Schema, query: LexicalQuery, scope: Scope) -> Query:
     return Query.boolean_query(parts)
 
 
+def compile_marks(schema: Schema, terms: Sequence[Term], items: Sequence[int]) -> Query:
+    """Scores a chunk of these items with the sum of 2ⁿ over the terms it has, n being their places."""
+    marks = [
+        (Occur.Should, Query.const_score_query(_either(list(_term(schema, term))), float(1 << place)))
+        for place, term in enumerate(terms)
+    ]
+    each = [(Occur.Should, Query.term_query(schema, "item", item)) for item in items]
+    among = Query.const_score_query(Query.boolean_query(each), 0.0)  # quicker than a set up to some hundreds
+    return Query.boolean_query([(Occur.Must, among), (Occur.Must, Query.boolean_query(marks))])
+
+
+def _either(queries: list[Query]) -> Query:
+    return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
+
+
 def _term(schema: Schema, term: Term) -> Iterator[Query]:
     if term.match == "prefix":
-        yield Query.boost_query(_prefix(schema, term.forms[0]), term.weight)
+        yield Query.boost_query(beginning_query(schema, term.forms[0]), term.weight)
         return
     if term.match != "word":
         distance = 1 if term.match == "typo" else 2
@@ -55,7 +70,8 @@ def _term(schema: Schema, term: Term) -> Iterator[Query]:
         yield Query.boost_query(either, weight)
 
 
-def _prefix(schema: Schema, prefix: str) -> Query:
+def beginning_query(schema: Schema, prefix: str) -> Query:
+    """Every word that begins so. All of them score the same."""
     return Query.regex_query(schema, "words", regex.escape(prefix, special_only=True) + ".*")
 
 
@@ -65,8 +81,10 @@ def _phrase(schema: Schema, terms: tuple[str, ...]) -> Query:
     return Query.phrase_query(schema, "words", list(terms))
 
 
-def _scope(schema: Schema, scope: Scope) -> Iterator[Query]:
-    for field, values in (("kind", scope.kinds), ("parent", scope.parents), ("tag", scope.tags)):
+def scope_queries(schema: Schema, scope: Scope) -> Iterator[Query]:
+    """What a scope asks for, one query for each part of it."""
+    chosen = (("kind", scope.kinds), ("parent", scope.parents), ("tag", scope.tags))
+    for field, values in (*chosen, ("facet", scope.facets), ("part", scope.parts)):
         if len(values) == 1:
             yield Query.term_query(schema, field, values[0], "basic")
         elif values:

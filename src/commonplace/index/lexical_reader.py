@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
-from tantivy import Occur, Query
+from tantivy import Occur, Query, Searcher
 
 from commonplace.index.engine import Floats, Snapshot, engine, fetch, hits
-from commonplace.index.lexical_query import LexicalQuery, compile_query
+from commonplace.index.lexical_entries import EntrySearch
+from commonplace.index.lexical_items import ItemSearch
+from commonplace.index.lexical_query import LexicalQuery, compile_marks, compile_query
 from commonplace.index.scope import Ids, Scope
+from commonplace.index.wanted import Wanted
+from commonplace.model import CHUNK_BITS
+from commonplace.text.terms import Term
 
 MOST_LISTED = 5_000  # item ids pushed down as a list; more are checked while fetching
+
+MOST_MARKS = 24
 
 
 class LexicalReader:
@@ -30,15 +39,23 @@ class LexicalReader:
         """Whether any indexed word begins so."""
         return bool(engine(lambda: self._snapshot.searcher.terms_with_prefix("words", prefix, limit=1)))
 
+    def entries(self, wanted: Wanted, language: str) -> EntrySearch:
+        """A search for whole entries, stemmed as this language and the library's own are."""
+        return EntrySearch(self._snapshot, language, wanted)
+
+    def items(self, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int) -> ItemSearch:
+        """A search for whole items in any of these scopes. `missing`: how many words of it are nowhere."""
+        return ItemSearch(self._snapshot, query, scopes, missing=missing)
+
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
         """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
-        snapshot, items = self._snapshot, scope.items
+        snapshot, items, without = self._snapshot, scope.items, scope.without
         if not query or (items is not None and not len(items)):
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
         if items is None or len(items) <= MOST_LISTED:
-            return fetch(snapshot.searcher, compile_query(snapshot.schema, query, scope), k, None)
+            return fetch(snapshot.searcher, compile_query(snapshot.schema, query, scope), k, None, without)
         fields = Scope(scope.kinds, scope.parents, scope.tags, scope.created, scope.updated)
-        return fetch(snapshot.searcher, compile_query(snapshot.schema, query, fields), k, items)
+        return fetch(snapshot.searcher, compile_query(snapshot.schema, query, fields), k, items, without)
 
     def scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
         """The BM25 scores these chunks have; 0 where nothing matches."""
@@ -52,3 +69,36 @@ class LexicalReader:
         found, values = hits(snapshot.searcher, both, len(wanted))
         known = dict(zip(found.tolist(), values.tolist(), strict=True))
         return np.array([known.get(chunk, 0.0) for chunk in wanted], dtype=np.float32)
+
+    def marks(self, terms: Sequence[Term], items: Ids) -> Iterator[tuple[Ids, Ids]]:
+        """Which terms the chunks of these items have: chunk ids and, for each, a bit per term, the first the lowest.
+
+        One pair for every `MOST_MARKS` terms: so many powers of two add up exactly in the engine's 32-bit scores.
+        """
+        snapshot, wanted = self._snapshot, items.tolist()
+        for start in range(0, len(terms) if wanted else 0, MOST_MARKS):
+            query = compile_marks(snapshot.schema, terms[start : start + MOST_MARKS], wanted)
+            chunks, sums = _all(snapshot.searcher, query, 4 * len(wanted))
+            yield chunks, sums.astype(np.int64)
+
+    def is_all(self, kinds: Sequence[str]) -> bool:
+        """Whether there is nothing but items of these kinds: a filter that lets everything through costs a lot."""
+        count = self._snapshot.searcher.doc_freq
+        among = engine(lambda: count("mark", "position") + sum(count("kind", kind) for kind in kinds))
+        return among == self._snapshot.counted
+
+    def holders(self, query: LexicalQuery, scope: Scope) -> Ids:
+        """The items in scope with a passage that answers a query, ascending, however many there are."""
+        snapshot = self._snapshot
+        chunks, _ = _all(snapshot.searcher, compile_query(snapshot.schema, query, scope), 1000)
+        return np.unique(chunks >> CHUNK_BITS)
+
+
+def _all(searcher: Searcher, query: Query, expected: int) -> tuple[Ids, Floats]:
+    """Every chunk that answers, and its score."""
+    depth = max(1, expected)
+    while True:
+        chunks, scores = hits(searcher, query, depth)
+        if len(chunks) < depth:
+            return chunks, scores
+        depth *= 4

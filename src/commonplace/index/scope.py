@@ -22,11 +22,23 @@ class Scope:
     """Folded; any of them."""
     created: Range = (None, None)
     updated: Range = (None, None)
+    facets: tuple[str, ...] = ()
+    """Any of them; see `store.facets`."""
+    parts: tuple[str, ...] = ()
+    """Only these fields of records may answer, where not all of their chunks may."""
     items: Ids | None = None
     """Sorted ids of the only items that may answer, where the store had to decide."""
+    without: Ids | None = None
+    """Sorted ids of items that may not answer, whatever else lets them."""
 
     @property
     def by_fields(self) -> bool:
         return bool(
-            self.kinds or self.parents or self.tags or self.created != (None, None) or self.updated != (None, None)
+            self.kinds
+            or self.parents
+            or self.tags
+            or self.facets
+            or self.parts
+            or self.created != (None, None)
+            or self.updated != (None, None)
         )

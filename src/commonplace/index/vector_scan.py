@@ -131,12 +131,14 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids) if self.live is None else int(np.count_nonzero(self.live))
 
-    def search(self, query: NDArray[Any], k: int, items: Ids | None = None) -> tuple[Ids, Floats]:
+    def search(
+        self, query: NDArray[Any], k: int, items: Ids | None = None, without: Ids | None = None
+    ) -> tuple[Ids, Floats]:
         """The k chunks nearest to the query and their cosines, best first, ties by chunk id."""
         towards = unit(query)
         if towards is None or k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        rows = self._candidates(towards, k, items)
+        rows = self._candidates(towards, k, self._allowed(items, without))
         scores = self._cosines(rows, towards)
         best = _best(scores, self.ids[rows], k)
         self._check_codes(rows[best[:CHECKED]])
@@ -161,17 +163,26 @@ class Rows:
     def code_of(self, row: int) -> Words:
         return self.codes[row // BLOCK][:, row % BLOCK]
 
-    def _candidates(self, towards: Floats, k: int, items: Ids | None) -> Ids:
-        allowed = self.live if items is None else self._allowed(items)
+    def _candidates(self, towards: Floats, k: int, allowed: Mask | None) -> Ids:
         count = len(self.ids) if allowed is None else int(np.count_nonzero(allowed))
         share = len(self.ids) // ONE_IN
-        finalists = max(10 * k, FEWEST_FINALISTS, min(share, MOST_FINALISTS))
+        deep = FEWEST_FINALISTS + 3 * k  # a list of a thousand is no better for ten times as many
+        finalists = max(min(10 * k, deep), FEWEST_FINALISTS, min(share, MOST_FINALISTS))
         if count <= max(EXACT_ROWS, finalists, share):
             return np.arange(count) if allowed is None else np.flatnonzero(allowed)
         code = codes_of(towards[None], self.direction)[0]
         return closest_codes(self.codes, self.ids, code, finalists, allowed)
 
-    def _allowed(self, items: Ids) -> Mask:
+    def _allowed(self, items: Ids | None, without: Ids | None) -> Mask | None:
+        """Which rows may answer; None when all of them may."""
+        allowed = self.live if items is None else self._of(items)
+        if without is None:
+            return allowed
+        allowed = np.ones(len(self.ids), np.bool_) if allowed is None else allowed.copy()
+        allowed[self.of_items(without)] = False
+        return allowed
+
+    def _of(self, items: Ids) -> Mask:
         """Which rows are alive and belong to the items. Few items are looked up by the sort, many by a table."""
         total = len(self.ids)
         if not len(items) or len(items) * 128 < total or int(items[-1]) - int(items[0]) > 16 * total + BLOCK:

@@ -127,15 +127,18 @@ class VectorIndex:
             except IndexDamaged as damage:
                 return [str(damage)]
 
-    def search(self, query: NDArray[np.float32], k: int, items: Ids | None = None) -> tuple[Ids, Floats]:
+    def search(
+        self, query: NDArray[np.float32], k: int, items: Ids | None = None, without: Ids | None = None
+    ) -> tuple[Ids, Floats]:
         """The chunks nearest to the query and their exact cosines, best first, ties by chunk id.
 
-        `items`: the sorted, unique ids of the items that may answer; None lets all of them. There are always as many
-        answers as k and the filter allow. Which rows are nearest is exact for small and for well filtered sets, and
-        right for about 98 in 100 of the best ten otherwise; a score is always exact.
+        `items`: the sorted, unique ids of the items that may answer; None lets all of them. `without`: the same of
+        those that may not. There are always as many answers as k and the filter allow. Which rows are nearest is exact
+        for small and for well filtered sets, and right for about 98 in 100 of the best ten otherwise; a score is
+        always exact.
         """
         self._check_dims(query)
-        return self._answer(lambda rows: rows.search(query, k, items))
+        return self._answer(lambda rows: rows.search(query, k, items, without))
 
     def scores(self, query: NDArray[np.float32], chunk_ids: Ids) -> Floats:
         """The exact cosine of each chunk; NaN for one that has no vector."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from commonplace.index.files import room_on_disk
 from commonplace.index.scope import Ids
 from commonplace.index.vectors import VectorIndex
 from commonplace.ingest.prepare import RULES, embedded_text
-from commonplace.model import Change, Chunk, fingerprint, item_of
+from commonplace.model import Change, Chunk, Filter, fingerprint, item_of
 from commonplace.models import DEFAULT, STATIC, find, open_embedder
 from commonplace.models.embedder import Embedder
 from commonplace.settings import Settings
-from commonplace.store.base import Model, Store
+from commonplace.store.base import Store
+from commonplace.store.rows import Model, Passage
 
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""
@@ -28,6 +30,10 @@ Progress = Callable[[int, int], None]
 BATCH = 32
 MOST_WALKED = 1000  # changes a new process may have to walk before its first search
 _ON_THE_SPOT_S = 0.3
+
+
+class AlreadyEmbedding(Busy):
+    """Another process makes this library's vectors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ class Embedding:
         embedder = self._open(chosen) if chosen else None
         model = self._store.model(_fingerprint(embedder)) if embedder else None
         if embedder is None or model is None:
-            raise Unavailable("there are no vectors yet; `commonplace embed` makes them")
+            raise Unavailable("there are no vectors yet; `commonplace embed` makes them", code="vector_index_missing")
         self._embed_few(model)
         index = self._vector_index(model)
         if index.position() != self._store.last_change():  # behind the store, or ahead of one that was put back
@@ -109,8 +115,44 @@ class Embedding:
         model = self._model_there()
         return Coverage(self.chosen, self._store.embedded_total(model.id) if model else 0, self._store.chunk_total())
 
-    def embed(self, progress: Progress | None = None) -> int:
-        """Make every missing vector, in small durable steps; returns how many. A killed run goes on where it was."""
+    def documents_lacking(self, parents: Sequence[str] = ()) -> int:
+        """How many documents, of these collections where any are named, have a passage without a vector."""
+        model = self._model_there()
+        return self._store.unembedded_documents(model.id if model else None, parents)
+
+    def lacks_some(self) -> bool:
+        """Whether some passage has no vector of the model in use."""
+        model = self._model()
+        if model is None:
+            return True
+        return bool(self._store.unembedded(model, max(model.position, self._level_at), 1)[0])
+
+    def entries(self) -> tuple[int, int, int]:
+        """Memory entries with vectors, their vectors, and entries that lack some."""
+        model = self._model_there()
+        return self._store.embedded_entries(model.id if model else 0)
+
+    @property
+    def folder(self) -> Path:
+        """Where this library's indexes are."""
+        return self._folder
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether this process holds a model. Asking loads none."""
+        return self._embedder is not None
+
+    def embed(self, progress: Progress | None = None, kind: str | None = None) -> int:
+        """Make every missing vector, in small durable steps; returns how many. A killed run goes on where it was.
+
+        With a kind, only those of its items.
+        """
+        with self.exclusive():
+            return self.embed_all(progress) if kind is None else self._embed_kind(kind, progress)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Be the only one who makes vectors in bulk, among all threads and processes. Raises AlreadyEmbedding."""
         from filelock import FileLock, Timeout  # slow to load, and no search needs it
 
         lock = FileLock(self._folder.with_name("embed.lock"), timeout=0)
@@ -118,11 +160,11 @@ class Embedding:
             with room_on_disk(self._folder):
                 lock.acquire()
         except Timeout:
-            raise Busy(
+            raise AlreadyEmbedding(
                 "Another process is embedding this library already. Its vectors will be here when it is done."
             ) from None
         try:
-            return self._embed_all(progress)
+            yield
         finally:
             lock.release()
 
@@ -140,22 +182,59 @@ class Embedding:
         mean = vectors.astype(np.float32).mean(axis=0)
         return np.asarray(mean / (np.linalg.norm(mean) or 1.0), dtype=np.float32)
 
-    def _embed_all(self, progress: Progress | None) -> int:
+    def embed_items(self, item_ids: Sequence[int], *, most: int, seconds: float) -> set[int]:
+        """Make vectors that these items lack, within bounds. Returns those that have all of theirs now."""
+        model = self._model() or self.first_model()
+        pending = self._store.lacking(model, item_ids)
+        deadline = time.monotonic() + seconds
+        done = 0
+        while done < min(most, len(pending)) and time.monotonic() < deadline:
+            done += self.embed_chunks(model, pending[done : min(done + BATCH, most)])
+        return set(item_ids) - {chunk.item_id for chunk in pending[done:]}
+
+    def make(self, passages: Sequence[Passage]) -> tuple[Model, list[tuple[bytes, bytes]]]:
+        """Vectors for passages that are not stored yet, by key, for `add_vectors` to keep when they are."""
+        model = self._model() or self.first_model()
+        unique = {passage.vector_key: passage.span for passage in passages}
+        texts = [embedded_text("", span.headings, span.text) for span in unique.values()]
+        vectors = self.embedder().embed_passages(texts).astype(np.float16)
+        return model, [(key, vector.tobytes()) for key, vector in zip(unique, vectors, strict=True)]
+
+    def first_model(self) -> Model:
+        """The model of the vectors to come; the first to be chosen stays chosen."""
         embedder = self.embedder()
         model = self._store.add_model(_fingerprint(embedder), embedder.name, embedder.dims)
         if self.chosen is None:
             self._store.settle("model", self._settings.model or embedder.name)
+        return model
+
+    def embed_all(self, progress: Progress | None = None) -> int:
+        """`embed` for who is exclusive already."""
+        model = self.first_model()
         total = self._store.chunk_total() - self._store.embedded_total(model.id)
         done, reached = 0, model.position
         while True:
             pending, reached = self._store.unembedded(model, reached, BATCH)
             if not pending:
                 break
-            done += self._embed_chunks(model, pending)
+            done += self.embed_chunks(model, pending)
             if progress:
                 progress(min(done, total), total)
         self._store.set_position(model, reached)
         self._drop_others(model)
+        self._vector_index(model).catch_up()
+        return done
+
+    def _embed_kind(self, kind: str, progress: Progress | None) -> int:
+        model, asked = self.first_model(), Filter(kinds=(kind,))
+        done, after, walked, total = 0, 0, 0, len(self._store.select(asked))
+        while items := self._store.scan(asked, after=after, limit=BATCH):
+            after, walked = items[-1].id, walked + len(items)
+            pending = self._store.lacking(model, [item.id for item in items])
+            for start in range(0, len(pending), BATCH):
+                done += self.embed_chunks(model, pending[start : start + BATCH])
+            if progress:
+                progress(walked, total)
         self._vector_index(model).catch_up()
         return done
 
@@ -169,12 +248,13 @@ class Embedding:
         for start in range(0, len(pending), 8):
             if time.monotonic() > deadline:
                 return
-            self._embed_chunks(model, pending[start : start + 8])
+            self.embed_chunks(model, pending[start : start + 8])
         self._level_at = reached
         if reached - model.position > MOST_WALKED:
             self._store.set_position(model, reached)
 
-    def _embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
+    def embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
+        """Make the vectors of some passages and keep them; returns how many passages there were."""
         unique = {chunk.vector_key: chunk for chunk in chunks}
         titles = {item.id: item.title for item in self._store.items([item_of(chunk.id) for chunk in unique.values()])}
         texts = [embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text) for chunk in unique.values()]

@@ -12,7 +12,8 @@ from typing import Any
 from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Item
-from commonplace.store.base import Attachment, Store
+from commonplace.store.base import Store
+from commonplace.store.rows import Attachment
 
 _NAMES = ("kind", "parent", "key", "title", "format", "body", "fields", "metadata", "tags")
 _BATCH = 200

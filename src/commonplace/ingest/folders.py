@@ -1,143 +1,208 @@
-"""A folder of files becomes a collection of documents, and stays one."""
+"""Folders of files as everyone above sees them: one object per library, `library.folders`."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 
-from commonplace.errors import InvalidInput, NotFound
-from commonplace.ingest.prepare import prepare
-from commonplace.model import Draft, Filter
-from commonplace.store.base import Store, Write
-from commonplace.text.structure import title_of
+from commonplace.errors import AlreadyExists, CommonplaceError, NotFound
+from commonplace.index.lexical import LexicalIndex
+from commonplace.ingest.embedding import Embedding
+from commonplace.ingest.files import collections, contexts
+from commonplace.ingest.files.collections import Collection
+from commonplace.ingest.files.contexts import Context
+from commonplace.ingest.files.read import DEFAULT_PATTERN
+from commonplace.ingest.files.update import Progress, Report, collection_lock, update
+from commonplace.store.base import Store
 
-DEFAULT_PATTERN = "**/*.{md,markdown,mdx,txt,rst,org}"
-LARGEST = 16 * 1024 * 1024
-BATCH_CHARS = 8_000_000
-_SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "__pycache__"})
-_MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
-
-
-@dataclass(slots=True)
-class Report:
-    """What a pass over a folder did."""
-
-    added: int = 0
-    updated: int = 0
-    unchanged: int = 0
-    removed: int = 0
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    """(path, reason)"""
-
-    def line(self) -> str:
-        line = f"{self.added} new, {self.updated} updated, {self.unchanged} unchanged, {self.removed} removed"
-        return f"{line}, {len(self.skipped)} skipped" if self.skipped else line
+Outcome = Report | CommonplaceError
+"""What an update did, or why it could not."""
 
 
-def add_folder(store: Store, name: str, root: Path, pattern: str = DEFAULT_PATTERN) -> Report:
-    """Bring a collection level with its folder: new, changed and vanished files, each file's failure its own."""
-    root = _checked_root(root, name)
-    store.put([prepare(Draft("collection", name, title=name, fields={"root": str(root), "pattern": pattern}))])
-    report, seen = Report(), set()
-    batch: list[Write] = []
-    size = 0
-    for path in find_files(root, pattern, report):
-        key = path.relative_to(root).as_posix()
-        body = _read(path, key, report)
-        if body is None:
-            if store.item("document", name, key, body=False) is not None and report.skipped[-1][1] != "EMPTY":
-                seen.add(key)  # unreadable for now: its last version stays
-            continue
-        seen.add(key)
-        write = prepare(_draft(name, key, body))
-        batch.append(write)
-        size += len(body)
-        if size >= BATCH_CHARS:
-            _write(store, batch, report)
-            batch, size = [], 0
-    _write(store, batch, report)
-    report.removed = _remove_vanished(store, name, seen)
-    return report
+class Folders:
+    """The collections of a library that are folders on disk."""
+
+    def __init__(self, store: Store, folder: Path, lexical: LexicalIndex, embedding: Embedding) -> None:
+        self._store, self._folder, self._lexical, self._embedding = store, folder, lexical, embedding
+
+    # which there are
+
+    def all(self) -> list[Collection]:
+        """By name."""
+        return collections.all_collections(self._store)
+
+    def get(self, name: str) -> Collection:
+        """Raises NotFound with `Collection not found: {name}`."""
+        return collections.find_collection(self._store, name)
+
+    def locate(self, path: str | Path) -> list[tuple[Collection, str]]:
+        """The collections a path on disk is in, innermost first, and the path inside each; "" for a root itself."""
+        return collections.locate(self._store, path)
+
+    def changed_at(self, name: str) -> datetime | None:
+        """When a document of it was last added, changed or removed; None before the first."""
+        return collections.changed_at(self._store, name)
+
+    # making and changing
+
+    def add(
+        self,
+        root: Path,
+        name: str | None = None,
+        *,
+        pattern: str = DEFAULT_PATTERN,
+        ignore: Iterable[str] = (),
+        gitignore: bool = False,
+        included: bool = True,
+    ) -> Collection:
+        """Make a folder a collection; `update` then reads it. AlreadyExists for a taken name, or the same once more."""
+        made = Collection(name or _name_of(root), root, pattern, tuple(ignore), gitignore, included)
+        return collections.create(self._store, made)
+
+    def ensure(
+        self,
+        root: Path,
+        name: str | None = None,
+        *,
+        pattern: str | None = None,
+        ignore: Iterable[str] | None = None,
+        gitignore: bool | None = None,
+    ) -> Collection:
+        """The collection of a folder: made where there is none, changed where something else is asked for."""
+        name = name or _name_of(root)
+        try:
+            found = self.get(name)
+        except NotFound:
+            return self.add(
+                root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=bool(gitignore)
+            )
+        if found.root != root.expanduser().resolve():
+            raise AlreadyExists(
+                f"Collection '{name}' already exists: it is {found.root}. Give this one another --name."
+            )
+        return self.change(name, pattern=pattern, ignore=ignore, gitignore=gitignore)
+
+    def change(
+        self,
+        name: str,
+        *,
+        pattern: str | None = None,
+        ignore: Iterable[str] | None = None,
+        gitignore: bool | None = None,
+        included: bool | None = None,
+    ) -> Collection:
+        """Change what is given; the next update follows it."""
+
+        def edit(found: Collection) -> Collection:
+            return replace(
+                found,
+                pattern=found.pattern if pattern is None else pattern,
+                ignore=found.ignore if ignore is None else tuple(ignore),
+                gitignore=found.gitignore if gitignore is None else gitignore,
+                included=found.included if included is None else included,
+            )
+
+        ignore = None if ignore is None else tuple(ignore)
+        return collections.change(self._store, name, edit)
+
+    def rename(self, old: str, new: str) -> None:
+        """Documents, vectors and contexts move along."""
+        with collection_lock(self._folder, old, new):
+            collections.rename(self._store, old, new)
+
+    def remove(self, name: str) -> int:
+        """Forget a collection, its documents and contexts; no file is touched. Returns how many documents went."""
+        with collection_lock(self._folder, name):
+            return collections.remove(self._store, name)
+
+    def update_command(self, name: str) -> str:
+        """What a person wants run in the root before an update, or nothing. Nothing here ever runs it."""
+        return collections.update_command(self._store, name)
+
+    def set_update_command(self, name: str, command: str) -> None:
+        """An empty one is none."""
+        collections.set_update_command(self._store, name, command)
+
+    # keeping level
+
+    def update(self, name: str, *, force: bool = False, progress: Progress | None = None) -> Report:
+        """Bring one collection level with its folder. NotFound, and nothing lost, when its root cannot be read."""
+        return update(self._store, name, self._folder, force=force, progress=progress)
+
+    def update_all(self, names: Iterable[str] = (), *, force: bool = False) -> dict[str, Outcome]:
+        """The same for these collections, or all; one that fails is its own affair."""
+        outcomes: dict[str, Outcome] = {}
+        for name in dict.fromkeys(names) or [collection.name for collection in self.all()]:
+            try:
+                outcomes[name] = self.update(name, force=force)
+            except CommonplaceError as error:
+                outcomes[name] = error
+        return outcomes
+
+    def watch(
+        self,
+        stop: threading.Event,
+        *,
+        names: Iterable[str] = (),
+        embed: bool = True,
+        updated: Callable[[str, Report], None] = lambda name, report: None,
+        failed: Callable[[str, str], None] = lambda name, sentence: None,
+    ) -> None:
+        """Update now, then whenever files change, until `stop` is set. Embeds too, where there are vectors already.
+
+        Runs in any thread. `updated` and `failed` are told what happened to a collection; `failed` may be called from
+        another thread, with an empty name when it is embedding that failed.
+        """
+        from commonplace.ingest.files.watch import Embedder, Watch
+
+        embedder = Embedder(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
+
+        def changed(name: str, report: Report) -> None:
+            self._lexical.catch_up()
+            if embedder is not None:
+                embedder.want()
+            updated(name, report)
+
+        if embedder is not None:
+            embedder.start()
+            embedder.want()
+        try:
+            Watch(self._store, self._folder, stop, names=names, updated=changed, failed=failed).run()
+        finally:
+            stop.set()
+            if embedder is not None:
+                embedder.finish()
+
+    # contexts
+
+    def set_context(self, collection: str | None, path: str, text: str) -> None:
+        """Describe everything (`None`), a collection (path ""), a folder in it, or a file."""
+        contexts.set_context(self._store, collection, path, text)
+
+    def remove_context(self, collection: str | None, path: str = "") -> None:
+        """Raises NotFound where there is none."""
+        contexts.remove_context(self._store, collection, path)
+
+    def contexts(self) -> list[Context]:
+        """All of them: the one on everything first, then by collection and path."""
+        return contexts.all_contexts(self._store)
+
+    def context_of(self, collection: str, path: str) -> str | None:
+        """What applies to a document: general first, a blank line between; None where nothing does."""
+        return contexts.context_of(self._store, collection, path)
+
+    def context_reader(self) -> Callable[[str, str], str | None]:
+        """`context_of` for many documents: everything is read once, now."""
+        everything = contexts.global_context(self._store)
+        said = {collection.name: collection.contexts for collection in self.all()}
+        return lambda collection, path: contexts.join_contexts(everything, said.get(collection, {}), path)
 
 
-def find_files(root: Path, pattern: str, report: Report) -> Iterator[Path]:
-    """The files a pattern names, in order, but for hidden and generated ones. Links never leave the root."""
-    from wcmatch import glob  # slow to load, and only folders need it
-
-    matches = glob.compile(pattern, flags=glob.GLOBSTAR | glob.BRACE)
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS)
-        for name in sorted(files):
-            path = Path(folder, name)
-            relative = PurePosixPath(path.relative_to(root).as_posix())
-            if name.startswith(".") or not matches.match(str(relative)):
-                continue
-            if path.is_symlink() and not path.resolve().is_relative_to(root.resolve()):
-                report.skipped.append((str(relative), "OUTSIDE_COLLECTION"))
-                continue
-            yield path
+def _name_of(root: Path) -> str:
+    return root.expanduser().resolve().name
 
 
-def _checked_root(root: Path, name: str) -> Path:
-    if not name or len(name) > 100 or "/" in name or name[0] in ".#" or not name.isprintable():
-        raise InvalidInput(
-            f"A collection's name has 1–100 printable characters, no slash, and no leading dot or #: not {name!r}."
-        )
-    root = root.expanduser().resolve()
-    if not root.exists():
-        raise NotFound(f"There is no folder {root}.")
-    if not root.is_dir():
-        raise InvalidInput(f"{root} is a file. Add the folder it is in.")
-    return root
-
-
-def _read(path: Path, key: str, report: Report) -> str | None:
-    """The text of a file, or None with the reason in the report."""
-    try:
-        if path.stat().st_size > LARGEST:
-            report.skipped.append((key, "TOO_LARGE"))
-            return None
-        data = path.read_bytes()
-    except OSError as error:
-        report.skipped.append((key, str(error.strerror or error)))
-        return None
-    if b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        report.skipped.append((key, "BINARY"))
-        return None
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    body = data.decode(encoding, errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    if not body.strip():
-        report.skipped.append((key, "EMPTY"))
-        return None
-    return body
-
-
-def _draft(name: str, key: str, body: str) -> Draft:
-    path = PurePosixPath(key)
-    format = "markdown" if path.suffix.lower() in _MARKDOWN else "text"
-    return Draft("document", key, parent=name, title=title_of(body, format, path.stem), body=body, format=format)
-
-
-def _write(store: Store, batch: list[Write], report: Report) -> None:
-    known = {
-        write.draft.key: store.item("document", write.draft.parent, write.draft.key, body=False) for write in batch
-    }
-    for item in store.put(batch):
-        old = known[item.key]
-        if old is None:
-            report.added += 1
-        elif old.version != item.version:
-            report.updated += 1
-        else:
-            report.unchanged += 1
-
-
-def _remove_vanished(store: Store, name: str, seen: set[str]) -> int:
-    gone: list[int] = []
-    after = 0
-    while items := store.scan(Filter(kinds=("document",), parents=(name,)), after=after):
-        after = items[-1].id
-        gone += [item.id for item in items if item.key not in seen]
-    return store.delete(gone) if gone else 0
+__all__ = ["DEFAULT_PATTERN", "Collection", "Context", "Folders", "Outcome", "Progress", "Report"]

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, SCHEMES, Draft, Span, fingerprint, uri_of
-from commonplace.store.base import Passage, Write
 from commonplace.store.filters import fold_tag
+from commonplace.store.rows import Passage, Write
 from commonplace.text.chunk import ChunkRules, chunk
 from commonplace.text.languages import detect
 
@@ -25,8 +25,15 @@ def prepare(draft: Draft, expected_version: int | None = None) -> Write:
         tags.setdefault(fold_tag(tag), tag)
     draft = replace(draft, tags=tuple(tags.values()))
     spans = draft.spans if draft.spans is not None else whole(draft)
-    passages = [Passage(span, vector_key(embedded_text(draft.title, span.headings, span.text))) for span in spans]
+    passages = [
+        Passage(span, vector_key(embedded_text(draft.title, span.headings, span.text)), _plain(span.anchor))
+        for span in spans
+    ]
     return Write(draft, passages, detect(f"{draft.title}\n{draft.body}"), expected_version)
+
+
+def _plain(anchor: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
+    return None if anchor is None else dict(anchor)
 
 
 def whole(draft: Draft) -> Sequence[Span]:

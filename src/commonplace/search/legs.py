@@ -24,7 +24,9 @@ Floats = NDArray[np.float32]
 class Vectors(Protocol):
     """What the vector leg asks of its index."""
 
-    def search(self, query: Floats, k: int, items: Ids | None = None) -> tuple[Ids, Floats]: ...
+    def search(
+        self, query: Floats, k: int, items: Ids | None = None, without: Ids | None = None
+    ) -> tuple[Ids, Floats]: ...
     def scores(self, query: Floats, chunk_ids: Ids) -> Floats: ...
 
 
@@ -66,6 +68,7 @@ class VectorLeg:
     query: Floats
     items: Ids | None
     trust: float
+    without: Ids | None = None
 
     @property
     def spread(self) -> float:
@@ -77,7 +80,7 @@ class VectorLeg:
         return self.trust * self.embedder.evidence * self.spread
 
     def candidates(self, depth: int) -> tuple[Ids, Floats]:
-        ids, cosines = self.index.search(self.query, depth, self.items)
+        ids, cosines = self.index.search(self.query, depth, self.items, self.without)
         return ids, self.scaled(cosines)
 
     def scores(self, chunks: Ids) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import regex
 
@@ -28,6 +28,8 @@ class Parsed:
     phrases: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    only_excluded: bool = field(default=False, compare=False)
+    """Whether the words were all meant to be left out: whoever wants none of them back has nothing to look for."""
 
 
 def parse(text: str) -> Parsed:
@@ -52,5 +54,5 @@ def parse(text: str) -> Parsed:
         elif token["plain"] is not None:
             words.append(token["plain"])
     if not words and not prefixes:
-        return Parsed(" ".join(excluded))
+        return Parsed(" ".join(excluded), only_excluded=bool(excluded))
     return Parsed(" ".join(words), tuple(phrases), tuple(prefixes), tuple(excluded))

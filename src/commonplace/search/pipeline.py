@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -15,7 +14,7 @@ from commonplace.errors import Unavailable
 from commonplace.index.lexical import LexicalIndex
 from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
-from commonplace.model import CHUNK_BITS, Filter, Item, Page, Stage
+from commonplace.model import CHUNK_BITS, Filter, Item, Page
 from commonplace.models.embedder import Embedder
 from commonplace.search.fuse import Weights, calibrate, combine, weigh
 from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, trust_for
@@ -23,6 +22,7 @@ from commonplace.search.parse import Parsed, parse
 from commonplace.search.plan import plan_lexical, plan_telling
 from commonplace.search.present import Presenter
 from commonplace.search.request import Request
+from commonplace.search.timed import Stages
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
 
@@ -75,27 +75,36 @@ class Pipeline:
         return self._lexical.ask(lambda words: self._related(item, request, words))
 
     def _search(self, request: Request, words: LexicalReader) -> Page:
-        stages = _Stages()
+        stages = Stages()
         parsed = parse(request.text)
-        scope = self._scope(request.filter)
+        scope = self._scope(request)
         lexical = LexicalLeg(words, stages.timed("plan", lambda: plan_lexical(parsed, words)), scope)
         vector = self._vector_leg(request, parsed, words, scope, stages)
         notes = [] if lexical.plan.query or vector else ["The query has no word that can be looked for."]
         wanted = request.offset + request.limit
         ranking = self._rank(lexical, vector, wanted, request, stages)
-        if lexical.plan.query.phrases and not len(ranking.chunks):
+        skipped = self._skipped(lexical, vector, request)
+        if lexical.plan.query.phrases and not len(ranking.chunks) and not len(skipped.chunks):
             lexical = LexicalLeg(words, plan_lexical(replace(parsed, phrases=()), words), scope)
             ranking = self._rank(lexical, vector, wanted, request, stages)
+            skipped = self._skipped(lexical, vector, request)
             notes.append("No passage has the quoted phrase, so its words were looked for.")
         stages.skip("rerank", "no reranker is configured")
         kept = np.flatnonzero(ranking.scores >= request.min_score)
         presenter = Presenter(self._store, lexical.plan.query.terms, words.languages(), request)
         hits = stages.timed("present", lambda: presenter.hits(ranking, kept[request.offset : wanted].tolist()))
-        return Page(tuple(hits), stages.done, tuple(notes), more=len(kept) > wanted)
+        return Page(
+            tuple(hits),
+            stages.done,
+            tuple(notes),
+            more=len(kept) > wanted,
+            found=len(kept),
+            skipped=int(np.count_nonzero(skipped.scores >= request.min_score)),
+        )
 
     def _related(self, item: Item, request: Request, words: LexicalReader) -> Page:
-        stages = _Stages()
-        scope = self._scope(request.filter)
+        stages = Stages()
+        scope = self._scope(request)
         plan = plan_telling(f"{item.title}\n{item.body or ''}", words)
         lexical = LexicalLeg(words, plan, scope)
         vector = self._vector_leg_of(item, request, scope, stages)
@@ -104,7 +113,7 @@ class Pipeline:
         presenter = Presenter(self._store, plan.query.terms, words.languages(), request)
         return Page(tuple(presenter.hits(ranking, others.tolist())), stages.done)
 
-    def _vector_leg_of(self, item: Item, request: Request, scope: Scope, stages: _Stages) -> VectorLeg | None:
+    def _vector_leg_of(self, item: Item, request: Request, scope: Scope, stages: Stages) -> VectorLeg | None:
         try:
             semantic = self._semantic()
         except Unavailable as reason:
@@ -114,17 +123,22 @@ class Pipeline:
         if mean is None:
             stages.skip("vector", "the item has no vectors yet")
             return None
-        return VectorLeg(semantic.index, semantic.embedder, mean, self._items(request.filter, scope), trust=1.0)
+        items = self._items(request.filter, scope)
+        return VectorLeg(semantic.index, semantic.embedder, mean, items, trust=1.0, without=scope.without)
 
     # plan
 
-    def _scope(self, filter: Filter) -> Scope:
+    def _scope(self, request: Request) -> Scope:
+        filter = request.filter
+        left_out = request.exclude.union(self._replaced(filter))
+        without = np.array(sorted(left_out), dtype=np.int64) if left_out else None
         if not filter:
-            return Scope()
-        items = self._store.select(filter) if filter.where else None
-        if items is not None:
-            return Scope(items=items)  # the store has applied the whole filter, not only the part an index cannot
+            return Scope(without=without)
+        items = self._store.select(filter) if filter.where or filter.entries else None
+        if items is not None:  # the store has applied the whole filter, not only the part an index cannot
+            return Scope(items=items, without=without)
         return Scope(
+            without=without,
             kinds=filter.kinds,
             parents=filter.parents,
             tags=tuple(dict.fromkeys(map(fold_tag, filter.tags))),
@@ -132,8 +146,13 @@ class Pipeline:
             updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
         )
 
+    def _replaced(self, filter: Filter) -> Sequence[int]:
+        """Memory entries whose place a newer one has taken: no answers, unless the filter speaks of entries itself."""
+        told = filter.entries is not None or (filter.kinds and "memory" not in filter.kinds)
+        return () if told else self._store.superseded_items()
+
     def _vector_leg(
-        self, request: Request, parsed: Parsed, words: LexicalReader, scope: Scope, stages: _Stages
+        self, request: Request, parsed: Parsed, words: LexicalReader, scope: Scope, stages: Stages
     ) -> VectorLeg | None:
         if request.mode == "lexical":
             stages.skip("vector", "only words were asked for")
@@ -150,7 +169,7 @@ class Pipeline:
         query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
         trust = trust_for(meaning, embedder, words.languages()[0])
         items = self._items(request.filter, scope)
-        return VectorLeg(semantic.index, embedder, query, items, trust)
+        return VectorLeg(semantic.index, embedder, query, items, trust, scope.without)
 
     def _items(self, filter: Filter, scope: Scope) -> Ids | None:
         """The item ids a vector index is held to: it keeps no fields, so the store evaluates the filter."""
@@ -161,7 +180,7 @@ class Pipeline:
     # retrieve, fuse, calibrate
 
     def _rank(
-        self, lexical: LexicalLeg, vector: VectorLeg | None, wanted: int, request: Request, stages: _Stages
+        self, lexical: LexicalLeg, vector: VectorLeg | None, wanted: int, request: Request, stages: Stages
     ) -> Ranking:
         """Enough passages for the page, however many of them belong to the same few items."""
         depth = max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
@@ -173,8 +192,21 @@ class Pipeline:
                 return ranking
             depth *= 4
 
+    def _skipped(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request) -> Ranking:
+        """What answers among the items that are left out, and nothing where none are."""
+        without = np.array(sorted(request.exclude.difference(self._replaced(request.filter))), dtype=np.int64)
+        if not len(without):
+            chunks, scores = _nothing()
+            return Ranking(chunks, scores, scores, scores, Weights(0.0, 0.0))
+        items = without if lexical.scope.items is None else np.intersect1d(without, lexical.scope.items)
+        words = replace(lexical, scope=replace(lexical.scope, items=items, without=None))
+        if vector is not None:
+            near = without if vector.items is None else np.intersect1d(without, vector.items)
+            vector = replace(vector, items=near, without=None)
+        return self._rank(words, vector, len(without), replace(request, per_item=True), Stages())
+
     def _rank_at(
-        self, lexical: LexicalLeg, vector: VectorLeg | None, depth: int, request: Request, stages: _Stages
+        self, lexical: LexicalLeg, vector: VectorLeg | None, depth: int, request: Request, stages: Stages
     ) -> tuple[Ranking, bool]:
         """The ranking at a depth, and whether any leg may have had more to give."""
         near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else _nothing()
@@ -249,25 +281,3 @@ def _best_per_item(ranking: Ranking) -> Ranking:
 
 def _micros(moment: datetime | None) -> int | None:
     return micros(moment) if moment else None
-
-
-class _Stages:
-    """What ran, for how long, and what did not."""
-
-    def __init__(self) -> None:
-        self._stages: dict[str, Stage] = {}
-
-    @property
-    def done(self) -> tuple[Stage, ...]:
-        return tuple(self._stages.values())
-
-    def timed(self, name: str, work: Callable[[], T]) -> T:
-        """Do it. A stage that runs again, because the search had to look deeper, is one stage and took longer."""
-        start = time.perf_counter()
-        result = work()
-        before = self._stages[name].ms if name in self._stages else 0.0
-        self._stages[name] = Stage(name, "ran", before + (time.perf_counter() - start) * 1000)
-        return result
-
-    def skip(self, name: str, reason: str) -> None:
-        self._stages[name] = Stage(name, "skipped", reason=reason)

@@ -35,6 +35,8 @@ class LexicalPlan:
 
     query: LexicalQuery
     mass: float
+    shares: tuple[float, ...] = ()
+    """What each term of the query brings to the mass where it is found; a guess brings half of its word's part."""
 
 
 def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
@@ -63,7 +65,12 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
         phrases=tuple(filter(None, map(phrase_terms, parsed.phrases))),
         excluded=tuple(filter(None, map(phrase_terms, parsed.excluded))),
     )
-    return LexicalPlan(query, mass + mean * len(begun))
+    shares = (
+        *(term.weight * idf for term, idf in known),
+        *(GUESS_WEIGHT * UNKNOWN_TERM_SHARE * mean for _ in guesses),
+        *(mean for _ in begun),
+    )
+    return LexicalPlan(query, mass + mean * len(begun), shares)
 
 
 def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:

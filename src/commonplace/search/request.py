@@ -26,6 +26,8 @@ class Request:
     per_item: bool = True
     """One hit per item, at its best passage; otherwise one per passage."""
     explain: bool = False
+    exclude: frozenset[int] = frozenset()
+    """Ids of items to leave out, before the limit."""
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):

@@ -1,6 +1,7 @@
 """The truth: items, chunks, vectors and the log they are written to."""
 
-from commonplace.store.base import Attachment, Job, Model, Passage, Store, Write
+from commonplace.store.base import Store
+from commonplace.store.rows import Attachment, Job, Model, Passage, Write
 from commonplace.store.sqlite_extras import SqliteStore
 
 __all__ = ["Attachment", "Job", "Model", "Passage", "SqliteStore", "Store", "Write"]

@@ -16,6 +16,7 @@ from weakref import WeakSet
 import apsw
 
 from commonplace.errors import Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull
+from commonplace.store import spelling
 from commonplace.store.filters import fold_value
 
 BUSY_S = 30.0
@@ -24,13 +25,16 @@ BUSY_S = 30.0
 class Database:
     """A SQLite file in WAL mode. Readers never wait; writers queue, inside the process, then between them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, migrations: str = "migrations") -> None:
+        """`migrations` is the folder beside this file that makes the schema."""
         self.path = path
+        self._migrations = migrations
         self._local = threading.local()
         self._opened: WeakSet[apsw.Connection] = WeakSet()  # a thread that ends takes its connection with it
         self._opened_lock = threading.Lock()
         self._writer = threading.Lock()
         self._closed = False
+        self.uses = self.failures = 0
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._migrate()
@@ -43,7 +47,13 @@ class Database:
                 raise StorageBroken(f"{self.path} is closed. Open the library again.")
             connection = self._connect()
             self._local.connection = connection
+        self.uses += 1
         return connection
+
+    @property
+    def connections(self) -> int:
+        with self._opened_lock:
+            return len(self._opened)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -53,19 +63,31 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
-        """One transaction: all of it is durable when the block ends, none of it when the block raises."""
+        """One transaction: all of it is durable when the block ends, none of it when the block raises.
+
+        Inside another such block of the same thread it is a part of that one, undone alone when it alone raises.
+        """
+        outer: apsw.Connection | None = getattr(self._local, "writing", None)
+        if outer is not None:
+            with outer:  # apsw: a savepoint
+                yield outer
+            return
         if not self._writer.acquire(timeout=BUSY_S):
             raise Busy(f"{self.path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.")
         try:
             connection = self.reading()
             connection.execute("begin immediate")
+            self._local.writing = connection
             try:
                 yield connection
                 connection.execute("commit")
-            except BaseException:
+            except BaseException as error:
+                self.failures += isinstance(error, apsw.Error)
                 if not connection.get_autocommit():
                     connection.execute("rollback")
                 raise
+            finally:
+                self._local.writing = None
         finally:
             self._writer.release()
 
@@ -84,13 +106,14 @@ class Database:
         connection.execute("pragma synchronous = full; pragma temp_store = memory")
         connection.create_scalar_function("fold", _fold, 1, deterministic=True)
         connection.create_scalar_function("fold_exact", _fold_exact, 1, deterministic=True)
+        spelling.register(connection)
         with self._opened_lock:
             self._opened.add(connection)
         return connection
 
     def _migrate(self) -> None:
         """Bring the schema up to date. A migration and the record of it commit together."""
-        migrations = load_migrations()
+        migrations = load_migrations(self._migrations)
         connection = self.reading()
         version = _version(connection)
         if version > len(migrations):
@@ -131,12 +154,12 @@ def _version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
 
 
-def load_migrations() -> list[str]:
-    """The numbered SQL files, in order. Their numbers run from 1 without gaps."""
+def load_migrations(folder: str = "migrations") -> list[str]:
+    """The numbered SQL files of a folder, in order. Their numbers run from 1 without gaps."""
     files = sorted(
         (
             file
-            for file in resources.files("commonplace.store").joinpath("migrations").iterdir()
+            for file in resources.files("commonplace.store").joinpath(folder).iterdir()
             if file.name.endswith(".sql")
         ),
         key=lambda file: file.name,

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from commonplace.errors import InvalidInput
-from commonplace.model import JSON, Condition, Filter
+from commonplace.model import JSON, Condition, Entries, Filter
 
 Compiled = tuple[str, dict[str, Any]]
 _ORDERINGS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _NUMBER = "('integer', 'real')"
 _BEYOND_FLOAT = 1 << 1023
+_MOST_LIKE = 1000
 
 
 def micros(moment: datetime) -> int:
@@ -53,11 +56,18 @@ class _Sql:
         return "(" + ", ".join(self.bind(value) for value in values) + ")"
 
 
-def compile_filter(filter: Filter) -> Compiled:
-    """A boolean SQL expression over `items`, and its values."""
+Fields = Mapping[tuple[str, ...], int]
+"""The metadata paths whose values of memory entries are indexed, by what the index knows them by."""
+
+
+def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Compiled:
+    """A boolean SQL expression over `items`, and its values. `fields` only where the filter asks for entries alone."""
     sql = _Sql()
+    found = [_indexed(sql, condition, fields) for condition in filter.where]
     if filter.kinds:
-        sql.parts.append(f"items.kind in {sql.bind_all(filter.kinds)}")
+        # The plus keeps SQLite from reading everything of a kind where an index names the few that can match.
+        by_index = "+" if any(part.startswith(_HELD_BY) for part in found) else ""
+        sql.parts.append(f"{by_index}items.kind in {sql.bind_all(filter.kinds)}")
     if filter.parents:
         sql.parts.append(f"items.parent in {sql.bind_all(filter.parents)}")
     if filter.tags:
@@ -71,8 +81,116 @@ def compile_filter(filter: Filter) -> Compiled:
     ):
         if bound is not None:
             sql.parts.append(f"items.{column} {compare} {sql.bind(micros(bound))}")
-    sql.parts.extend(_condition(sql, condition) for condition in filter.where)
+    if filter.entries:
+        sql.parts.extend(_entries(sql, filter.entries))
+        if filter.kinds != ("memory",):
+            sql.parts.append("items.kind = 'memory'")
+    sql.parts.extend(found)
     return " and ".join(f"({part})" for part in sql.parts) or "1", sql.values
+
+
+def _entries(sql: _Sql, entries: Entries) -> list[str]:
+    asked = []
+    if entries.source is not None:
+        asked.append(f"source = {sql.bind(entries.source)}")
+    if entries.multimodal is not None:
+        asked.append("images > 0" if entries.multimodal else "images = 0")
+    parts = [f"items.id in (select item_id from memories where {' and '.join(asked)})"] if asked else []
+    if not entries.superseded:
+        replaced = "select item_id from memories where id in (select older from supersessions)"
+        parts.append(f"items.id not in ({replaced})")
+    return parts
+
+
+# Indexed fields. Each value a field has is kept once, as a shape and a folded value, beside the items that hold it.
+
+_HELD_BY = "items.id in (select item_id from metadata_holders"
+_PRESENT = "shape in ('text', 'number', 'true', 'false', 'array', 'object')"
+
+
+def shapes(metadata: JSON, path: tuple[str, ...]) -> set[tuple[str, Any]]:
+    """What the index keeps of the value at a path: what it is, and its elements where it is a list."""
+    value = metadata
+    for name in path:
+        if not isinstance(value, Mapping) or name not in value:
+            return set()
+        value = value[name]
+    kept = {_shape(value)}
+    if isinstance(value, list | tuple):
+        kept |= {(f"[{shape}", folded) for shape, folded in map(_shape, value)}
+    return kept
+
+
+def _shape(value: JSON) -> tuple[str, Any]:
+    match value:
+        case None:
+            return "null", ""
+        case bool():
+            return ("true" if value else "false"), ""
+        case str():
+            return "text", fold_value(value)
+        case int() | float():
+            return "number", number(value)
+        case list() | tuple():
+            return "array", ""
+        case _:
+            return "object", ""
+
+
+def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
+    """A condition by the index of its field; by the metadata itself where there is none or it cannot tell."""
+    field, op = fields.get(condition.path), condition.op
+    if field is None:
+        return _condition(sql, condition)
+    among = f"field = {sql.bind(field)}"
+    if op in ("exists", "is_not_null"):
+        return _held(f"{among} and {_PRESENT}")
+    if op == "not_exists":
+        return f"not {_held(f'{among} and {_PRESENT}')}"
+    if op == "is_null":
+        return _held(f"{among} and shape = 'null'")
+    exact = condition.case_sensitive and op not in ("eq", "in", "array_contains")
+    hit = None if exact and not _is_number(condition.value) else _held_values(sql, condition)
+    if hit is None:
+        return _condition(sql, condition)
+    if op in ("ne", "not_in"):
+        if condition.include_missing:
+            return f"not {_held(f'{among} and {hit}')}"
+        return _held(f"{among} and {_PRESENT} and not {hit}")
+    held = _held(f"{among} and {hit}")
+    # What is equal is equal when folded too, so the index narrows down what is then compared exactly.
+    return f"{held} and {_condition(sql, condition)}" if condition.case_sensitive else held
+
+
+def _held(values: str) -> str:
+    return f"{_HELD_BY} where value in (select id from metadata_values where {values}))"
+
+
+def _held_values(sql: _Sql, condition: Condition) -> str | None:
+    op, wanted = condition.op, condition.value
+    if op in ("eq", "ne", "array_contains", "in", "not_in"):
+        members = list(wanted) if op in ("in", "not_in") else [wanted]
+        if not all(isinstance(member, str | int | float) for member in members):
+            return None
+        bracket = "[" if op == "array_contains" else ""
+        pairs = sql.bind(json.dumps([[f"{bracket}{shape}", value] for shape, value in map(_finite, members)]))
+        return f"(shape, value) in (select value ->> 0, value ->> 1 from json_each({pairs}))"
+    if op in _ORDERINGS:
+        shape, value = _shape(wanted)
+        return f"shape = '{shape}' and value {_ORDERINGS[op]} {sql.bind(value)}"
+    bound = sql.bind(fold_value(wanted))
+    test = _part(op, "value", bound)
+    return f"shape = 'text' and {test}"
+
+
+def _finite(member: JSON) -> tuple[str, Any]:
+    """A number that no float holds equals none that is stored."""
+    shape, value = _shape(member)
+    return (shape, value) if shape != "number" or math.isfinite(value) else ("none", "")
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _condition(sql: _Sql, condition: Condition) -> str:
@@ -93,29 +211,45 @@ def _condition(sql: _Sql, condition: Condition) -> str:
         missing = f"not ({present}) or " if condition.include_missing else f"{present} and "
         return f"{missing}not coalesce({hit}, 0)"
     if op == "eq":
-        return _equals(sql, kind, value, condition.value, condition.case_sensitive)
+        maybe = _maybe(sql, condition.value)
+        return maybe + _equals(sql, kind, value, condition.value, condition.case_sensitive)
     if op == "in":
         return _among(sql, kind, value, tuple(condition.value), condition.case_sensitive)
     if op == "array_contains":
         element = _equals(sql, "element.type", "element.value", condition.value, condition.case_sensitive)
-        return (
-            f"{kind} = 'array' and exists (select 1 from json_each(items.metadata, {path}) as element where {element})"
-        )
+        any_element = f"exists (select 1 from json_each(items.metadata, {path}) as element where {element})"
+        return f"{_maybe(sql, condition.value)}{kind} = 'array' and {any_element}"
     if op in _ORDERINGS:
         if isinstance(condition.value, str):
             wanted = sql.bind(fold_value(condition.value, condition.case_sensitive))
             return f"{kind} = 'text' and {_folded(value, condition)} {_ORDERINGS[op]} {wanted}"
-        return f"{kind} in {_NUMBER} and {value} {_ORDERINGS[op]} {sql.bind(number(condition.value))}"
+        return f"{value} {_ORDERINGS[op]} {sql.bind(number(condition.value))} and {kind} in {_NUMBER}"
     if op in ("contains", "starts_with", "ends_with"):
         wanted = sql.bind(fold_value(condition.value, condition.case_sensitive))
-        folded = _folded(value, condition)
-        test = {
-            "contains": f"instr({folded}, {wanted}) > 0",
-            "starts_with": f"substr({folded}, 1, length({wanted})) = {wanted}",
-            "ends_with": f"substr({folded}, -length({wanted})) = {wanted}",
-        }[op]
-        return f"{kind} = 'text' and {test}"
+        test = _part(op, _folded(value, condition), wanted)
+        return f"{_maybe(sql, condition.value)}{kind} = 'text' and {test}"
     raise InvalidInput(f'There is no filter operator "{op}".')
+
+
+def _maybe(sql: _Sql, wanted: JSON) -> str:
+    """A quick look at metadata as a whole, which spares most of it from being parsed; empty where it tells nothing.
+
+    Metadata of ASCII alone that nowhere has the wanted letters has them in no value. JSON escapes none of these.
+    """
+    folded = fold_value(wanted) if isinstance(wanted, str) else ""
+    if not (folded.isascii() and folded.isprintable() and 0 < len(folded) <= _MOST_LIKE) or set('"\\') & set(folded):
+        return ""
+    pattern = folded.replace("%", "\\%").replace("_", "\\_")
+    ascii_only = "length(items.metadata) = octet_length(items.metadata)"
+    return f"(items.metadata like {sql.bind(f'%{pattern}%')} escape '\\' or not {ascii_only}) and "
+
+
+def _part(op: str, text: str, wanted: str) -> str:
+    if op == "contains":
+        return f"instr({text}, {wanted}) > 0"
+    if op == "starts_with":
+        return f"substr({text}, 1, length({wanted})) = {wanted}"
+    return f"substr({text}, -length({wanted})) = {wanted}"
 
 
 def _folded(value: str, condition: Condition) -> str:
@@ -129,7 +263,7 @@ def _equals(sql: _Sql, kind: str, value: str, wanted: JSON, case_sensitive: bool
         function = "fold_exact" if case_sensitive else "fold"
         return f"({kind} = 'text' and {function}({value}) = {sql.bind(fold_value(wanted, case_sensitive))})"
     if isinstance(wanted, int | float):
-        return f"({kind} in {_NUMBER} and {value} = {sql.bind(number(wanted))})"
+        return f"({value} = {sql.bind(number(wanted))} and {kind} in {_NUMBER})"
     raise InvalidInput("A filter compares with a string, a number or a boolean; use is_null or exists for the rest.")
 
 

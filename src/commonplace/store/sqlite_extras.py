@@ -18,14 +18,20 @@ from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.model import CHUNK_BITS, JSON, Chunk, chunk_id
-from commonplace.store.base import Attachment, Job, Model
 from commonplace.store.connection import explained
-from commonplace.store.sqlite import _CHUNK, Items, _chunk, _json, guarded
+from commonplace.store.files import Files
+from commonplace.store.knowledge import Records
+from commonplace.store.listings import Listings
+from commonplace.store.memory import EntryRows
+from commonplace.store.naming import Names
+from commonplace.store.rows import Attachment, Job, Model
+from commonplace.store.sessions import Sessions
+from commonplace.store.sqlite import _CHUNK, _chunk, _json, consistent, guarded
 
 _MODEL = "id, fingerprint, name, dims, position"
 
 
-class SqliteStore(Items):
+class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Files):
     """Everything the Store interface promises, on one SQLite file."""
 
     # vectors
@@ -76,6 +82,11 @@ class SqliteStore(Items):
                 break
         return found, reached
 
+    @consistent
+    def lacking(self, model: Model, item_ids: Sequence[int]) -> list[Chunk]:
+        db = self._database.reading()
+        return [chunk for item_id in item_ids for chunk in self._unembedded_of(db, model, item_id)]
+
     @staticmethod
     def _unembedded_of(db: apsw.Connection, model: Model, item_id: int) -> list[Chunk]:
         rows = db.execute(
@@ -107,6 +118,17 @@ class SqliteStore(Items):
             for item_id in sorted(gained):
                 version = next(db.execute("select version from items where id = ?", (item_id,)))[0]
                 self._log(db, "embed", item_id, version)
+
+    @guarded
+    def drop_vectors(self, model_id: int, item_ids: Sequence[int]) -> None:
+        with self._database.writing() as db:
+            for item_id in item_ids:
+                db.execute(
+                    """delete from embeddings where model = ? and key in
+                         (select vector_key from chunks where id >= ? and id < ?)""",
+                    (model_id, chunk_id(item_id, 0), chunk_id(item_id + 1, 0)),
+                )
+            db.execute("update models set position = 0 where id = ?", (model_id,))
 
     @guarded
     def set_position(self, model: Model, seq: int) -> None:
@@ -202,6 +224,10 @@ class SqliteStore(Items):
     # settings
 
     @guarded
+    def job_total(self) -> int:
+        return int(next(self._database.reading().execute("select count(*) from jobs"))[0])
+
+    @guarded
     def setting(self, name: str) -> JSON:
         row = self._database.reading().execute("select value from settings where name = ?", (name,)).fetchone()
         return json.loads(row[0]) if row else None
@@ -273,9 +299,32 @@ class SqliteStore(Items):
         return problems
 
     @guarded
-    def vacuum(self) -> None:
-        self._database.reading().execute("vacuum")
+    def leftovers(self, *, drop: bool = False) -> dict[str, int]:
+        if not drop:
+            db = self._database.reading()
+            return {name: int(next(db.execute(f"select count(*) from {rows}"))[0]) for name, rows in _LEFTOVERS.items()}
+        with self._database.writing() as db:
+            dropped = {}
+            for name, rows in _LEFTOVERS.items():
+                db.execute(f"delete from {rows}")
+                dropped[name] = db.changes()
+            return dropped
 
+    @guarded
+    def vacuum(self) -> None:
+        db = self._database.reading()
+        db.execute("vacuum")
+        db.execute("pragma wal_checkpoint(truncate)")
+
+
+_LEFTOVERS = {
+    "vectors": """embeddings where model not in (select id from models)
+        or not exists (select 1 from chunks where vector_key = key)""",
+    "tombstones": "files where collection not in (select key from items where kind = 'collection')",
+    "answers": "kept_answers where answered_at < (strftime('%s', 'now') - 7 * 86400) * 1000000",
+}
+"""What no search and no reader comes across any more: vectors of no passage, records of files of no collection, and
+answers kept for calls that nobody repeats after a week."""
 
 _INVARIANTS = {
     "gaps in the change log": "select coalesce(max(seq), 0) - count(*) from changes",
@@ -293,11 +342,33 @@ _INVARIANTS = {
         (select version from changes where item_id = items.id order by seq desc limit 1)""",
     "vectors without a chunk": """select count(*) from embeddings
         where not exists (select 1 from chunks where vector_key = key)""",
+    "documents that are not found by name": """select count(*) from items where kind = 'document'
+        and not exists (select 1 from document_names where item_id = items.id
+                        and docid = name_hash(parent, key) and backwards = name_backwards(parent, key))""",
+    "names without a document": "select count(*) from document_names where item_id not in (select id from items)",
+    "items that no record names": """select count(*) from items
+        where kind in ('note', 'media', 'conversation', 'character', 'prompt')
+        and not exists (select 1 from records where item_id = items.id and records.kind = items.kind)""",
+    "records, cues or import sources of no item": """select
+        (select count(*) from records where item_id not in (select id from items))
+        + (select count(*) from cues where item_id not in (select id from items))
+        + (select count(*) from import_sources where item_id not in (select id from items))""",
     "vectors of no model": "select count(*) from embeddings where model not in (select id from models)",
     "items whose attachment is gone": """select count(*) from item_attachments
         where hash not in (select hash from attachments)""",
+    "memory entries without an item": "select count(*) from memories where item_id not in (select id from items)",
+    "threads whose entries do not count up": """select count(*) from
+        (select thread, count(*), sum(source = 'user'), sum(images > 0) from memories group by thread
+         except select thread, entries, from_user, multimodal from memory_threads)""",
+    "memory entries whose images do not count up": """select count(*) from memories where images <>
+        (select count(*) from item_attachments where item_attachments.item_id = memories.item_id)""",
+    "indexed metadata without an item": """select count(*) from metadata_holders
+        where item_id not in (select id from items)""",
     "attachments without an item": """select count(*) from attachments
         where hash not in (select hash from item_attachments)""",
+    "memories of a session that is gone": """select count(*) from
+        (select session from session_uris union all select session from session_lists)
+        where session not in (select id from sessions)""",
 }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 
@@ -78,6 +78,13 @@ def exact_terms(token: str) -> tuple[str, ...]:
     return tuple(term[:_LONGEST_TERM] for term in terms if term)
 
 
+def pieces(token: str) -> list[tuple[str, str]]:
+    """What a white-space-delimited token is made of: each `word`, `run` of an unspaced script or `sign`, in order."""
+    if not token.isascii():
+        token = unicodedata.normalize("NFKC", token)
+    return [(match.lastgroup or "", match[0]) for match in _PIECES.finditer(token)]
+
+
 def pairs(run: str) -> list[str]:
     """Overlapping pairs of characters, and the last one alone, so that every character begins some term."""
     clusters = _CLUSTER.findall(fold(run))
@@ -104,8 +111,19 @@ def _word_terms(word: str) -> list[str]:
         return [parts[0], parts[0] + tail] if tail else parts
     if len(parts) > _MOST_PARTS:
         return parts
+    return [*compound_of(parts)[:-1], "".join(parts) + tail]
+
+
+def compound_of(parts: Sequence[str]) -> tuple[str, ...]:
+    """The terms that a compound of these parts is indexed by."""
     joined = [a + b for a, b in pairwise(parts)] if len(parts) > 2 else []
-    return [*parts, *joined, "".join(parts) + tail]
+    return (*parts, *joined, "".join(parts))
+
+
+def parts_of(terms: Sequence[str]) -> Sequence[str] | None:
+    """The parts among the terms of a compound; None where they are not the terms of one without symbols after it."""
+    count = 2 if len(terms) == 3 else len(terms) // 2
+    return terms[:count] if len(terms) > 2 and tuple(terms) == compound_of(terms[:count]) else None
 
 
 Forms = tuple[str, str]

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from commonplace.model import Span
+from commonplace.text.code import LANGUAGES, code_blocks
 from commonplace.text.lines import split_lines, starts_of
+from commonplace.text.markup import org_blocks, rst_blocks
 from commonplace.text.structure import Block, blocks, opening_heading, parents_of, plain
 from commonplace.text.tokens import is_narrow, next_cut, reach, safe_cut, weight
 
@@ -33,7 +35,7 @@ class ChunkRules:
     @property
     def version(self) -> str:
         """Part of every embedding's fingerprint: raise the number whenever the same text would be cut elsewhere."""
-        return f"chunks-1/{self.target}/{self.overlap}/{self.window}"
+        return f"chunks-2/{self.target}/{self.overlap}/{self.window}"
 
 
 _HEADING_SCORES = (100, 90, 80, 70, 60, 50)
@@ -123,9 +125,10 @@ def _path(terrain: _Terrain, line: int, titles: dict[int, str]) -> tuple[str, ..
     path: list[str] = []
     index: int | None = bisect_right(terrain.head_lines, line) - 1
     while index is not None and index >= 0:
+        head = terrain.heads[index]
         if index not in titles:
-            titles[index] = plain(terrain.heads[index].source)
-        if titles[index]:
+            titles[index] = plain(head.source) if head.kind == "heading" else head.source
+        if titles[index] and (head.kind == "heading" or line < head.end):
             path.append(titles[index])
         index = terrain.parents[index]
     return tuple(reversed(path))
@@ -136,8 +139,8 @@ def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
     starts = [*starts_of(lines), len(body)]
     at = starts if is_narrow(body) else _weights(lines, weight(body))
     text_at = _text_lines(lines)
-    found = list(blocks(body)) if format == "markdown" else []
-    heads = [block for block in found if block.kind == "heading"]
+    found = _blocks(body, format)
+    heads = [block for block in found if block.kind in ("heading", "definition")]
     atoms = [block for block in found if block.kind in ("fence", "front matter")] + _formulas(body, lines, found)
     return _Terrain(
         body=body,
@@ -145,11 +148,29 @@ def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
         at=at,
         text_at=text_at,
         scores=_scores(found, text_at),
-        grades=_grade(heads, [atom for atom in atoms if at[atom.end] - at[atom.line] <= 4 * rules.target], text_at),
+        grades=_grade(found, [atom for atom in atoms if at[atom.end] - at[atom.line] <= 4 * rules.target], text_at),
         heads=heads,
-        parents=parents_of([head.level for head in heads]),
+        parents=parents_of(_levels(heads)),
         head_lines=[head.line for head in heads],
     )
+
+
+def _blocks(body: str, format: str) -> list[Block]:
+    if format in LANGUAGES:
+        return code_blocks(body, format)
+    readers = {"markdown": blocks, "org": org_blocks, "rst": rst_blocks}
+    return list(readers[format](body)) if format in readers else []
+
+
+def _levels(heads: Sequence[Block]) -> list[int]:
+    """How deep each stands: a heading says so, a definition is as deep as the definitions around it are many."""
+    levels: list[int] = []
+    open_: list[int] = []
+    for head in heads:
+        open_ = [end for end in open_ if end > head.line]
+        open_.append(head.end)
+        levels.append(head.level if head.kind == "heading" else len(open_))
+    return levels
 
 
 def _weights(lines: Sequence[str], total: int) -> list[int]:
@@ -192,16 +213,24 @@ def _scores(found: Sequence[Block], text_at: Sequence[int]) -> dict[int, int]:
                 mark(block.end, _AFTER_BLOCK)
             case "item":
                 mark(block.line, _ITEM)
+            case "definition" | "import":
+                mark(block.line, block.level)
     return scores
 
 
-def _grade(heads: Sequence[Block], atoms: Sequence[Block], text_at: Sequence[int]) -> bytearray:
-    """Which cuts are free, which are never made, and which only for want of others: before blanks, under a heading."""
+def _grade(found: Sequence[Block], atoms: Sequence[Block], text_at: Sequence[int]) -> bytearray:
+    """Which cuts are free, which are never made, and which only for want of others.
+
+    Those are before blanks, between a heading and its text, and between a definition and what leads up to it.
+    """
     grades = bytearray(text != line for line, text in enumerate(text_at))
     reluctant, never = _GRADES
-    for head in heads:
-        under = min(text_at[head.end], len(text_at) - 2)
-        grades[head.line + 1 : under + 1] = reluctant * (under - head.line)
+    for block in found:
+        if block.kind == "heading":
+            under = min(text_at[block.end], len(text_at) - 2)
+            grades[block.line + 1 : under + 1] = reluctant * (under - block.line)
+        elif block.kind == "lead":
+            grades[block.line + 1 : block.end] = reluctant * (block.end - block.line - 1)
     for atom in atoms:
         grades[atom.line + 1 : atom.end] = never * (atom.end - atom.line - 1)
     return grades

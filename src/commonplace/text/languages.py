@@ -100,3 +100,11 @@ def stemmer(language: str) -> Stemmer.Stemmer | None:
     """The Snowball stemmer of a language, or None where there is none. It keeps state: one thread at a time."""
     algorithm = _STEMMERS.get(language)
     return Stemmer.Stemmer(algorithm) if algorithm else None
+
+
+def code_of(name: str) -> str:
+    """The ISO 639-1 code of a language that is named in English or by its code; UNKNOWN where it is neither."""
+    known = name.strip().lower()
+    if known in LANGUAGES:
+        return known
+    return next((code for code, english in _STEMMERS.items() if english == known), UNKNOWN)

@@ -12,6 +12,8 @@ from commonplace.text.snippet import Match
 from commonplace.text.terms import Term
 
 _TOKEN = re.compile(r"\S+")
+_SPACE = re.compile(r"\s")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f\s]")
 _CORE = regex.compile(r"[\w\p{M}](?:.*[\w\p{M}])?", regex.DOTALL)
 _PREFIXES_GO = frozenset({"nl", "id", "ga"})  # languages whose stemmers also take something off the beginning
 
@@ -26,30 +28,40 @@ class Matcher:
         forms = (*self._which, *self._begins)
         self._pairs = {form: number for form, number in (self._which | self._begins).items() if UNSPACED.match(form)}
         # A stem begins as its word does; only a few short ones (`die` of `dying`) keep no more than the first letter.
-        starts = {re.escape(form[: min(3, max(1, len(form) - 2))]) for form in forms if form.isascii()}
-        hinted = starts and _PREFIXES_GO.isdisjoint(languages)
-        self._hint = re.compile("|".join(sorted(starts))) if hinted else None
+        starts = {form[: min(6, max(1, len(form) - 2))] for form in forms if form.isascii()}
+        self._hints = sorted(starts) if _PREFIXES_GO.isdisjoint(languages) else None
 
     def find(self, text: str) -> list[Match]:
         """Every place a term matches, in order."""
         if not self._which and not self._begins:
             return []
-        if text.isascii() and self._hint is not None:
-            return list(self._hinted(text, self._hint))
-        places = list(self._words((token.start(), token[0]) for token in _TOKEN.finditer(text)))
-        return sorted(places + self._runs(text))
+        if self._hints is None or (not text.isascii() and len(text.lower()) != len(text)):
+            places = list(self._words((token.start(), token[0]) for token in _TOKEN.finditer(text)))
+        else:
+            places = list(self._words(self._hinted(text, self._hints)))
+        return places if text.isascii() else sorted(places + self._runs(text))
 
-    def _hinted(self, text: str, hints: re.Pattern[str]) -> Iterator[Match]:
-        """Plain text is searched for how the terms begin, and only the tokens around such places are analysed."""
-        flat = text.lower().replace("\n", " ").replace("\t", " ")
-        done = 0
-        for hint in hints.finditer(flat):
-            if hint.start() < done:
-                continue
-            start = flat.rfind(" ", 0, hint.start()) + 1
-            done = flat.find(" ", hint.end())
-            done = done if done >= 0 else len(flat)
-            yield from self._words([(start, text[start:done])])
+    def _hinted(self, text: str, hints: Sequence[str]) -> list[tuple[int, str]]:
+        """The tokens that may match: those around a place where a term begins, and those not written in ASCII."""
+        flat = text.lower()
+        flat = flat.replace("\n", " ").replace("\t", " ") if text.isascii() else _SPACE.sub(" ", flat)
+        tokens: dict[int, str] = {}
+
+        def take(at: int) -> int:
+            start, end = flat.rfind(" ", 0, at) + 1, flat.find(" ", at)
+            end = end if end >= 0 else len(flat)
+            tokens[start] = text[start:end]
+            return end
+
+        for hint in hints:  # one by one: a pattern of alternatives would look at every character
+            at = flat.find(hint)
+            while at >= 0:
+                at = flat.find(hint, take(at))
+        if not text.isascii():
+            place = _BEYOND_ASCII.search(text)
+            while place:
+                place = _BEYOND_ASCII.search(text, take(place.start()))
+        return sorted(tokens.items())
 
     def _words(self, tokens: Iterator[tuple[int, str]] | Sequence[tuple[int, str]]) -> Iterator[Match]:
         for start, token in tokens:

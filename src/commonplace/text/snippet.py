@@ -101,9 +101,15 @@ def best_line(text: str, matches: Sequence[Match], weights: Mapping[int, float] 
 
 
 def numbered(text: str, first_line: int, best: int, limit: int = 300, matches: Sequence[Match] = ()) -> str:
-    """The best line with one before and two after, as many as fit whole, each as `{n}: {text}`.
+    """`around` with every line as `{n}: {text}`. Numbers do not count towards the limit, line ends do."""
+    shown = around(text, best, limit, matches)
+    return "\n".join(f"{first_line + number}: {line}" for number, line in shown)
 
-    Only the best line is ever cut, around its matches. Numbers do not count towards the limit, line ends do.
+
+def around(text: str, best: int, limit: int = 300, matches: Sequence[Match] = ()) -> list[tuple[int, str]]:
+    """The best line with one before and two after, as many as fit whole, each with its number from 0.
+
+    Only the best line is ever cut, around its matches.
     """
     lines = split_lines(text)
     shown = {best: _fitted(lines[best], _within(lines, best, matches), limit)}
@@ -115,7 +121,7 @@ def numbered(text: str, first_line: int, best: int, limit: int = 300, matches: S
                 break
             shown[number] = line
             room -= len(line) + 1
-    return "\n".join(f"{first_line + number}: {shown[number]}" for number in sorted(shown))
+    return sorted(shown.items())
 
 
 def _within(lines: Sequence[str], number: int, matches: Sequence[Match]) -> list[Match]:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-Kind = Literal["front matter", "heading", "fence", "rule", "table", "list", "quote", "item"]
+Kind = Literal[
+    "front matter", "heading", "fence", "rule", "table", "list", "quote", "item", "definition", "import", "lead"
+]  # fmt: skip
 
 
 class Block(NamedTuple):
@@ -35,7 +37,7 @@ class Block(NamedTuple):
     end: int
     level: int = 0
     source: str = ""
-    """A heading's text as written, markup included."""
+    """A heading's text as written, markup included; a definition's name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,165 @@
+"""Making the vectors of documents in batches: within a time, with second tries, and with an end to failures."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from commonplace.errors import CommonplaceError, StorageBroken, StorageFull
+from commonplace.ingest.embedding import BATCH, Embedding
+from commonplace.model import Chunk, Filter
+from commonplace.store.base import Store
+from commonplace.store.rows import Model
+
+log = logging.getLogger(__name__)
+
+LEAST_TRIED = 20
+"""Passages that must have been tried before a share of failures says anything."""
+_LOOKED_AT = 500
+
+Progress = Callable[[int, int], None]
+"""Called with (documents done, documents in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is done at once, how often, how long, and how much may fail."""
+
+    documents: int = 64
+    bytes: int = 64 * 1024 * 1024
+    attempts: int = 3
+    seconds: float | None = 1800.0
+    failures: float = 0.8
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run did."""
+
+    documents: int = 0
+    passages: int = 0
+    failed: int = 0
+    """Passages that no attempt made a vector for."""
+    late: bool = False
+    """The time was up before the work was done."""
+    hopeless: bool = False
+    """Too much failed to go on."""
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        return not (self.failed or self.late or self.hopeless)
+
+
+def embed_documents(
+    store: Store,
+    embedding: Embedding,
+    limits: Limits = Limits(),
+    *,
+    collections: Sequence[str] = (),
+    anew: bool = False,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make what vectors documents lack, of these collections or of all; `anew` also those that are there.
+
+    Each step is kept at once. Raises AlreadyEmbedding where another process is at it.
+    """
+    with embedding.exclusive():
+        return _Run(store, embedding, limits, collections, progress).run(anew)
+
+
+class _Run:
+    def __init__(
+        self,
+        store: Store,
+        embedding: Embedding,
+        limits: Limits,
+        collections: Sequence[str],
+        progress: Progress | None,
+    ) -> None:
+        self._store, self._embedding, self._limits = store, embedding, limits
+        self._collections, self._progress = tuple(collections), progress
+        self._deadline = time.monotonic() + limits.seconds if limits.seconds else None
+        self._outcome = Outcome()
+
+    def run(self, anew: bool) -> Outcome:
+        model = self._embedding.first_model()
+        filter = Filter(kinds=("document",), parents=self._collections)
+        wanted = self._store.select(filter).tolist()
+        pending = wanted if anew else self._pending(model, wanted)
+        for batch in self._batches(pending):
+            if anew:  # batch by batch, so that a run that ends early has lost nothing it did not come to
+                self._store.drop_vectors(model.id, batch)
+            if not self._embed(model, self._store.lacking(model, batch)):
+                break
+            self._outcome.documents += len(batch)
+            if self._progress:
+                self._progress(self._outcome.documents, len(pending))
+        if self._outcome.complete and not self._collections:
+            self._embedding.embed_all()  # what is no document, and the note of how far it all got
+        elif index := self._embedding.index():
+            index.catch_up()
+        return self._outcome
+
+    def _pending(self, model: Model, wanted: Sequence[int]) -> list[int]:
+        pending: list[int] = []
+        for start in range(0, len(wanted), _LOOKED_AT):
+            lacking = self._store.lacking(model, wanted[start : start + _LOOKED_AT])
+            pending += dict.fromkeys(chunk.item_id for chunk in lacking)
+        return pending
+
+    def _batches(self, ids: Sequence[int]) -> Iterator[list[int]]:
+        sizes = self._store.body_sizes(ids)
+        batch, size = list[int](), 0
+        for item_id in ids:
+            more = sizes.get(item_id, 0)
+            if batch and (len(batch) >= self._limits.documents or size + more > self._limits.bytes):
+                yield batch
+                batch, size = [], 0
+            batch.append(item_id)
+            size += more
+        if batch:
+            yield batch
+
+    def _embed(self, model: Model, chunks: Sequence[Chunk]) -> bool:
+        """Whether to go on after these."""
+        for start in range(0, len(chunks), BATCH):
+            if self._deadline is not None and time.monotonic() >= self._deadline:
+                self._outcome.late = True
+                return False
+            step = chunks[start : start + BATCH]
+            if not self._try(model, step):
+                for chunk in step:
+                    self._persist(model, chunk)
+            tried = self._outcome.passages + self._outcome.failed
+            if tried >= LEAST_TRIED and self._outcome.failed > self._limits.failures * tried:
+                self._outcome.hopeless = True
+                return False
+        return True
+
+    def _persist(self, model: Model, chunk: Chunk) -> None:
+        """One passage by itself, for what attempts are left to it: the step it was in was the first."""
+        for _ in range(self._limits.attempts - 1):
+            if self._try(model, [chunk]):
+                return
+        self._outcome.failed += 1
+
+    def _try(self, model: Model, chunks: Sequence[Chunk]) -> bool:
+        try:
+            self._outcome.passages += self._embedding.embed_chunks(model, chunks)
+        except (StorageFull, StorageBroken):
+            raise
+        except CommonplaceError as error:
+            self._note(str(error))
+        except Exception as error:  # whatever a model may come up with costs these passages, and no others
+            log.debug("Passages could not be embedded", exc_info=True)
+            self._note(f"{type(error).__name__}: {error}")
+        else:
+            return True
+        return False
+
+    def _note(self, reason: str) -> None:
+        if reason not in self._outcome.reasons and len(self._outcome.reasons) < 5:
+            self._outcome.reasons.append(reason)

@@ -1,0 +1,197 @@
+"""Collections of files: what each is called, where its files are and which of them it takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from commonplace.errors import AlreadyExists, Busy, InvalidInput, NotFound, VersionConflict
+from commonplace.ingest.files.ignore import ignoring
+from commonplace.ingest.files.read import DEFAULT_PATTERN
+from commonplace.ingest.files.walk import Selection, check_pattern
+from commonplace.ingest.prepare import prepare
+from commonplace.model import JSON, Draft, Item
+from commonplace.store.base import Store
+from commonplace.store.files import COMMAND
+from commonplace.text.globs import matcher
+
+LONGEST_NAME = 100
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A folder whose files are documents here."""
+
+    name: str
+    root: Path
+    pattern: str = DEFAULT_PATTERN
+    ignore: tuple[str, ...] = ()
+    gitignore: bool = False
+    included: bool = True
+    """Off: searched only when it is named."""
+    contexts: Mapping[str, str] = field(default_factory=dict)
+    """What people say about it, by path; the empty path is the collection itself."""
+
+    def selection(self) -> Selection:
+        return Selection(str(self.root), self.pattern, self.ignore, self.gitignore)
+
+    def ignored_by(self, path: str) -> str | None:
+        """The collection's own ignore glob that leaves a path out. Looks at no file, so rule files do not count."""
+        return ignoring(self.ignore, path)
+
+
+def all_collections(store: Store) -> list[Collection]:
+    """By name."""
+    return [_collection(item) for item in store.collections() if "root" in item.fields]
+
+
+def find_collection(store: Store, name: str) -> Collection:
+    item = store.item("collection", "", name, body=False)
+    if item is None or "root" not in item.fields:
+        raise NotFound(f"Collection not found: {name}")
+    return _collection(item)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could be taken for a path, an id or two lines."""
+    controls = any(ord(mark) < 32 or 127 <= ord(mark) < 160 or 0xD800 <= ord(mark) < 0xE000 for mark in name)
+    if not name.strip() or len(name) > LONGEST_NAME or "/" in name or name[0] in ".#" or controls:
+        raise InvalidInput(
+            f"A collection's name has 1–{LONGEST_NAME} characters, no slash, no control characters and no leading dot "
+            f"or #: not {name!r}."
+        )
+
+
+def create(store: Store, collection: Collection) -> Collection:
+    """Make a folder a collection. Nothing is read yet."""
+    made = _checked(collection)
+    for other in all_collections(store):
+        if other.name == made.name:
+            raise AlreadyExists(f"Collection '{made.name}' already exists.")
+        if (other.root, other.pattern) == (made.root, made.pattern):
+            raise AlreadyExists(f"Collection '{other.name}' has this folder and pattern already: {made.root}")
+    if made.name in store.parents("document"):
+        raise AlreadyExists(f"There are documents under the name '{made.name}' that came from no folder. Use another.")
+    try:
+        store.put([prepare(_draft(made), expected_version=0)])
+    except VersionConflict:
+        raise AlreadyExists(f"Collection '{made.name}' already exists.") from None
+    return made
+
+
+def change(store: Store, name: str, edit: Callable[[Collection], Collection]) -> Collection:
+    """Replace what is known of a collection. Writes nothing when it is what it was; loses nothing others write."""
+    for _ in range(_ATTEMPTS):
+        item = store.item("collection", "", name, body=False)
+        if item is None or "root" not in item.fields:
+            raise NotFound(f"Collection not found: {name}")
+        changed = edit(_collection(item))
+        _check_globs(changed)
+        try:
+            store.put([prepare(_draft(changed), expected_version=item.version)])
+        except VersionConflict:
+            continue
+        return changed
+    raise Busy(f"Collection {name} is being changed by others all the time. Try again.")
+
+
+def rename(store: Store, old: str, new: str) -> None:
+    """Everything moves along: documents, vectors, contexts, records of files, the update command."""
+    find_collection(store, old)
+    check_name(new)
+    if new == old:
+        return
+    if store.item("collection", "", new, body=False) is not None or new in store.parents("document"):
+        raise AlreadyExists(f"Collection '{new}' already exists.")
+    store.rename_collection(old, new)
+
+
+def remove(store: Store, name: str) -> int:
+    """Forget a collection and its documents; the files stay where they are. Returns how many documents there were."""
+    find_collection(store, name)
+    return store.drop_collection(name)
+
+
+def update_command(store: Store, name: str) -> str:
+    """What to run in the root before an update; only a person at the command line ever runs it."""
+    return str(store.setting(COMMAND + name) or "")
+
+
+def set_update_command(store: Store, name: str, command: str) -> None:
+    find_collection(store, name)
+    store.set_setting(COMMAND + name, command.strip())
+
+
+def changed_at(store: Store, name: str) -> datetime | None:
+    """When a document of it was last added, changed or removed."""
+    micros = store.collection_changed_at(name)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros) if micros is not None else None
+
+
+def locate(store: Store, path: str | Path) -> list[tuple[Collection, str]]:
+    """The collections a path on disk is in, the innermost first, and the path inside each; "" for a root itself."""
+    place = os.path.realpath(Path(path).expanduser())
+    found = []
+    for collection in all_collections(store):
+        root = str(collection.root)
+        if place == root or place.startswith(root.rstrip("/") + "/"):
+            found.append((collection, place[len(root) :].strip("/")))
+    return sorted(found, key=lambda pair: (len(pair[1]), pair[0].name))
+
+
+def _checked(collection: Collection) -> Collection:
+    check_name(collection.name)
+    _check_globs(collection)
+    root = collection.root.expanduser()
+    if not root.exists():
+        raise NotFound(f"There is no folder {root.absolute()}.")
+    if not root.is_dir():
+        raise NotFound(f"{root} is no folder. Add the folder it is in.")
+    return replace(collection, root=_real(root))
+
+
+def _real(root: Path) -> Path:
+    real = root.resolve()
+    try:
+        str(real).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInput(f"The name of {str(real)!a} is no UTF-8, so it cannot be stored. Rename it.") from None
+    return real
+
+
+def _check_globs(collection: Collection) -> None:
+    check_pattern(collection.pattern)
+    for glob in collection.ignore:
+        if not glob.strip("/ "):
+            raise InvalidInput("An ignore pattern says what to leave out, such as drafts/**: it is not empty.")
+        matcher(glob.rstrip("/"))
+
+
+def _draft(collection: Collection) -> Draft:
+    fields: dict[str, JSON] = {"root": str(collection.root), "pattern": collection.pattern}
+    if collection.ignore:
+        fields["ignore"] = list(collection.ignore)
+    if collection.gitignore:
+        fields["gitignore"] = True
+    if not collection.included:
+        fields["included"] = False
+    if collection.contexts:
+        fields["contexts"] = dict(sorted(collection.contexts.items()))
+    return Draft("collection", collection.name, title=collection.name, fields=fields)
+
+
+def _collection(item: Item) -> Collection:
+    fields = item.fields
+    return Collection(
+        name=item.key,
+        root=Path(str(fields["root"])),
+        pattern=str(fields.get("pattern", DEFAULT_PATTERN)),
+        ignore=tuple(fields.get("ignore", ())),
+        gitignore=bool(fields.get("gitignore", False)),
+        included=bool(fields.get("included", True)),
+        contexts=dict(fields.get("contexts", {})),
+    )

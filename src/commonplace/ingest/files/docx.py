@@ -1,0 +1,192 @@
+"""The text of a Word document as Markdown: headings, lists and tables; no comments, deletions or field codes."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+from zipfile import ZipFile
+
+from commonplace.ingest.files.xml import read_xml
+from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
+
+OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""How files of Word before 2007 begin, and the envelope of encrypted ones since."""
+
+_HEADING = re.compile(r"heading ?([1-9])", re.IGNORECASE)
+_UNSAID = frozenset({"del", "moveFrom", "instrText", "delText", "Fallback"})
+"""What is no longer part of the text, never was, or is there twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a document says, and what it says of itself."""
+
+    text: str
+    title: str = ""
+    author: str = ""
+    created: str = ""
+    modified: str = ""
+    language: str = ""
+
+
+def docx_text(data: bytes) -> tuple[str, str]:
+    """(Markdown, the document's title)."""
+    document = read_docx(io.BytesIO(data))
+    return document.text, document.title
+
+
+def read_docx(stream: BinaryIO) -> Document:
+    """A document. Raises ValueError for what is none, or is encrypted."""
+    head = stream.read(len(OLD_OFFICE))
+    stream.seek(0)
+    if head == OLD_OFFICE:
+        raise BadZip("it is encrypted, or of Word before 2007; save it as .docx without a password")
+    with opened(stream) as archive:
+        names = set(archive.namelist())
+        if "word/document.xml" not in names:
+            raise BadZip("it is no Word document: word/document.xml is missing")
+        words = _Words(_levels(archive) if "word/styles.xml" in names else {})
+        read_xml(entry_bytes(archive, "word/document.xml"), words.start, words.end, words.text)
+        about = _about(archive) if "docProps/core.xml" in names else {}
+    return Document(
+        words.markdown(), about.get("title", ""), about.get("creator", ""), about.get("created", ""),
+        about.get("modified", ""), about.get("language", ""),
+    )  # fmt: skip
+
+
+class _Words:
+    """Gathers paragraphs and rows. A table inside a cell becomes words of that cell."""
+
+    def __init__(self, levels: Mapping[str, int]) -> None:
+        self._levels = levels
+        self._blocks: list[tuple[str, str]] = []
+        self._paragraph: list[str] = []
+        self._level = 0
+        self._item: int | None = None
+        self._in_text = False
+        self._unsaid = 0
+        self._tables = 0
+        self._table = 0
+        self._cell: list[str] = []
+        self._row: list[str] = []
+        self._ruled = False
+
+    def start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name in _UNSAID:
+            self._unsaid += 1
+        elif self._unsaid:
+            return
+        elif name == "pStyle":
+            self._level = self._levels.get(attributes.get("val", ""), 0)
+        elif name == "outlineLvl" and attributes.get("val", "").isdigit():
+            level = int(attributes["val"]) + 1
+            self._level = level if level <= 9 else 0
+        elif name == "ilvl" and attributes.get("val", "").isdigit():
+            self._item = min(int(attributes["val"]), 8)
+        elif name == "t":
+            self._in_text = True
+        elif name in ("tab", "br", "cr") and not (name == "tab" and "pos" in attributes):
+            self._paragraph.append("\t" if name == "tab" else "\n")
+        elif name == "noBreakHyphen":
+            self._paragraph.append("-")
+        elif name == "tbl":
+            self._tables += 1
+            if self._tables == 1:
+                self._table += 1
+                self._ruled = False
+
+    def end(self, name: str) -> None:
+        if name in _UNSAID:
+            self._unsaid = max(0, self._unsaid - 1)
+        elif self._unsaid:
+            return
+        elif name == "t":
+            self._in_text = False
+        elif name == "p":
+            self._end_paragraph()
+        elif name == "tc" and self._tables == 1:
+            self._row.append(" ".join(self._cell).replace("|", "\\|"))
+            self._cell = []
+        elif name == "tr" and self._tables == 1:
+            self._end_row()
+        elif name == "tbl":
+            self._tables = max(0, self._tables - 1)
+
+    def text(self, words: str) -> None:
+        if self._in_text and not self._unsaid:
+            self._paragraph.append(words)
+
+    def markdown(self) -> str:
+        """Blocks with a blank line between, but items and rows close together."""
+        lines: list[str] = []
+        before = ""
+        for kind, block in self._blocks:
+            if lines and not (kind == before and kind.startswith(("item", "row"))):
+                lines.append("")
+            lines.append(block)
+            before = kind
+        return "\n".join(lines) + "\n" if lines else ""
+
+    def _end_paragraph(self) -> None:
+        words = "".join(self._paragraph).strip()
+        level, item = self._level, self._item
+        self._paragraph, self._level, self._item = [], 0, None
+        if not words:
+            return
+        if self._tables:
+            self._cell.append(" ".join(words.split()))
+        elif level:
+            self._blocks.append(("heading", f"{'#' * min(level, 6)} {' '.join(words.split())}"))
+        elif item is not None:
+            self._blocks.append(("item", f"{'  ' * item}- {' '.join(words.split())}"))
+        else:
+            self._blocks.append(("text", words))
+
+    def _end_row(self) -> None:
+        row, self._row = self._row, []
+        if not any(row):
+            return
+        kind = f"row {self._table}"
+        self._blocks.append((kind, f"| {' | '.join(row)} |"))
+        if not self._ruled:
+            self._blocks.append((kind, f"|{' --- |' * len(row)}"))
+            self._ruled = True
+
+
+def _levels(archive: ZipFile) -> dict[str, int]:
+    """Which styles are headings, by the names Word gives them in every language, or by their outline level."""
+    levels: dict[str, int] = {}
+    style = ""
+
+    def start(name: str, attributes: Mapping[str, str]) -> None:
+        nonlocal style
+        value = attributes.get("val", "")
+        if name == "style":
+            style = attributes.get("styleId", "")
+        elif name == "name" and style:
+            found = _HEADING.fullmatch(value)
+            if found or value.lower() == "title":
+                levels[style] = int(found[1]) if found else 1
+        elif name == "outlineLvl" and style and value.isdigit() and int(value) < 9:
+            levels.setdefault(style, int(value) + 1)
+
+    read_xml(entry_bytes(archive, "word/styles.xml"), start, lambda _: None, lambda _: None)
+    return levels
+
+
+def _about(archive: ZipFile) -> dict[str, str]:
+    found: dict[str, str] = {}
+    names: list[str] = []
+
+    def text(words: str) -> None:
+        if names:
+            found[names[-1]] = found.get(names[-1], "") + words
+
+    def end(name: str) -> None:
+        names.pop()
+
+    read_xml(entry_bytes(archive, "docProps/core.xml"), lambda name, _: names.append(name), end, text)
+    return {name: " ".join(words.split()) for name, words in found.items()}

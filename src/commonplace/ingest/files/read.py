@@ -1,0 +1,202 @@
+"""From the bytes of a file to its text: one reader per format, found by the ending of the file's name.
+
+Markdown, plain text and code are kept as they are, to the character. Other formats are converted, and what is stored,
+quoted and counted in lines is the converted text. To teach a format, put a `Reader` into `READERS`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import PurePosixPath
+
+from commonplace.ingest.prepare import RULES
+from commonplace.text.code import can_parse
+from commonplace.text.markup import org_title, rst_title
+from commonplace.text.structure import title_of
+
+BINARY, EMPTY, NO_READER, DAMAGED = "BINARY", "EMPTY", "NO_READER", "DAMAGED"
+LOOKED_AT = 8192
+"""A NUL among so many first bytes makes a file binary."""
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_MARKS = (  # the longer first: one of UTF-32 begins like one of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+
+
+class Skipped(Exception):
+    """A file that is not taken. Its message is the code to report."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What a file says."""
+
+    body: str
+    title: str
+    format: str
+    warnings: int = 0
+    """Bytes, or runs of them, that were no text and became U+FFFD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """How files of a kind become text. `convert` gets the bytes and gives (body, a title for want of a heading)."""
+
+    format: str
+    version: int = 1
+    """Raise it when the same bytes would become another text: files are then read again."""
+    convert: Callable[[bytes], tuple[str, str]] | None = None
+    needs: str = ""
+    """The package without which it cannot read."""
+
+    @property
+    def is_there(self) -> bool:
+        return not self.needs or find_spec(self.needs) is not None
+
+
+@cache
+def stamp_of(reader: Reader) -> str:
+    """Files read under another stamp are read again: by other rules, or with a parser that was missing."""
+    how = "" if reader.is_there else " missing"
+    return f"{reader.format}-{reader.version}{'+' if can_parse(reader.format) else ''}{how} {RULES.version}"
+
+
+def _html(data: bytes) -> tuple[str, str]:
+    from commonplace.ingest.files.html import html_text
+
+    try:
+        source = data.decode("utf-8-sig") if not _mark_of(data) else decode(data)[0]
+    except UnicodeDecodeError:
+        source = data.decode(_declared(data), errors="replace")
+    return html_text(source)
+
+
+def _declared(data: bytes) -> str:
+    """The encoding a page claims, where Python knows it."""
+    found = _CHARSET.search(data[:4096])
+    try:
+        return codecs.lookup(found[1].decode("ascii")).name if found else "utf-8"
+    except LookupError:
+        return "utf-8"
+
+
+def _notebook(data: bytes) -> tuple[str, str]:
+    from commonplace.ingest.files.notebook import notebook_text
+
+    return notebook_text(decode(data)[0]), ""
+
+
+def _pdf(data: bytes) -> tuple[str, str]:
+    from commonplace.ingest.files.pdf import pdf_text
+
+    return pdf_text(data)
+
+
+def _epub(data: bytes) -> tuple[str, str]:
+    from commonplace.ingest.files.epub import epub_text
+
+    return epub_text(data)
+
+
+def _docx(data: bytes) -> tuple[str, str]:
+    from commonplace.ingest.files.docx import docx_text
+
+    return docx_text(data)
+
+
+_MARKDOWN, _TEXT, _HTML = Reader("markdown"), Reader("text"), Reader("markdown", convert=_html)
+READERS: dict[str, Reader] = {
+    ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _TEXT,
+    ".rst": Reader("rst"), ".org": Reader("org"),
+    ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
+    ".ipynb": Reader("markdown", convert=_notebook),
+    ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
+    ".epub": Reader("markdown", convert=_epub), ".docx": Reader("markdown", convert=_docx),
+    ".py": Reader("python"), ".ts": Reader("typescript"), ".tsx": Reader("tsx"),
+    ".js": Reader("javascript"), ".jsx": Reader("javascript"),
+    ".go": Reader("go"), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c"), ".h": Reader("c"),
+}  # fmt: skip
+DEFAULT_PATTERN = f"**/*.{{{','.join(ending[1:] for ending in READERS)}}}"
+
+
+def reader_of(path: str) -> Reader:
+    """The reader of a file. One whose ending nobody knows is plain text."""
+    name = path[path.rfind("/") + 1 :]
+    dot = name.rfind(".")
+    return READERS.get(name[dot:].lower(), _TEXT) if dot > 0 else _TEXT
+
+
+def read_text(data: bytes, path: str) -> Text:
+    """The text of a file's bytes, or `Skipped` with the reason."""
+    reader, name = reader_of(path), PurePosixPath(path)
+    if not reader.is_there:
+        raise Skipped(NO_READER)
+    if reader.convert is None:
+        if is_binary(data):
+            raise Skipped(BINARY)
+        body, warnings = decode(data)
+        title = ""
+    else:
+        body, title, warnings = _converted(reader.convert, data)
+    if not body or body.isspace():
+        raise Skipped(EMPTY)
+    return Text(body, _title(body, reader.format, title or name.stem), reader.format, warnings)
+
+
+def is_binary(data: bytes) -> bool:
+    return b"\0" in data[:LOOKED_AT] and not _mark_of(data)
+
+
+def decode(data: bytes) -> tuple[str, int]:
+    """Bytes as text without its mark, and how many places were no text. Line endings stay."""
+    encoding = _mark_of(data)
+    if encoding:
+        body = data.decode(encoding, errors="replace")
+        return body.replace("\0", _REPLACEMENT), body.count("\0") + body.count(_REPLACEMENT)
+    try:
+        body, warnings = data.decode("utf-8-sig"), 0
+    except UnicodeDecodeError:
+        body = data.decode("utf-8-sig", errors="replace")
+        warnings = body.count(_REPLACEMENT) - data.count(_REPLACEMENT.encode())
+    if "\0" in body:  # beyond the first bytes; the store takes none
+        warnings += body.count("\0")
+        body = body.replace("\0", _REPLACEMENT)
+    return body, warnings
+
+
+def _mark_of(data: bytes) -> str:
+    return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
+
+
+def _converted(convert: Callable[[bytes], tuple[str, str]], data: bytes) -> tuple[str, str, int]:
+    try:
+        body, title = convert(data)
+    except Skipped:
+        raise
+    except Exception as error:  # parsers of other people's formats fail in every way there is
+        raise Skipped(DAMAGED) from error
+    body, title = _storable(body), " ".join(_storable(title).split())
+    return body, title, body.count(_REPLACEMENT)
+
+
+def _storable(text: str) -> str:
+    """Converters make what no file can hold: NULs, and lone surrogates from escapes such as `\\ud800`."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", _REPLACEMENT)
+
+
+def _title(body: str, format: str, fallback: str) -> str:
+    if format == "org":
+        return org_title(body) or fallback
+    if format == "rst":
+        return rst_title(body) or fallback
+    return title_of(body, format, fallback)

@@ -1,0 +1,297 @@
+"""Bringing a collection level with its folder: what differs is found first, then written in one transaction.
+
+A crash before that transaction leaves the old state and after it the new one; readers see one or the other. Prepared
+documents wait in memory up to a bound and on disk beyond it, so a folder of any size takes the same memory; while a
+large one is being written, which takes about a second for 40 MB of text, other writers wait.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from commonplace.errors import Busy, InvalidInput, NotFound
+from commonplace.index.files import room_on_disk
+from commonplace.ingest.files.collections import Collection, find_collection
+from commonplace.ingest.files.read import BINARY, DAMAGED, EMPTY, Skipped, Text, read_text, reader_of, stamp_of
+from commonplace.ingest.files.stage import Stage
+from commonplace.ingest.files.walk import (
+    BAD_NAME,
+    LARGEST,
+    OUTSIDE,
+    TOO_LARGE,
+    File,
+    Survey,
+    code_of,
+    file_of,
+    is_inside,
+    walk,
+)
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft
+from commonplace.store.base import Store
+from commonplace.store.rows import FileRecord, FolderChange
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total)."""
+
+CHANGED = "CHANGED_WHILE_READ"
+YOUNG_NS = 2_000_000_000
+"""A file written so shortly before it was read may have been written again in the same tick of its clock."""
+
+WAIT_S = 3600.0
+_ATTEMPTS = 3
+_TAKES_IT_AWAY = frozenset({OUTSIDE, TOO_LARGE, BAD_NAME, BINARY, EMPTY, "ENOENT"})
+"""Reasons for which a document goes. For any other the file is only unreadable now, and its last version stays."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Report:
+    """What an update did."""
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    """(path, code), by path"""
+    warnings: list[tuple[str, int]] = field(default_factory=list)
+    """(path, how many places in it were no text and became U+FFFD)"""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.added or self.updated or self.removed)
+
+    def line(self) -> str:
+        line = f"{self.added} new, {self.updated} updated, {self.unchanged} unchanged, {self.removed} removed"
+        return f"{line}, {len(self.skipped)} skipped" if self.skipped else line
+
+    def reasons(self) -> dict[str, int]:
+        """How many files were skipped for which reason."""
+        return dict(sorted(Counter(code for _, code in self.skipped).items()))
+
+
+def update(store: Store, name: str, folder: Path, *, force: bool = False, progress: Progress | None = None) -> Report:
+    """Bring one collection level. Another process at the same work is waited for, and finds nothing left to do.
+
+    `folder` is where the library lives. `force` looks into every file, whatever its time says.
+    """
+    with collection_lock(folder, name):
+        collection = find_collection(store, name)
+        return _Update(store, collection, folder, force, progress).run()
+
+
+@contextmanager
+def collection_lock(folder: Path, *names: str, timeout: float = WAIT_S) -> Iterator[None]:
+    """Be the only one to write these collections, among all threads and processes; a killed one gives it back."""
+    from filelock import FileLock, Timeout  # slow to load, and no search needs it
+
+    held = []
+    try:
+        for name in sorted(set(names)):
+            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+            lock = FileLock(folder / "locks" / f"{digest}.lock", timeout=timeout, poll_interval=0.05)
+            with room_on_disk(folder):
+                (folder / "locks").mkdir(parents=True, exist_ok=True)
+                lock.acquire()
+            held.append(lock)
+        yield
+    except Timeout:
+        raise Busy(f"Another process has been updating {', '.join(names)} for {timeout:.0f} s. Try again.") from None
+    finally:
+        for lock in held:
+            lock.release()
+
+
+class _Update:
+    """One pass over one collection."""
+
+    def __init__(
+        self, store: Store, collection: Collection, folder: Path, force: bool, progress: Progress | None
+    ) -> None:
+        self._store, self._collection, self._folder = store, collection, folder
+        self._force, self._progress = force, progress
+        self._root = str(collection.root)
+        self._records = store.file_records(collection.name)
+        self._versions = store.document_versions(collection.name)
+        self._report = Report()
+        self._kept: set[str] = set()
+        """Paths whose documents stay or come."""
+        self._seen: set[str] = set()
+        """Paths whose records stay or come."""
+        self._fresh: list[FileRecord] = []
+
+    def run(self) -> Report:
+        survey = self._survey()
+        pending = [file for file in survey.files if not self._settled(file)]
+        self._keep_unreadable(survey)
+        with Stage(self._folder) as stage:
+            for done, file in enumerate(pending, start=1):
+                self._look_into(file, stage)
+                if self._progress:
+                    self._progress(done, len(pending))
+            self._write(stage)
+        self._report.skipped.sort()
+        return self._report
+
+    def _survey(self) -> Survey:
+        try:
+            return walk(self._collection.selection())
+        except OSError as error:
+            raise NotFound(
+                f"The folder of collection {self._collection.name} cannot be read: {self._root} ({code_of(error)}). "
+                "Its documents stay as they were."
+            ) from error
+
+    def _settled(self, file: File) -> bool:
+        """Whether a file is as it was when it was read, and its document as it was made."""
+        record = self._records.get(file.path)
+        if (
+            record is None
+            or self._force
+            or (record.mtime_ns, record.size, record.inode) != file[1:]
+            or record.read_at - record.mtime_ns < YOUNG_NS
+            or not self._is_current(record)
+        ):
+            return False
+        self._count(record)
+        return True
+
+    def _is_current(self, record: FileRecord) -> bool:
+        """Whether reading the same bytes again would change nothing."""
+        if record.reader != stamp_of(reader_of(record.path)):
+            return False
+        return bool(record.skipped) or self._versions.get(record.path) == record.version
+
+    def _count(self, record: FileRecord) -> None:
+        self._seen.add(record.path)
+        if record.warnings:
+            self._report.warnings.append((record.path, record.warnings))
+        if record.skipped:
+            self._skip(record.path, record.skipped)
+        else:
+            self._report.unchanged += 1
+            self._kept.add(record.path)
+
+    def _skip(self, path: str, code: str) -> None:
+        self._report.skipped.append((path, code))
+        if code not in _TAKES_IT_AWAY:
+            self._kept.add(path)
+            self._seen.add(path)
+
+    def _keep_unreadable(self, survey: Survey) -> None:
+        for path, code in survey.skipped:
+            self._skip(path, code)
+        for folder in survey.unlisted:
+            self._kept.update(path for path in self._versions if path.startswith(folder))
+            self._seen.update(path for path in self._records if path.startswith(folder))
+
+    def _look_into(self, file: File, stage: Stage) -> None:
+        read_at = time.time_ns()
+        try:
+            found, data = _read(self._root, file)
+        except Skipped as skipped:
+            self._skip(file.path, str(skipped))
+            return
+        except OSError as error:
+            if error.errno != errno.ENOENT:  # one that has just gone is no file any more
+                self._skip(file.path, code_of(error))
+            return
+        digest = hashlib.sha256(data).digest()
+        old = self._records.get(file.path)
+        if old is not None and old.hash == digest and self._is_current(old):
+            self._count(old)
+            now = old._replace(mtime_ns=found.mtime_ns, size=found.size, inode=found.inode, read_at=read_at)
+            self._refresh(old, now)
+            return
+        record = FileRecord(**found._asdict(), hash=digest, read_at=read_at, reader="", skipped="", warnings=0)
+        self._convert(record._replace(reader=stamp_of(reader_of(file.path))), data, stage)
+
+    def _refresh(self, old: FileRecord, new: FileRecord) -> None:
+        """Remember a new time of a file; not where the next update could not trust it any more than this one."""
+        same = (old.mtime_ns, old.size, old.inode) == (new.mtime_ns, new.size, new.inode)
+        if not same or new.read_at - new.mtime_ns >= YOUNG_NS > old.read_at - old.mtime_ns:
+            self._fresh.append(new)
+
+    def _convert(self, record: FileRecord, data: bytes, stage: Stage) -> None:
+        try:
+            text = read_text(data, record.path)
+            write = prepare(self._draft(record, text))
+        except (Skipped, InvalidInput) as error:
+            code = str(error) if isinstance(error, Skipped) else DAMAGED
+            self._skip(record.path, code)
+            self._seen.add(record.path)
+            self._fresh.append(record._replace(skipped=code))
+            return
+        if text.warnings:
+            self._report.warnings.append((record.path, text.warnings))
+        self._seen.add(record.path)
+        self._kept.add(record.path)
+        stage.add(write, record._replace(warnings=text.warnings))
+
+    def _draft(self, record: FileRecord, text: Text) -> Draft:
+        return Draft(
+            "document",
+            record.path,
+            parent=self._collection.name,
+            title=text.title,
+            body=text.body,
+            format=text.format,
+            updated_at=_moment(record.mtime_ns),
+        )
+
+    def _write(self, stage: Stage) -> None:
+        gone = [path for path in self._versions if path not in self._kept]
+        forgotten = [path for path in self._records if path not in self._seen]
+        if not (len(stage) or self._fresh or gone or forgotten):
+            return
+        result = self._store.change_folder(FolderChange(self._collection.name, stage, self._fresh, gone, forgotten))
+        self._report.added = result.added
+        self._report.updated = result.updated
+        self._report.unchanged += result.unchanged
+        self._report.removed = result.removed
+
+
+def _read(root: str, file: File) -> tuple[File, bytes]:
+    """The bytes of a file and what it was while they were read. Only what was found inside the root is read."""
+    place = os.path.join(root, file.path)
+    for _ in range(_ATTEMPTS):
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as opened:
+            before = os.fstat(descriptor)
+            if file_of(file.path, before).inode == file.inode and stat.S_ISREG(before.st_mode):
+                if before.st_size > LARGEST:
+                    raise Skipped(TOO_LARGE)
+                data = opened.read(before.st_size + 1)
+                found, after = file_of(file.path, before), file_of(file.path, os.fstat(descriptor))
+                if found == after and len(data) == found.size:
+                    return found, data
+        file = _look_again(root, file.path)
+    raise Skipped(CHANGED)
+
+
+def _look_again(root: str, path: str) -> File:
+    """A file that is not the one the walk found. It may have been replaced, or be a link out of here by now."""
+    real = os.path.realpath(os.path.join(root, path), strict=True)
+    if not is_inside(real, root):
+        raise Skipped(OUTSIDE)
+    return file_of(path, os.stat(real, follow_symlinks=False))
+
+
+def _moment(ns: int) -> datetime | None:
+    """A file's time, where it is one: clocks of other machines write anything."""
+    try:
+        return _EPOCH + timedelta(microseconds=ns // 1000)
+    except OverflowError:
+        return None

@@ -1,0 +1,154 @@
+"""What a path names: a file, the files of a folder, or those inside a ZIP, as sources that can be read."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from commonplace.ingest.files.zipped import BadZip, opened
+from commonplace.ingest.imports.source import Source, Unreadable
+
+EXPANSION = 4
+"""An archive may unpack to so many times what one file may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may be read: of one file, and of all that an archive unpacks to."""
+
+    file_bytes: int
+
+    @property
+    def archive_bytes(self) -> int:
+        return EXPANSION * self.file_bytes
+
+    def check(self, size: int) -> None:
+        if size > self.file_bytes:
+            raise Unreadable(
+                f"it has {size:,} bytes, more than the {self.file_bytes:,} of import_max_bytes; raise that setting"
+            )
+
+
+def file_source(path: Path, shown: str | None = None, beside: frozenset[str] | None = None) -> Source:
+    """A file on disk. Raises Unreadable when it is not there or may not be read."""
+    try:
+        size = path.stat().st_size
+        names = beside if beside is not None else frozenset(_files_in(path.parent))
+    except OSError as error:
+        raise Unreadable(said_of(error)) from None
+
+    def read() -> BinaryIO:
+        try:
+            return path.open("rb")
+        except OSError as error:
+            raise Unreadable(said_of(error)) from None
+
+    return Source(shown or str(path), path.absolute().as_posix(), size, read, names)
+
+
+def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[Source]:
+    """Every file under a folder by name, links and hidden ones passed over; `closed` hears of folders that are shut."""
+    for folder, folders, names in os.walk(root, onerror=closed, followlinks=False):
+        folders[:] = sorted(name for name in folders if not _is_hidden(name) and not (Path(folder) / name).is_symlink())
+        beside = frozenset(names)
+        for name in sorted(names):
+            path = Path(folder) / name
+            if not _is_hidden(name) and not path.is_symlink() and path.is_file():
+                with suppress(Unreadable):  # it was there a moment ago
+                    yield file_source(path, str(path), beside)
+
+
+def archive_sources(path: Path, limits: Limits, closing: ExitStack) -> list[Source]:
+    """The files of a ZIP by name, hidden ones passed over. All of it is refused for one entry that is not safe."""
+    try:
+        archive = closing.enter_context(opened(closing.enter_context(path.open("rb"))))
+    except BadZip as error:
+        raise Unreadable(str(error)) from None
+    except OSError as error:
+        raise Unreadable(said_of(error)) from None
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    if sum(entry.file_size for entry in entries) > limits.archive_bytes:
+        raise Unreadable(f"it unpacks to more than {limits.archive_bytes:,} bytes; unpack it and import the folder")
+    shown = [entry for entry in entries if not any(map(_is_hidden, _parts(entry)))]
+    beside: dict[tuple[str, ...], set[str]] = {}
+    for entry in shown:
+        beside.setdefault(_parts(entry)[:-1], set()).add(_parts(entry)[-1])
+    return [
+        _entry_source(archive, entry, path, frozenset(beside[_parts(entry)[:-1]]))
+        for entry in sorted(shown, key=lambda entry: entry.filename)
+    ]
+
+
+def is_archive(path: Path) -> bool:
+    return path.suffix.lower() == ".zip"
+
+
+def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, beside: frozenset[str]) -> Source:
+    name = "/".join(_parts(entry))
+
+    def read() -> BinaryIO:
+        try:
+            return io.BufferedReader(_Checked(archive, entry))  # type: ignore[type-var]  # it is raw bytes by its base
+        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
+            raise Unreadable("it is damaged inside its archive") from error
+
+    return Source(f"{path}/{name}", f"{path.absolute().as_posix()}/{name}", entry.file_size, read, beside)
+
+
+class _Checked(io.RawIOBase):
+    """An entry's bytes. What is wrong with its packing is said as Unreadable."""
+
+    def __init__(self, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+        self._stream = archive.open(entry)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        try:
+            data = self._stream.read(len(buffer))
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise Unreadable("it is damaged inside its archive") from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _parts(entry: zipfile.ZipInfo) -> tuple[str, ...]:
+    return PurePosixPath(entry.filename.replace("\\", "/")).parts
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name == "__MACOSX"
+
+
+def _files_in(folder: Path) -> list[str]:
+    with os.scandir(folder) as found:
+        return [entry.name for entry in found if entry.is_file()]
+
+
+def said_of(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file or folder"
+    if isinstance(error, PermissionError):
+        return "it may not be read"
+    return f"it cannot be read ({error.strerror or error})"

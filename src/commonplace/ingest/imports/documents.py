@@ -1,0 +1,121 @@
+"""Documents as media: PDF, EPUB, Word, web pages, Markdown and plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from commonplace.ingest.files.docx import read_docx
+from commonplace.ingest.files.epub import read_epub
+from commonplace.ingest.files.html import html_article
+from commonplace.ingest.files.pdf import Encrypted, Pages, read_pdf
+from commonplace.ingest.imports.dates import moment
+from commonplace.ingest.imports.front import part
+from commonplace.ingest.imports.notes import LONGEST_TITLE, first_heading, front_record
+from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, Unreadable, text_or_none, without_empty
+from commonplace.ingest.prepare import RULES
+from commonplace.text.chunk import chunk
+from commonplace.text.structure import blocks, plain
+
+_NO_TEXT = (
+    "there is no text in it, so there is nothing to find; if it holds scanned pages, import a text made from them"
+)
+
+
+def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    """A PDF. Its pages bound its passages."""
+    if find_spec("pypdf") is None:
+        raise Unreadable('reading PDF needs the media extra: pip install "commonplace[media]"')
+    try:
+        with source.seekable() as stream:
+            book = read_pdf(stream)
+    except Encrypted:
+        raise Unreadable("it is encrypted; save a copy without a password and import that") from None
+    except Exception as error:  # noqa: BLE001 - a parser of other people's files fails in every way there is
+        raise Unreadable(f"it is a damaged PDF ({_said(error)})") from None
+    for number in book.broken:
+        remarks.warn(f"page {number} cannot be read and was left out")
+    body, chunks = _paged(book)
+    about = {"author": book.author, "created_at": moment(book.created), "chunks": chunks}
+    yield Piece(_record(source, "pdf", body, book.title, about))
+
+
+def read_document_epub(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    try:
+        with source.seekable() as stream:
+            book = read_epub(stream)
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+    about = {"author": book.author, "language": book.language, "created_at": moment(book.date)}
+    yield Piece(_record(source, "epub", book.text, book.title, about))
+
+
+def read_document_docx(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    try:
+        with source.seekable() as stream:
+            document = read_docx(stream)
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+    times = {"created_at": moment(document.created), "updated_at": moment(document.modified)}
+    about = {"author": document.author, "language": document.language, **times}
+    yield Piece(_record(source, "docx", document.text, document.title, about))
+
+
+def read_document_html(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    page = html_article(source.text(remarks))
+    about = {"author": page.author, "language": page.language, "created_at": moment(page.published)}
+    url = page.url if page.url.startswith(("http://", "https://")) else ""
+    yield Piece(_record(source, "html", page.text, page.title, {"url": url, **about}))
+
+
+def read_document_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    parted = part(source.text(remarks), remarks)
+    given = front_record(parted.fields, remarks)
+    metadata = given.get("metadata", {})
+    for name in ("url", "author", "language"):
+        if value := text_or_none(metadata.get(name)):
+            given[name] = value
+            del metadata[name]
+    yield Piece(_record(source, "markdown", parted.body, given.pop("title", ""), given))
+
+
+def read_document_text(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    yield Piece(_record(source, "txt", source.text(remarks), "", {}, heading=False))
+
+
+def _record(
+    source: Source, media_type: str, body: str, title: str, more: Mapping[str, Any], *, heading: bool = True
+) -> Record:
+    """A document. Its title is its own, else its first heading, else the stem of its file."""
+    if not body.strip():
+        raise Unreadable(_NO_TEXT)
+    title = " ".join(title.split()) or (_any_heading(body) if heading else "") or source.stem
+    record = {"kind": "media", "title": title[:LONGEST_TITLE], "media_type": media_type, "body": body, **more}
+    return without_empty(record)
+
+
+def _any_heading(body: str) -> str:
+    first = first_heading(body)
+    if first or "#" not in body:
+        return first
+    return next((plain(block.source) for block in blocks(body) if block.kind == "heading" and block.source), "")
+
+
+def _paged(book: Pages) -> tuple[str, list[Record]]:
+    """Pages with a blank line between, and passages of which none spans two."""
+    texts: list[str] = []
+    chunks: list[Record] = []
+    at = 0
+    for number, page in enumerate(book.pages, start=1):
+        if not page:
+            continue
+        spans = chunk(page, "text", RULES)
+        chunks += [{"start": at + span.char_start, "end": at + span.char_end, "page": number} for span in spans]
+        texts.append(page)
+        at += len(page) + 2
+    return "\n\n".join(texts), chunks
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split())[:100] or type(error).__name__

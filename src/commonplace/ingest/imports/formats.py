@@ -1,0 +1,198 @@
+"""Which reader a file is for: told by what is in it, then by how its name ends, unless a format is forced."""
+
+from __future__ import annotations
+
+import codecs
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from commonplace.errors import InvalidInput
+from commonplace.ingest.imports import chats, documents, prompts
+from commonplace.ingest.imports.archives import is_archive as is_archive
+from commonplace.ingest.imports.card_images import PNG, is_webp
+from commonplace.ingest.imports.cards import read_card
+from commonplace.ingest.imports.chatgpt import read_chatgpt
+from commonplace.ingest.imports.json_stream import shape_of
+from commonplace.ingest.imports.notes import read_note
+from commonplace.ingest.imports.source import Reader, Source, Unreadable
+from commonplace.ingest.imports.subtitles import AUDIO, VIDEO, looks_like_srt, read_srt, read_vtt
+from commonplace.ingest.imports.whisper import is_whisper, read_whisper
+
+FORMATS = (
+    "markdown", "text", "srt", "vtt", "whisper", "pdf", "epub", "docx", "html", "chatgpt", "claude", "sillytavern",
+    "pairs", "messages", "card", "json", "csv",
+)  # fmt: skip
+_MARKDOWN = {".md": "markdown", ".markdown": "markdown"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What `import` takes of a kind."""
+
+    noun: str
+    takes: str
+    readers: Mapping[str, Reader]
+    endings: Mapping[str, str]
+    tell: Callable[[Source, bytes], str]
+    """The format of a source by its first bytes, or nothing."""
+
+
+def choose(kind: str, source: Source, forced: str | None = None) -> Reader:
+    """The reader of a source. Raises Unreadable with what the kind takes."""
+    about = KINDS[kind]
+    if forced:
+        return about.readers[forced]
+    head = source.head()
+    found = about.tell(source, head) or about.endings.get(source.ending, "")
+    if not found or found not in about.readers:
+        raise not_this(kind)
+    return about.readers[found]
+
+
+def not_this(kind: str) -> Unreadable:
+    about = KINDS[kind]
+    return Unreadable(f"this is not {about.noun}; commonplace import {kind} takes {about.takes}")
+
+
+def check_format(kind: str, forced: str | None) -> None:
+    """A format that is forced has to be one of the kind's own."""
+    known = KINDS[kind].readers
+    if forced and forced not in known:
+        raise InvalidInput(f"import {kind} has no format {forced}. It has: {', '.join(known)}.", argument="format")
+
+
+def is_known(kind: str, source: Source) -> bool:
+    """Whether a file found in a folder or archive is looked at."""
+    if (
+        kind == "chats"
+        and source.ending == ".json"
+        and (exported := {name for name in source.beside if _is_export(name)})
+    ):
+        return source.name in exported  # the other files of an export are about the account
+    return source.ending in KINDS[kind].endings
+
+
+def is_recording(source: Source) -> bool:
+    return source.ending in AUDIO or source.ending in VIDEO
+
+
+def _is_export(name: str) -> bool:
+    stem, dot, ending = name.lower().rpartition(".")
+    return dot != "" and ending == "json" and stem.rstrip("0123456789-_") == "conversations"
+
+
+def _nothing(source: Source, head: bytes) -> str:
+    return ""
+
+
+def _media_format(source: Source, head: bytes) -> str:
+    if b"%PDF-" in head[:1024]:
+        return "pdf"
+    if head.startswith(b"PK"):
+        return _zipped_format(source)
+    text = _start(head)
+    if text.startswith("WEBVTT"):
+        return "vtt"
+    if looks_like_srt(text):
+        return "srt"
+    opening = text.lstrip().lower()
+    if opening.startswith(("<!doctype html", "<html")):
+        return "html"
+    if source.ending == ".json" or (opening[:1] in ("{", "[") and source.ending not in _ENDINGS_OF_MEDIA):
+        return "whisper" if is_whisper(shape_of(source)) else "unknown"
+    return ""
+
+
+def _zipped_format(source: Source) -> str:
+    """Which kind of document a ZIP is."""
+    try:
+        with source.open() as stream, zipfile.ZipFile(stream) as archive:
+            names = set(archive.namelist())
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        return ""
+    if "META-INF/container.xml" in names:
+        return "epub"
+    return "docx" if "word/document.xml" in names else ""
+
+
+def _chat_format(source: Source, head: bytes) -> str:
+    opening = _start(head).lstrip()[:1]
+    if opening not in ("{", "["):
+        return "unknown"
+    shape = shape_of(source)
+    return chats.format_of(shape) or "unknown"
+
+
+def _card_format(source: Source, head: bytes) -> str:
+    return "card" if head.startswith(PNG) or is_webp(head) else ""
+
+
+def _prompt_format(source: Source, head: bytes) -> str:
+    opening = _start(head).lstrip()[:1]
+    if opening in ("{", "[") and source.ending != ".csv":
+        shape = shape_of(source)
+        if shape.type:
+            return "json" if prompts.is_prompt(shape.names) or source.ending == ".json" else "unknown"
+    return ""
+
+
+def _start(head: bytes) -> str:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return head.decode("utf-16", errors="ignore")
+    return head.decode("utf-8-sig", errors="replace")
+
+
+_ENDINGS_OF_MEDIA = {
+    ".srt": "srt", ".vtt": "vtt", ".json": "whisper", ".pdf": "pdf", ".epub": "epub", ".docx": "docx",
+    ".html": "html", ".htm": "html", ".xhtml": "html", ".txt": "text", **_MARKDOWN,
+}  # fmt: skip
+
+KINDS: Mapping[str, Kind] = {
+    "notes": Kind(
+        "a note",
+        ".md, .markdown and .txt files",
+        {"markdown": read_note, "text": read_note},
+        {**_MARKDOWN, ".txt": "text"},
+        _nothing,
+    ),
+    "media": Kind(
+        "a transcript or document",
+        ".srt, .vtt, Whisper .json, .pdf, .epub, .docx, .html, .md and .txt files",
+        {
+            "srt": read_srt, "vtt": read_vtt, "whisper": read_whisper, "pdf": documents.read_document_pdf,
+            "epub": documents.read_document_epub, "docx": documents.read_document_docx,
+            "html": documents.read_document_html, "markdown": documents.read_document_markdown,
+            "text": documents.read_document_text,
+        },
+        _ENDINGS_OF_MEDIA,
+        _media_format,
+    ),
+    "chats": Kind(
+        "a chat",
+        "exports of ChatGPT and Claude (.json or .zip), SillyTavern .jsonl, and pair or message lists (.json)",
+        {
+            "chatgpt": read_chatgpt, "claude": chats.read_claude, "sillytavern": chats.read_sillytavern,
+            "pairs": chats.read_pairs, "messages": chats.read_messages,
+        },
+        {".json": "unknown", ".jsonl": "unknown"},
+        _chat_format,
+    ),
+    "characters": Kind(
+        "a character card",
+        "cards as .png, .webp, .charx, .json and .md files",
+        {"card": read_card, "json": read_card, "markdown": read_card},
+        dict.fromkeys((".png", ".webp", ".charx", ".json", *_MARKDOWN), "card"),
+        _card_format,
+    ),
+    "prompts": Kind(
+        "a prompt",
+        ".json, .csv and .md files",
+        {
+            "json": prompts.read_prompts_json, "csv": prompts.read_prompts_csv,
+            "markdown": prompts.read_prompt_markdown,
+        },
+        {".json": "json", ".csv": "csv", **_MARKDOWN},
+        _prompt_format,
+    ),
+}  # fmt: skip

@@ -1,0 +1,108 @@
+"""Front matter: the YAML between `---` lines, or the TOML between `+++` lines, at the head of a text."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import Any
+
+import yaml
+
+from commonplace.ingest.imports.dates import moment
+from commonplace.ingest.imports.source import Remarks, Unreadable, plain
+
+LONGEST = 65_536
+"""Front matter beyond so many characters is none: it is data, and what it says would not fit an item's metadata."""
+MOST_VALUES = 10_000
+
+_OPENING = re.compile(r"(---|\+\+\+)[ \t]*(?:\r\n|\r|\n)")
+_CLOSING = {
+    "---": re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)", re.MULTILINE),
+    "+++": re.compile(r"^\+\+\+[ \t]*(?:\r\n|\r|\n|\Z)", re.MULTILINE),
+}
+_BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))*")
+
+
+@dataclass(frozen=True, slots=True)
+class Parted:
+    """A text and what its front matter says."""
+
+    fields: dict[str, Any]
+    body: str
+
+
+def part(text: str, remarks: Remarks) -> Parted:
+    """The front matter and what follows it. Where it is broken the whole text is the body, with a warning."""
+    opened = _OPENING.match(text)
+    if opened is None:
+        return Parted({}, text)
+    fence = opened[1]
+    closed = _CLOSING[fence].search(text, opened.end(), opened.end() + LONGEST)
+    if closed is None:
+        remarks.warn(f"the front matter is never closed by {fence}; the whole file was taken as text", 1)
+        return Parted({}, text)
+    source = text[opened.end() : closed.start()]
+    try:
+        fields = _yaml(source) if fence == "---" else _toml(source)
+    except Unreadable as error:
+        remarks.warn(f"the front matter cannot be read ({error}); the whole file was taken as text", error.line or 1)
+        return Parted({}, text)
+    after = _BLANK_LINES.match(text, closed.end())
+    return Parted(fields, text[after.end() if after else closed.end() :])
+
+
+def _yaml(source: str) -> dict[str, Any]:
+    try:
+        found = yaml.safe_load(source)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark else None
+        raise Unreadable(error.problem or "it is no YAML", line) from None
+    except RecursionError:
+        raise Unreadable("it is nested too deeply") from None
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
+        # Its constructors fail in many ways: a 13th month, a key that is a list, `!!timestamp x`.
+        raise Unreadable(" ".join(str(error).split())[:100] or "it is no YAML") from None
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise Unreadable("it holds no names and values")
+    return _values(found)
+
+
+def _toml(source: str) -> dict[str, Any]:
+    try:
+        return _values(tomllib.loads(source))
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        raise Unreadable(str(error), int(line[1]) + 1 if line else None) from None
+    except RecursionError:
+        raise Unreadable("it is nested too deeply") from None
+
+
+def _values(found: dict[Any, Any]) -> dict[str, Any]:
+    """Only what JSON has: a moment becomes text. Aliases that multiply, or bite their tail, are refused."""
+    left = MOST_VALUES
+
+    def value(given: Any, depth: int) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0 or depth > 20:
+            raise Unreadable("it holds too much")
+        if isinstance(given, dict):
+            return {name(key): value(member, depth + 1) for key, member in given.items()}
+        if isinstance(given, list):
+            return [value(member, depth + 1) for member in given]
+        if isinstance(given, datetime):
+            return moment(given) or given.isoformat()
+        if isinstance(given, date | time):
+            return given.isoformat()
+        return plain(given)
+
+    def name(key: Any) -> str:
+        if isinstance(key, str | int | float | date) or key is None:
+            return str(plain(str(key)))
+        raise Unreadable("a name in it is no text")
+
+    return {name(key): value(member, 1) for key, member in found.items()}

@@ -1,0 +1,72 @@
+"""Notes: Markdown and plain text, with what their front matter says of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from commonplace.ingest.imports.dates import moment
+from commonplace.ingest.imports.front import part
+from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, first_of, tags_of, text_or_none
+from commonplace.ingest.imports.source import without_empty as filled
+from commonplace.text.structure import blocks, plain
+
+LONGEST_TITLE = 512
+ID = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+
+_TAGS = ("tags", "keywords")
+_CREATED = ("created", "created_at", "date")
+_UPDATED = ("updated", "updated_at", "modified")
+
+
+def read_note(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    """One note a file."""
+    parted = part(source.text(remarks), remarks)
+    record = front_record(parted.fields, remarks)
+    title = record.pop("title", None) or first_heading(parted.body) or source.stem
+    note: Record = {"kind": "note", **record, "title": title[:LONGEST_TITLE], "body": parted.body}
+    yield Piece(filled(note) | {"body": parted.body})
+
+
+def front_record(fields: Mapping[str, Any], remarks: Remarks) -> Record:
+    """What front matter says of any kind: id, title, tags, times; all else is metadata."""
+    metadata = dict(fields)
+    record: Record = {}
+    given = first_of(fields, ("id",))
+    if given is not None and ID.fullmatch(str(given)):
+        record["id"] = str(metadata.pop("id"))
+    elif given is not None:
+        remarks.warn('the "id" may hold only letters, digits and . _ ~ - (at most 128); it was kept as metadata', 1)
+    if title := text_or_none(fields.get("title")):
+        record["title"] = " ".join(title.split())
+        del metadata["title"]
+    record["tags"] = tags_of([*_listed(fields, "tags"), *_listed(fields, "keywords")], remarks)
+    for name in _TAGS:
+        metadata.pop(name, None)
+    for field, names in (("created_at", _CREATED), ("updated_at", _UPDATED)):
+        said = next((name for name in names if fields.get(name) is not None), None)
+        if said is None:
+            continue
+        if when := moment(fields[said]):
+            record[field] = when
+            del metadata[said]
+        else:
+            remarks.warn(f'"{said}" is no date; it was kept as metadata', 1)
+    record["metadata"] = metadata
+    return filled(record)
+
+
+def first_heading(body: str) -> str:
+    """The words of the first heading of level 1, or nothing."""
+    if "# " not in body and "==" not in body:
+        return ""
+    found = (plain(block.source) for block in blocks(body) if block.kind == "heading" and block.level == 1)
+    return next(filter(None, found), "")
+
+
+def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
+    given = fields.get(name)
+    return (
+        given.split(",") if isinstance(given, str) else given if isinstance(given, list) else [given] if given else []
+    )

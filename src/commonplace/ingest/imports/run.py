@@ -1,0 +1,383 @@
+"""An import from paths to outcome: every file goes in whole or not at all, and a second time changes nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, TooLarge
+from commonplace.ingest.imports.archives import (
+    Limits,
+    archive_sources,
+    file_source,
+    folder_sources,
+    is_archive,
+    said_of,
+)
+from commonplace.ingest.imports.formats import check_format, choose, is_known, is_recording, not_this
+from commonplace.ingest.imports.source import (
+    Piece,
+    Problem,
+    Record,
+    Remarks,
+    Source,
+    Unknown,
+    Unreadable,
+    in_utf8,
+    storable,
+    tags_of,
+)
+from commonplace.model import JSON, Item, fingerprint
+from commonplace.store.base import Store
+from commonplace.store.rows import ImportSource
+
+READ_AHEAD_BYTES = 1 << 20
+"""Files of at most this size are read before a transaction begins; of larger ones, what holds many items streams."""
+BATCH_FILES, BATCH_BYTES = 200, 8 << 20
+"""How much one transaction holds: enough to be fast, little enough to let others in."""
+
+_REFUSED = (InvalidInput, Unreadable, AlreadyExists, NotFound, TooLarge)
+"""What is wrong with the input. Anything else is wrong with the library and ends the import."""
+_RECORDING = "audio and video come in through their transcript: import its .srt, .vtt or Whisper .json file instead"
+_MANY_IN_ONE = ("chats", "prompts")
+
+KIB = 1024
+Progress = Callable[[int, int], None]
+"""Told how many KiB of how many are in."""
+
+
+class Done(Protocol):
+    """What became of a record."""
+
+    @property
+    def uri(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def item_id(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
+
+
+Put = Callable[[Record, Item | None], Done]
+"""Stores a record, in place of an item where one is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a command line says of everything it imports."""
+
+    format: str | None = None
+    tags: tuple[str, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """What a record is to say whatever its file says: `media_type`, `title`, `url` …"""
+    dry_run: bool = False
+    strict: bool = False
+
+
+@dataclass(slots=True)
+class Summary:
+    """What an import did."""
+
+    kind: str
+    items: list[dict[str, str]] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    errors: list[Problem] = field(default_factory=list)
+    skipped: int = 0
+    found: int = 0
+    """Files, or lines, that there were to read."""
+    missing: int = 0
+    """Paths that are not there at all."""
+
+    def count(self, *statuses: str) -> int:
+        return sum(item["status"] in statuses for item in self.items)
+
+    def line(self) -> str:
+        done = f"created {self.count('created')}, updated {self.count('updated', 'deleted')}"
+        return f"{done}, unchanged {self.count('unchanged')}, skipped {self.skipped}, failed {len(self.errors)}"
+
+    def shown(self) -> dict[str, JSON]:
+        counts = {"created": self.count("created"), "updated": self.count("updated", "deleted")}
+        counts |= {"unchanged": self.count("unchanged"), "skipped": self.skipped, "failed": len(self.errors)}
+        problems = {"warnings": [one.shown() for one in self.warnings], "errors": [one.shown() for one in self.errors]}
+        return {"kind": self.kind, **counts, "items": self.items, **problems}
+
+    @property
+    def exit_code(self) -> int:
+        if not self.found and not self.skipped and self.missing == len(self.errors):
+            return 2  # nothing to read
+        return 1 if self.errors else 0
+
+
+class _Undo(Exception):
+    """Nothing is to be kept."""
+
+
+def import_paths(
+    store: Store,
+    put: Put,
+    kind: str,
+    paths: Sequence[Path],
+    limits: Limits,
+    options: Options = Options(),
+    progress: Progress | None = None,
+) -> Summary:
+    """Import files, folders and archives. Raises InvalidInput for options that do not go together."""
+    check_format(kind, options.format)
+    summary = Summary(kind)
+    with ExitStack() as closing:
+        sources = list(_sources(kind, paths, limits, options, closing, summary))
+        if len(sources) > 1 and {"title", "url"} & set(options.fields):
+            raise InvalidInput("--title and --url say what one file is, but more than one was found. Name one file.")
+        summary.found = len(sources)
+        run = _Import(store, put, kind, limits, options, summary)
+        with _kept(store, summary, options):
+            run.all(sources, progress)
+    return summary
+
+
+def import_lines(
+    store: Store, put: Put, lines: Iterable[bytes], path: str, options: Options = Options(), most: int = 1 << 30
+) -> Summary:
+    """Import JSON Lines. A bad line fails alone."""
+    summary = Summary("jsonl")
+    with _kept(store, summary, options):
+        batch: list[tuple[int, bytes]] = []
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                batch.append((number, line))
+                summary.found += 1
+            if len(batch) >= BATCH_FILES or sum(len(line) for _, line in batch) >= BATCH_BYTES:
+                _put_lines(store, put, batch, path, summary, most)
+                batch = []
+        _put_lines(store, put, batch, path, summary, most)
+    return summary
+
+
+def _put_lines(
+    store: Store, put: Put, batch: Sequence[tuple[int, bytes]], path: str, summary: Summary, most: int
+) -> None:
+    with store.transaction():
+        for number, line in batch:
+            try:
+                done = put(_parsed_line(line, most), None)
+            except _REFUSED as error:
+                summary.errors.append(Problem(path, str(error), number))
+                continue
+            summary.warnings += [Problem(path, reason, number) for reason in done.warnings]
+            summary.items.append({"uri": done.uri, "status": done.status, "path": path})
+
+
+def _parsed_line(line: bytes, most: int) -> Record:
+    if len(line) > most:
+        raise Unreadable(f"this line has more than {most:,} bytes")
+    try:
+        record = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise Unreadable("this line is not UTF-8") from None
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"this line is no JSON: {getattr(error, 'msg', 'it cannot be read')}") from None
+    if not isinstance(record, dict):
+        raise Unreadable("this line is no JSON object")
+    return storable(record)[0]
+
+
+@contextmanager
+def _kept(store: Store, summary: Summary, options: Options) -> Iterator[None]:
+    """Everything inside is kept, or nothing where it was only tried or, where asked for, when anything failed."""
+    if not options.dry_run and not options.strict:
+        yield
+        return
+    try:
+        with store.transaction():
+            yield
+            if options.dry_run or summary.errors:
+                raise _Undo
+    except _Undo:
+        if options.strict and summary.errors:
+            summary.items.clear()
+
+
+def _sources(
+    kind: str, paths: Sequence[Path], limits: Limits, options: Options, closing: ExitStack, summary: Summary
+) -> Iterator[Source]:
+    """The files to read, each once."""
+    seen: set[str] = set()
+    for path in paths:
+        try:
+            if path.is_dir():
+                inside = folder_sources(path, lambda error: _closed(error, summary))
+                found = [one for one in inside if _is_wanted(kind, one, options, summary)]
+            elif is_archive(path):
+                entries = archive_sources(path, limits, closing)
+                found = [one for one in entries if _is_wanted(kind, one, options, summary)]
+            else:
+                found = [file_source(path)]
+        except Unreadable as error:
+            summary.missing += not path.exists()
+            summary.errors.append(Problem(str(path), str(error)))
+            continue
+        for one in found:
+            if one.identity not in seen:
+                seen.add(one.identity)
+                yield one
+
+
+def _closed(error: OSError, summary: Summary) -> None:
+    summary.errors.append(Problem(str(error.filename), said_of(error)))
+
+
+def _is_wanted(kind: str, source: Source, options: Options, summary: Summary) -> bool:
+    """Whether a file that was found, not named, is read. One of no known ending is passed over in silence."""
+    if kind == "media" and is_recording(source):
+        if not _has_transcript(source):
+            summary.skipped += 1
+            summary.warnings.append(Problem(source.path, _RECORDING))
+        return False
+    return is_known(kind, source) or (options.format is not None and source.ending == "")
+
+
+def _has_transcript(source: Source) -> bool:
+    return any(f"{source.stem}{ending}" in source.beside for ending in (".srt", ".vtt", ".json"))
+
+
+@dataclass(slots=True)
+class _Read:
+    """A file that was read, or is being read, and what there is to say about it."""
+
+    source: Source
+    pieces: Iterable[Piece]
+    remarks: Remarks
+
+
+class _Import:
+    """One import of one kind."""
+
+    def __init__(self, store: Store, put: Put, kind: str, limits: Limits, options: Options, summary: Summary) -> None:
+        self._store, self._put, self._kind = store, put, kind
+        self._limits, self._options, self._summary = limits, options, summary
+
+    def all(self, sources: Sequence[Source], progress: Progress | None) -> None:
+        batch: list[_Read] = []
+        total, done = sum(source.size for source in sources) // KIB, 0
+        tell = progress if progress and total >= READ_AHEAD_BYTES // KIB else None
+        for number, source in enumerate(sources, start=1):
+            watched = source
+            if tell:
+                watched = source.watched(lambda at, before=done: tell((before + at) // KIB, total))  # type: ignore[misc]
+            if read := self._read(watched):
+                batch.append(read)
+            size = sum(one.source.size for one in batch)
+            if number == len(sources) or len(batch) >= BATCH_FILES or size >= BATCH_BYTES:
+                self._write(batch)
+                batch = []
+            done += source.size
+            if tell:
+                tell(done // KIB, total)
+
+    def _read(self, source: Source) -> _Read | None:
+        """The pieces of a file. What is small, or one item, is read here, before anything is locked."""
+        remarks = Remarks(source.path)
+        try:
+            self._limits.check(source.size)
+            if self._kind == "media" and is_recording(source) and not self._options.format:
+                raise Unreadable(_RECORDING)
+            if _is_empty(source):
+                remarks.skip("it is empty")
+                self._say(remarks)
+                return None
+            source = in_utf8(source, remarks)
+            pieces: Iterable[Piece] = choose(self._kind, source, self._options.format)(source, remarks)
+            if self._kind not in _MANY_IN_ONE or source.size <= READ_AHEAD_BYTES:
+                pieces = list(pieces)
+        except _REFUSED as error:
+            self._fail(remarks, error)
+            return None
+        return _Read(source, pieces, remarks)
+
+    def _write(self, batch: Sequence[_Read]) -> None:
+        with self._store.transaction():
+            for read in batch:
+                before = len(self._summary.items)
+                try:
+                    with self._store.transaction():
+                        for number, piece in enumerate(read.pieces):
+                            self._keep(read, piece, number)
+                except _REFUSED as error:
+                    del self._summary.items[before:]
+                    self._fail(read.remarks, error)
+                    continue
+                self._say(read.remarks)
+
+    def _keep(self, read: _Read, piece: Piece, number: int) -> None:
+        """Store a piece unless it is what it was when it last came from here."""
+        record, line = storable(self._amended(piece.record, read))
+        kind, position = record["kind"], _position(record, number)
+        path = read.source.identity
+        mark = fingerprint(line)
+        known = self._store.import_source(kind, path, position)
+        there = self._store.items([known.item_id], body=True) if known else []
+        if known and there and known.hash == mark:
+            self._note(there[0].uri, "unchanged", read.source)
+            return
+        target = there[0] if there and not _names_itself(record) else None
+        try:
+            done = self._put(self._linked(record), target)
+        except _REFUSED as error:
+            raise Unreadable(str(error), piece.line) from None
+        for warning in done.warnings:
+            read.remarks.warn(warning, piece.line)
+        if known and there and done.status == "updated" and there[0].version != known.version:
+            read.remarks.warn(f"{done.uri} was changed in the library since it was imported; that change was replaced")
+        self._store.set_import_source(ImportSource(kind, path, position, mark, done.item_id, done.version))
+        self._note(done.uri, done.status, read.source)
+
+    def _amended(self, record: Record, read: _Read) -> Record:
+        """A record with what the command line says."""
+        fields = dict(self._options.fields)
+        if self._options.tags:
+            fields["tags"] = tags_of([*record.get("tags", []), *self._options.tags], read.remarks)  # type: ignore[assignment]
+        return {**record, **fields}
+
+    def _linked(self, record: Record) -> Record:
+        """A conversation names a character only where there is one of that name; its metadata keeps the name."""
+        name = record.get("character")
+        if record["kind"] == "conversation" and name and not self._store.named("character", name):
+            return {field: value for field, value in record.items() if field != "character"}
+        return record
+
+    def _note(self, uri: str, status: str, source: Source) -> None:
+        self._summary.items.append({"uri": uri, "status": status, "path": source.path})
+
+    def _say(self, remarks: Remarks) -> None:
+        self._summary.warnings += remarks.warnings
+        self._summary.skipped += remarks.skipped
+
+    def _fail(self, remarks: Remarks, error: CommonplaceError) -> None:
+        """What was said before it failed may be why."""
+        if isinstance(error, Unknown):
+            error = not_this(self._kind)
+        line = error.line if isinstance(error, Unreadable) else None
+        self._summary.warnings += remarks.warnings
+        self._summary.errors.append(Problem(remarks.path, str(error), line))
+
+
+def _is_empty(source: Source) -> bool:
+    return source.size == 0 or (source.size < 4096 and not source.read().strip(b" \t\r\n\f\v\xef\xbb\xbf"))
+
+
+def _names_itself(record: Record) -> bool:
+    return "id" in record or record["kind"] == "prompt"
+
+
+def _position(record: Record, number: int) -> str:
+    """Which piece of its file a record is: by what it is called where that lasts, else by where it stands."""
+    if "id" in record:
+        return f"id {record['id']}"
+    return f"name {str(record['name']).casefold()}" if record["kind"] == "prompt" else str(number)

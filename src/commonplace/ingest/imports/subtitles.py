@@ -1,0 +1,166 @@
+"""SubRip and WebVTT: cues with times to the millisecond, their styling left behind."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, Unreadable
+
+AUDIO = frozenset({".mp3", ".m4a", ".wav", ".flac", ".ogg", ".oga", ".opus", ".aac", ".wma", ".aiff", ".aif", ".amr"})
+VIDEO = frozenset(
+    {".mp4", ".mkv", ".webm", ".mov", ".avi", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".ts", ".3gp", ".ogv"}
+)
+
+_LINES = re.compile(r"\r\n|\r|\n")
+_TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
+_OPENS = re.compile(r"\s*\d[^>]*:[^>]*-->")
+"""A timing, or one that went wrong; other arrows are words."""
+_NUMBER = re.compile(r"\s*\d{1,9}\s*")
+_OVERRIDE = re.compile(r"\{\\[^{}]*\}")
+_STYLE = re.compile(r"</?(?:i|b|u|s|font|c)(?:[ .][^<>]*)?>", re.IGNORECASE)
+_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:[ \t].*)?")
+_VOICE = re.compile(r"<v(?:\.[^ \t\n<>]*)?[ \t]+([^<>]*)>|</v>")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>|</>|<\d+:[\d:.]+>")
+_TEXT_OF_SRT = re.compile(r"\A\s*(?:\d{1,9}\s*(?:\r\n|\r|\n)\s*)?(?:\d{1,4}:)?\d{1,2}:\d{1,2}[,.]\d{1,3}\s*-->")
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """What was said from one moment to another. `line` is where it stands in its file."""
+
+    start_ms: int
+    end_ms: int
+    text: str
+    speaker: str = ""
+    line: int | None = None
+
+    def shown(self) -> Record:
+        spoken = {"start_ms": self.start_ms, "end_ms": self.end_ms, "text": self.text}
+        return {**spoken, "speaker": self.speaker} if self.speaker else spoken
+
+
+def looks_like_srt(head: str) -> bool:
+    return bool(_TEXT_OF_SRT.match(head))
+
+
+def read_srt(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    yield Piece(timed_record(parse_srt(source.text(remarks), remarks), source, remarks, "video"))
+
+
+def read_vtt(source: Source, remarks: Remarks) -> Iterator[Piece]:
+    yield Piece(timed_record(parse_vtt(source.text(remarks), remarks), source, remarks, "video"))
+
+
+def timed_record(cues: Sequence[Cue], source: Source, remarks: Remarks, otherwise: str) -> Record:
+    """Cues as media: sorted by their start, none ending before it starts."""
+    if not cues:
+        raise Unreadable("there is no cue in it, so there is nothing to import")
+    ordered = sorted((_forwards(cue, remarks) for cue in cues), key=lambda cue: cue.start_ms)
+    record: Record = {"kind": "media", "title": source.stem, "media_type": type_beside(source) or otherwise}
+    return record | {"cues": [cue.shown() for cue in ordered]}
+
+
+def type_beside(source: Source) -> str:
+    """The type of a media file with the same stem in the same folder, or nothing."""
+    stem = source.stem.casefold()
+    for name in sorted(source.beside):
+        front, dot, ending = name.rpartition(".")
+        if dot and front.casefold() == stem:
+            ending = f".{ending.lower()}"
+            if ending in AUDIO or ending in VIDEO:
+                return "audio" if ending in AUDIO else "video"
+    return ""
+
+
+def parse_srt(text: str, remarks: Remarks) -> list[Cue]:
+    """Every line with a timing opens a cue; what follows, up to the next one and its number, is what it says."""
+    lines = _LINES.split(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
+    at = [number for number, line in enumerate(lines) if _OPENS.match(line)]
+    cues = []
+    for place, end in pairwise([*at, len(lines)]):
+        times = _times(lines[place])
+        if times is None:
+            remarks.warn("this timing cannot be read, so its cue was left out", place + 1)
+            continue
+        said = lines[place + 1 : end]
+        if end < len(lines) and _is_number(said, lines[at[0] - 1] if at[0] else ""):
+            said.pop()
+        if words := _joined(_STYLE.sub("", _OVERRIDE.sub("", line)) for line in said):
+            cues.append(Cue(*times, words, line=place + 1))
+    return cues
+
+
+def _is_number(said: Sequence[str], first: str) -> bool:
+    """Whether the last line before the next timing is that cue's number, not words of this one."""
+    if not said or not _NUMBER.fullmatch(said[-1]):
+        return False
+    stands_alone = len(said) == 1 or not said[-2].strip()
+    return stands_alone or bool(_NUMBER.fullmatch(first))  # a file that numbers its first cue numbers them all
+
+
+def parse_vtt(text: str, remarks: Remarks) -> list[Cue]:
+    """Blocks between blank lines. Those without a timing say nothing that is kept."""
+    lines = _LINES.split(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
+    if not re.match(r"WEBVTT(?:[ \t]|\Z)", lines[0]):
+        raise Unreadable("it does not begin with WEBVTT", 1)
+    cues: list[Cue] = []
+    number = 1
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        if _BLOCK.fullmatch(line):
+            while number < len(lines) and lines[number].strip():
+                number += 1
+        elif "-->" in line:
+            opened = number
+            while number < len(lines) and lines[number].strip() and "-->" not in lines[number]:
+                number += 1
+            times = _times(line)
+            if times is None:
+                remarks.warn("this timing cannot be read, so its cue was left out", opened)
+                continue
+            cues += _voices(*times, lines[opened:number], opened)
+    return cues
+
+
+def _voices(start: int, end: int, said: Sequence[str], line: int) -> Iterator[Cue]:
+    """A cue for each voice that speaks in it, at the same time."""
+    text = "\n".join(said)
+    speaker, at = "", 0
+    for voice in [*_VOICE.finditer(text), None]:
+        words = _joined(html.unescape(_TAG.sub("", part)) for part in text[at : voice and voice.start()].split("\n"))
+        if words:
+            yield Cue(start, end, words, speaker, line)
+        if voice is not None:
+            speaker = " ".join(html.unescape(voice[1] or "").split())
+            at = voice.end()
+
+
+def _times(line: str) -> tuple[int, int] | None:
+    found = _TIMING.fullmatch(line)
+    if found is None:
+        return None
+    parts = found.groups()
+    return _ms(parts[:4]), _ms(parts[4:])
+
+
+def _ms(parts: Sequence[str | None]) -> int:
+    hours, minutes, seconds, fraction = parts
+    whole = (int(hours or 0) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
+    return whole * 1000 + int((fraction or "0").ljust(3, "0"))
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(line for line in lines if line.strip())
+
+
+def _forwards(cue: Cue, remarks: Remarks) -> Cue:
+    if cue.end_ms >= cue.start_ms:
+        return cue
+    remarks.warn("this cue ends before it starts, so its end was set to its start", cue.line)
+    return Cue(cue.start_ms, cue.start_ms, cue.text, cue.speaker, cue.line)

@@ -1,0 +1,143 @@
+"""A record as one kind makes it: what is stored of it, and what hangs on it. Shared by the five kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from commonplace.errors import InvalidInput
+from commonplace.model import JSON, Draft, Span
+from commonplace.store.rows import Attachment, Cue
+from commonplace.text.lines import line_of, line_starts
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing said in a conversation. `id` is empty where it has yet to be given one."""
+
+    sender: str
+    content: str
+    role: str
+    id: str = ""
+    timestamp: str | None = None
+    parent_id: str | None = None
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A draft without its key, and everything beside it that a store keeps of a record."""
+
+    draft: Draft
+    cues: Sequence[Cue] = ()
+    messages: Sequence[Message] | None = None
+    avatar: Attachment | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def string(record: Mapping[str, JSON], name: str, default: str = "") -> str:
+    """A string of a record; null is the default."""
+    value = record.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be a string.", argument=name)
+    return value
+
+
+def optional(record: Mapping[str, JSON], name: str) -> str | None:
+    return string(record, name) or None
+
+
+def strings(record: Mapping[str, JSON], name: str) -> list[str]:
+    value = record.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
+        raise InvalidInput(f"{name} must be a list of strings.", argument=name)
+    return list(value)
+
+
+def mapping(record: Mapping[str, JSON], name: str) -> dict[str, JSON]:
+    value = record.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} must be an object.", argument=name)
+    return dict(value)
+
+
+def whole(record: Mapping[str, JSON], name: str) -> int | None:
+    value = record.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidInput(f"{name} must be a whole number from 0.", argument=name)
+    return value
+
+
+def needed(record: Mapping[str, JSON], name: str, kind: str) -> str:
+    value = string(record, name)
+    if not value.strip():
+        raise InvalidInput(f'{kind} needs "{name}".', argument=name)
+    return value
+
+
+def entries(record: Mapping[str, JSON], name: str) -> list[Mapping[str, JSON]]:
+    value = record.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
+        raise InvalidInput(f"{name} must be a list of objects.", argument=name)
+    return list(value)
+
+
+class Lines:
+    """Where the lines of a body are, found once for all its spans."""
+
+    def __init__(self, body: str) -> None:
+        self._body, self._starts = body, line_starts(body)
+
+    def span(self, start: int, end: int, anchor: Mapping[str, JSON] | None = None) -> Span:
+        first = line_of(self._starts, start)
+        last = line_of(self._starts, max(start, end - 1))
+        return Span(self._body[start:end], start, end, first, last, (), anchor)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One field of a record as Markdown: its name for programs, its heading, what it says."""
+
+    field: str
+    heading: str
+    text: str
+
+
+LONGEST_CHUNK = 4000
+
+
+def render(sections: Iterable[Section]) -> tuple[str, tuple[Span, ...]]:
+    """A body of sections, and at least one span for each of them: of what it says, not of its heading."""
+    body, places = "", list[tuple[int, int, str]]()
+    for section in sections:
+        body += ("\n\n" if body else "") + f"## {section.heading}\n\n"
+        for start, end in _cut(section.text):
+            places.append((len(body) + start, len(body) + end, section.field))
+        body += section.text
+    lines = Lines(body)
+    return body, tuple(lines.span(start, end, {"field": field}) for start, end, field in places)
+
+
+def _cut(text: str) -> Iterable[tuple[int, int]]:
+    """A long field in several pieces, at the end of a paragraph, line or word."""
+    start = 0
+    while len(text) - start > LONGEST_CHUNK:
+        window = text[start : start + LONGEST_CHUNK]
+        cut = max(
+            (at + len(sign) for sign in ("\n\n", "\n", " ") if (at := window.rfind(sign)) > LONGEST_CHUNK // 2),
+            default=0,
+        )
+        end = start + (cut or LONGEST_CHUNK)
+        yield start, end
+        start = end
+    yield start, len(text)

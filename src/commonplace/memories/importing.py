@@ -1,0 +1,203 @@
+"""Entries that were kept elsewhere: with their numbers, their times and everything that hangs on them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from commonplace.errors import InvalidInput
+from commonplace.ingest.prepare import check
+from commonplace.memories.entry import Image, normal_tags
+from commonplace.memories.writing import Rules, cut
+from commonplace.model import JSON, Draft
+from commonplace.store.base import Store
+from commonplace.store.context_server import ForeignEntry, open_foreign
+from commonplace.store.filters import micros
+
+_BATCH = 200
+RAW = "import_raw_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An entry that already has a number and a past."""
+
+    number: int
+    thread: str
+    source: str
+    text: str
+    metadata: dict[str, JSON]
+    tags: tuple[str, ...]
+    images: tuple[Image, ...]
+    summary: str | None
+    created_at: datetime
+    updated_at: datetime
+    version: int = 1
+    expires_at: int | None = None
+    supersedes: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import did. `numbers` are those that changed: what an entry was, and what it is here."""
+
+    found: int = 0
+    stored: int = 0
+    already: int = 0
+    images: int = 0
+    raw_metadata: list[int] = field(default_factory=list)
+    numbers: dict[int, int] = field(default_factory=dict)
+    awaited: dict[int, list[int]] = field(default_factory=dict)
+    """Entries that others which came before them replace."""
+
+
+def import_kept(
+    store: Store, source: Callable[[], Iterable[Kept]], rules: Rules, *, renumber: bool = False, dry_run: bool = False
+) -> Imported:
+    """Store entries under their own numbers. One that is taken by another entry stops it before anything is written.
+
+    The source is read twice, to look and to write, so that never more than a batch of it is in memory.
+    """
+    done, new = Imported(), set[int]()
+    known = _by_likeness(store) if renumber else _by_number(store)
+    for entry in source():
+        done.found += 1
+        if entry.number in new:
+            raise InvalidInput(f"Entry {entry.number} is there twice; nothing was imported.")
+        if known(entry):
+            done.already += 1
+            continue
+        check(_draft(entry))
+        new.add(entry.number)
+        done.images += len(entry.images)
+    done.stored = len(new)
+    if not dry_run:
+        fresh = (entry for entry in source() if entry.number in new)
+        while batch := list(islice(fresh, _BATCH)):
+            _write(store, batch, rules, done, renumber=renumber)
+        store.refresh_statistics()
+    return done
+
+
+def _write(store: Store, batch: Sequence[Kept], rules: Rules, done: Imported, *, renumber: bool) -> None:
+    with store.transaction():
+        for entry in batch:
+            number = store.next_entry() if renumber else entry.number
+            item_id = store.restore_entry(cut(_draft(replace(entry, number=number)), rules), entry.version)
+            if entry.images:
+                store.attach(item_id, [image.attachment() for image in entry.images])
+            if number != entry.number:
+                done.numbers[entry.number] = number
+            for successor in done.awaited.pop(number, ()):
+                store.supersede(successor, [number])
+            for older in entry.supersedes:
+                if older > number:
+                    done.awaited.setdefault(older, []).append(number)
+
+
+def read_context_server(path: Path, noted: set[int]) -> Iterator[Kept]:
+    """The entries of an mcp-context-server's file. Those whose metadata is no object are noted."""
+    with open_foreign(path) as file:
+        for entry in file.entries():
+            metadata = _object(entry.metadata)
+            if metadata is None:
+                noted.add(entry.id)
+                metadata = {RAW: entry.metadata}
+            yield _kept(entry, metadata)
+
+
+def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> Kept:
+    images = tuple(Image(data, kind, _loads(said)) for data, kind, said in entry.images)
+    return Kept(
+        entry.id, entry.thread, entry.source, entry.text, metadata, normal_tags(entry.tags), images, entry.summary,
+        entry.created_at, entry.updated_at,
+    )  # fmt: skip
+
+
+def _by_number(store: Store) -> Callable[[Kept], bool]:
+    """Whether an entry is here under its own number: known by its thread, source and time."""
+
+    def known(entry: Kept) -> bool:
+        rows = store.entries([entry.number])
+        if not rows:
+            return False
+        same = (entry.thread, entry.source, micros(entry.created_at))
+        if (rows[0].thread, rows[0].source, rows[0].created_at) != same:
+            raise InvalidInput(
+                f"Entry {entry.number} is taken by another entry here; nothing was imported. "
+                "Use --renumber to give the imported entries new numbers."
+            )
+        return True
+
+    return known
+
+
+def _by_likeness(store: Store) -> Callable[[Kept], bool]:
+    """Whether an entry of the same thread, source, time and text is here under whatever number."""
+    here: Counter[tuple[str, str, int, str]] = Counter()
+    numbers = store.entry_numbers()
+    for start in range(0, len(numbers), _BATCH):
+        rows = store.entries(numbers[start : start + _BATCH])
+        items = {item.id: item for item in store.items([row.item_id for row in rows])}
+        here.update((row.thread, row.source, row.created_at, items[row.item_id].content_hash) for row in rows)
+
+    def known(entry: Kept) -> bool:
+        like = (entry.thread, entry.source, micros(entry.created_at), _hash(entry.text))
+        found = here[like] > 0
+        here[like] -= found
+        return found
+
+    return known
+
+
+def _draft(entry: Kept) -> Draft:
+    fields: dict[str, JSON] = {"source": entry.source}
+    if entry.summary:
+        fields["summary"] = entry.summary
+    if entry.expires_at is not None:
+        fields["expires_at"] = entry.expires_at
+    if entry.supersedes:
+        fields["supersedes"] = list(entry.supersedes)
+    return Draft(
+        "memory",
+        str(entry.number),
+        parent=entry.thread,
+        body=entry.text,
+        fields=fields,
+        metadata=entry.metadata,
+        tags=entry.tags,
+        created_at=entry.created_at,
+        updated_at=entry.updated_at,
+    )
+
+
+def _object(text: str | None) -> dict[str, JSON] | None:
+    """Metadata as an object; None where it is something else."""
+    if text is None or not str(text).strip():
+        return {}
+    found = _loads(text)
+    if found is None:
+        return {} if str(text).strip() == "null" else None
+    return found if isinstance(found, dict) else None
+
+
+def _loads(text: str | None) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse) if text else None
+    except (ValueError, RecursionError, TypeError):
+        return None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

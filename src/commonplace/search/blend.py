@@ -1,0 +1,113 @@
+"""Ranked lists into one: scores from 0 to 1 for words and for meaning, reciprocal ranks, and a reranker's say.
+
+Every function is the formula its docstring states; `docs/qmd.md` tells what the numbers mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+K = 60
+OWN, OTHER = 2.0, 1.0
+"""What a list of the caller's own query weighs, and what a variant's does."""
+
+FIRST_BONUS, NEXT_BONUS = 0.05, 0.02
+STRONG, LEAD = 0.85, 0.15
+_SHARES = ((3, 0.75), (10, 0.6))
+_LAST_SHARE = 0.4
+
+
+def by_words(strength: Floats, covered: Floats, complete: NDArray[np.bool_]) -> Floats:
+    """From b, a document's BM25 in masses of the query; c, the share of the mass it covers; and whether that is all.
+
+    `0.6 + 0.4 · b/(b + 1)` where it has every term that says something, else `0.6 · 4b/(4b + 1)`, and then at most
+    0.5 where c is no more than a half. So a document with all terms is at least at 0.6 and above every other.
+    """
+    some = 0.6 * 4.0 * strength / (4.0 * strength + 1.0)
+    return np.where(
+        complete, 0.6 + 0.4 * strength / (strength + 1.0), np.where(covered <= 0.5, np.minimum(0.5, some), some)
+    )
+
+
+def retrieved(words: float, meaning: float) -> float:
+    """`max + 0.1 · min`, at most 1: either is enough, both are a little better."""
+    return min(1.0, max(words, meaning) + 0.1 * min(words, meaning))
+
+
+def falling(scores: Sequence[float]) -> list[float]:
+    """The nearest scores that never rise along the order: neighbours that do are averaged."""
+    pools: list[tuple[float, int]] = []
+    for score in scores:
+        total, count = score, 1
+        while pools and pools[-1][0] * count < total * pools[-1][1]:
+            before, many = pools.pop()
+            total, count = total + before, count + many
+        pools.append((total, count))
+    return [total / count for total, count in pools for _ in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one list has an item: the list's number, the rank in it from 1, and what it adds."""
+
+    list: int
+    rank: int
+    worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """An item in all the lists that have it."""
+
+    places: tuple[Place, ...]
+    bonus: float
+
+    @property
+    def base(self) -> float:
+        return sum(place.worth for place in self.places)
+
+    @property
+    def total(self) -> float:
+        return self.base + self.bonus
+
+
+class Fusion:
+    """`Σ weight / (60 + rank)`, and a bonus, once, for the best rank in a list of the caller's own: 0.05 or 0.02."""
+
+    def __init__(self, lists: Sequence[tuple[Sequence[int], float]]) -> None:
+        self._ranks = [(dict(zip(items, range(1, len(items) + 1), strict=True)), weight) for items, weight in lists]
+        self.items = list(dict.fromkeys(item for items, _ in lists for item in items))
+
+    def of(self, item: int) -> Fused:
+        places, bonus = list[Place](), 0.0
+        for number, (ranks, weight) in enumerate(self._ranks):
+            rank = ranks.get(item)
+            if rank is not None:
+                places.append(Place(number, rank, weight / (K + rank)))
+                if weight >= OWN and rank <= 3:
+                    bonus = max(bonus, FIRST_BONUS if rank == 1 else NEXT_BONUS)
+        return Fused(tuple(places), bonus)
+
+
+def share_of(rank: int) -> float:
+    """How much of a blended score is retrieval's, by the rank among the fused: the first need less of a second look."""
+    return next((share for last, share in _SHARES if rank <= last), _LAST_SHARE)
+
+
+def blended(rank: int, retrieval: float, reranked: float | None) -> float:
+    """`w · r + (1 − w) · x`. What was not reranked keeps its score, so that leaving the stage out changes no scale."""
+    if reranked is None:
+        return retrieval
+    share = share_of(rank)
+    return share * retrieval + (1.0 - share) * reranked
+
+
+def stands_out(scores: Sequence[float]) -> bool:
+    """Whether the best keyword score is so good, and so far ahead, that other ways to ask would find nothing better."""
+    return bool(scores) and scores[0] >= STRONG and scores[0] - (scores[1] if len(scores) > 1 else 0.0) >= LEAD

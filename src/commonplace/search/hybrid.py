@@ -1,0 +1,388 @@
+"""Several typed searches as one answer: a ranked list each, fused by rank, scored on one scale, reranked and explained.
+
+The legs, the plan and the indexes are the ones every search uses. What differs is what a contract asks for: items are
+judged over all of their text, lists are fused by reciprocal ranks, and the number of a hit is calibrated apart from
+its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Literal
+
+from commonplace.errors import Unavailable
+from commonplace.index.lexical import LexicalIndex
+from commonplace.index.lexical_reader import LexicalReader
+from commonplace.index.scope import Scope
+from commonplace.model import Filter, Stage
+from commonplace.search.blend import OTHER, OWN, Fused, Fusion, blended, falling, retrieved, stands_out
+from commonplace.search.expand import Expansion
+from commonplace.search.lists import Depth, Listed, MeaningSearch, WordSearch
+from commonplace.search.parse import Parsed, parse
+from commonplace.search.pipeline import SemanticSource
+from commonplace.search.request import Reranker
+from commonplace.search.timed import Budgets, Left, Stages, within
+from commonplace.search.typed import Generator, Search
+from commonplace.store.base import Store
+from commonplace.text.terms import Term, query_terms
+
+LEAST_DOCUMENTS = 100
+PER_HIT = 5
+NO_VECTORS = "Vector index not found. Run 'qmd embed' first to create embeddings."
+_STAGES = ("lexical", "vector", "expand", "rerank")
+
+
+Role = Literal["original", "typed", "variant"]
+"""Whose search it is: the caller's own text, one that the caller typed, or one that a generator wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to find. `plain` is one text in the caller's own words, asked in one way or in both.
+
+    Where it is asked in both, a generator may put it otherwise.
+    """
+
+    searches: tuple[Search, ...]
+    filter: Filter
+    plain: bool = False
+    limit: int = 10
+    min_score: float = 0.0
+    intent: str = ""
+    rerank: bool = False
+    candidates: int = 30
+    """How many of the best a reranker looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A list, the search it answers, and what it weighs."""
+
+    search: Search
+    weight: float
+    listed: Listed
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """One hit before it is presented: an item at its best passage, and what went into its score."""
+
+    item_id: int
+    chunk_id: int
+    score: float
+    rank: int
+    """Among the fused, from 1."""
+    retrieval: float
+    reranked: float | None
+    fused: Fused
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Hits best first, and what the caller should know."""
+
+    hits: tuple[Placed, ...]
+    lists: tuple[Made, ...]
+    stages: tuple[Stage, ...]
+    notes: tuple[str, ...]
+    terms: tuple[Term, ...]
+    """What the words of the searches became, for snippets."""
+    intent: tuple[Term, ...]
+    languages: tuple[str, ...]
+
+
+class Hybrid:
+    """Runs typed searches over one space."""
+
+    def __init__(
+        self,
+        store: Store,
+        lexical: LexicalIndex,
+        semantic: SemanticSource,
+        lacking: Callable[[Sequence[str]], int],
+        *,
+        budgets: Budgets = Budgets(),
+        generator: Generator | None = None,
+        reranker: Reranker | None = None,
+    ) -> None:
+        """`lacking`: how many documents of these parents, or of all, have a passage without a vector."""
+        self.store, self.semantic, self.budgets, self.reranker = store, semantic, budgets, reranker
+        self.expansion = Expansion(generator, budgets.expand) if generator else None
+        self._lexical, self._lacking = lexical, lacking
+        self._pending: dict[tuple[str, ...], tuple[int, int]] = {}
+
+    def find(self, question: Question) -> Answer:
+        """Raises Unavailable where only meaning is asked for and nothing in scope has a vector."""
+        return self._lexical.ask(lambda words: _Finding(self, question, words).run())
+
+    def names_of(self, items: Sequence[int]) -> Mapping[int, str]:
+        return self.store.files_of(items)
+
+    def pending(self, parents: tuple[str, ...]) -> int:
+        """How many documents in scope lack vectors, counted once per change."""
+        change = self.store.last_change()
+        known = self._pending.get(parents)
+        if known is None or known[0] != change:
+            if len(self._pending) >= 100:
+                self._pending.clear()
+            known = self._pending[parents] = change, self._lacking(parents)
+        return known[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A search with what its text means here: where its phrases and exclusions let it look, and its plain words."""
+
+    search: Search
+    weight: float
+    parsed: Parsed
+    scope: Scope
+    role: Role
+
+    @property
+    def meaning(self) -> str:
+        return " ".join((self.parsed.words, *self.parsed.prefixes))
+
+
+class _Finding:
+    """One question on its way to an answer."""
+
+    def __init__(self, engine: Hybrid, question: Question, words: LexicalReader) -> None:
+        self._engine, self._question = engine, question
+        self._stages, self._notes = Stages(), list[str]()
+        self._terms: dict[tuple[str, ...], Term] = {}
+        self._languages = words.languages()
+        intent = query_terms(question.intent, self._languages) if question.intent else ()
+        self._intent = tuple(term for term in intent if term.weight >= 1)
+        items = max(LEAST_DOCUMENTS, PER_HIT * question.limit)
+        alone = len(question.searches) == 1 and not question.rerank
+        self._depth = Depth(items, question.limit if alone else items)
+        self._words = WordSearch(words, self._depth, engine.names_of, self._intent)
+        self._only_meaning = all(search.kind != "lex" for search in question.searches)
+        kinds = question.filter.kinds
+        self._scope = Scope(kinds=() if words.is_all(kinds) else kinds, parents=question.filter.parents)
+
+    def run(self) -> Answer:
+        question = self._question
+        tasks = self._tasks()
+        meanings = self._meanings(tasks)
+        made = self._by_words(tasks) + self._by_meaning(tasks, meanings)
+        made += self._by_variants(made, meanings)
+        hits = self._reranked(self._scored(made))
+        if meanings is not None:
+            self._note_pending()
+        kept = tuple(hit for hit in hits if hit.score >= question.min_score)[: question.limit]
+        self._forget_useless(made, kept)
+        stages = tuple(sorted(self._stages.done, key=lambda stage: _STAGES.index(stage.name)))
+        terms = tuple(self._terms.values())
+        return Answer(kept, tuple(made), stages, tuple(self._notes), terms, self._intent, self._languages)
+
+    # lists
+
+    def _tasks(self) -> list[_Task]:
+        """A plain text means the same in both of its searches; of typed ones only `lex` has a syntax."""
+        question, tasks = self._question, list[_Task]()
+        for number, search in enumerate(question.searches):
+            if question.plain and tasks:
+                tasks.append(replace(tasks[0], search=search))
+            elif question.plain:
+                tasks.append(self._task(search, OWN, "original"))
+            else:
+                tasks.append(self._task(search, OWN if number == 0 else OTHER, "typed"))
+        return tasks
+
+    def _task(self, search: Search, weight: float, role: Role) -> _Task:
+        if search.kind != "lex":
+            return _Task(search, weight, Parsed(search.text), self._scope, role)
+        parsed = parse(search.text)
+        bounds = self._words.bounds(parsed, self._scope)
+        self._notes += [note for note in bounds.notes if note not in self._notes]
+        return _Task(search, weight, parsed, bounds.scope, role)
+
+    def _by_words(self, tasks: Sequence[_Task]) -> list[Made]:
+        return [
+            Made(task.search, task.weight, self._stages.timed("lexical", partial(self._word_list, task)), task.role)
+            for task in tasks
+            if task.search.kind == "lex"
+        ]
+
+    def _word_list(self, task: _Task) -> Listed:
+        if task.parsed.only_excluded:
+            return Listed()
+        listed, plan = self._words.find(task.parsed, task.scope)
+        self._terms.update({term.forms: term for term in plan.query.terms})
+        return listed
+
+    def _meanings(self, tasks: Sequence[_Task]) -> MeaningSearch | None:
+        """The vector side, if these searches need one and it is there; otherwise the stage says why not."""
+        wanted = [task for task in tasks if task.search.kind != "lex"]
+        if not wanted:
+            return None
+        try:
+            semantic = self._engine.semantic()
+        except Unavailable as error:
+            missing = error.code == "vector_index_missing"
+            if self._only_meaning:
+                raise (Unavailable(NO_VECTORS, code=error.code) if missing else error) from None
+            self._go_without(NO_VECTORS if missing else f"{str(error)[:1].upper()}{str(error)[1:]}.")
+            return None
+        meanings = MeaningSearch(semantic, self._depth, self._engine.names_of)
+        if not self._only_meaning and not meanings.reads(" ".join(task.meaning for task in wanted), self._languages):
+            self._go_without(f"The model {semantic.embedder.name} does not read this script.")
+            return None
+        return meanings
+
+    def _go_without(self, reason: str) -> None:
+        self._stages.skip("vector", reason)
+        self._notes.append(f"keyword search only. {reason}")
+
+    def _by_meaning(self, tasks: Sequence[_Task], meanings: MeaningSearch | None) -> list[Made]:
+        wanted = [task for task in tasks if task.search.kind != "lex" and not task.parsed.only_excluded]
+        if meanings is None or not wanted:
+            return []
+        if self._only_meaning:
+            terms = (term for task in wanted for term in query_terms(task.meaning, self._languages))
+            self._terms.update({term.forms: term for term in terms})
+        try:
+            lists = self._stages.timed("vector", lambda: self._near(wanted, meanings))
+        except Left as left:
+            self._stages.leave("vector", left)
+            self._notes.append(f"keyword search only. Embedding the query was left out: {left}.")
+            return []
+        bounded = any(task.scope.items is not None for task in wanted)
+        if not bounded and not any(listed.items for listed in lists) and self._pending():
+            if self._only_meaning:
+                raise Unavailable(NO_VECTORS, code="vector_index_missing")
+            self._go_without(NO_VECTORS)
+            return []
+        pairs = zip(wanted, lists, strict=True)
+        return [Made(task.search, task.weight, listed, task.role) for task, listed in pairs]
+
+    def _pending(self) -> int:
+        return self._engine.pending(self._question.filter.parents)
+
+    def _near(self, tasks: Sequence[_Task], meanings: MeaningSearch) -> list[Listed]:
+        texts = [(task.search.kind == "hyde", task.meaning) for task in tasks]
+        if self._only_meaning:  # without it there would be no answer at all
+            vectors = meanings.embedded(texts)
+        else:
+            vectors = within(self._engine.budgets.embed, lambda: meanings.embedded(texts))
+        everything = self._engine.store.select(self._question.filter)
+        return [meanings.find(vector, task.scope, everything) for task, vector in zip(tasks, vectors, strict=True)]
+
+    def _by_variants(self, made: Sequence[Made], meanings: MeaningSearch | None) -> list[Made]:
+        question, expansion = self._question, self._engine.expansion
+        if not question.plain or len(question.searches) == 1:
+            return []
+        reason = "no generator is configured" if expansion is None else None
+        if reason is None and not question.intent and stands_out(made[0].listed.scores):
+            reason = "the best keyword match stands out"
+        if expansion is None or reason is not None:
+            self._stages.skip("expand", str(reason))
+            return []
+        text = question.searches[0].text
+        try:
+            variants = self._stages.timed("expand", lambda: expansion.variants(text, self._languages))
+        except Left as left:
+            self._stages.leave("expand", left)
+            return []
+        tasks = [self._task(variant, OTHER, "variant") for variant in variants]
+        return self._by_words(tasks) + (self._by_meaning(tasks, meanings) if made[1:] else [])
+
+    # one order, one scale
+
+    def _scored(self, made: Sequence[Made]) -> list[Placed]:
+        """The best in the fused order, with scores that fall along it: as many as may be shown or reranked."""
+        fusion = Fusion([(one.listed.items, one.weight) for one in made])
+        wanted = self._question.limit + (self._question.candidates if self._engine.reranker else 0)
+        if len(made) == 1:
+            order, scores = fusion.items, list(made[0].listed.scores)
+        else:
+            words, meaning = (_best(one.listed for one in made if (one.search.kind == "lex") == lex) for lex in (1, 0))
+            order = self._order({item: (-fusion.of(item).total, -words.get(item, 0.0)) for item in fusion.items})
+            scores = falling([retrieved(words.get(item, 0.0), meaning.get(item, 0.0)) for item in order])
+        return [
+            Placed(item, _passage(made, fused), score, rank, score, None, fused)
+            for rank, (item, score) in enumerate(zip(order[:wanted], scores, strict=False), start=1)
+            for fused in (fusion.of(item),)
+        ]
+
+    def _order(self, keys: Mapping[int, tuple[float, float]]) -> list[int]:
+        """Items by their keys; equals by name, which is looked up only where there are any."""
+        order = sorted(keys, key=keys.__getitem__)
+        equal = {item for pair in pairwise(order) if keys[pair[0]] == keys[pair[1]] for item in pair}
+        if not equal:
+            return order
+        names = self._engine.names_of(sorted(equal))
+        return sorted(order, key=lambda item: (keys[item], names.get(item, "")))
+
+    def _reranked(self, hits: list[Placed]) -> list[Placed]:
+        question, reranker = self._question, self._engine.reranker
+        if not question.rerank or reranker is None:
+            if question.rerank or len(question.searches) > 1:
+                self._stages.skip("rerank", "no reranker is configured" if question.rerank else "it was not asked for")
+            return hits
+        first = hits[: question.candidates]
+        passages = self._passages(first)
+        text = question.searches[0].text
+        asked = f"{question.intent}\n{text}" if question.intent else text
+        try:
+            scores = self._stages.timed(
+                "rerank", lambda: within(self._engine.budgets.rerank, lambda: list(reranker.score(asked, passages)))
+            )
+        except Left as left:
+            self._stages.leave("rerank", left)
+            return hits
+        looked_at = [
+            replace(hit, score=blended(hit.rank, hit.retrieval, score), reranked=score)
+            for hit, score in zip(first, scores, strict=True)
+        ]
+        return sorted([*looked_at, *hits[len(first) :]], key=lambda hit: (-hit.score, hit.rank))
+
+    def _passages(self, hits: Sequence[Placed]) -> list[str]:
+        """What a reranker reads of each: where the passage stands, then what it says."""
+        chunks = {chunk.id: chunk for chunk in self._engine.store.chunks([hit.chunk_id for hit in hits])}
+        titles = {item.id: item.title for item in self._engine.store.items([hit.item_id for hit in hits])}
+        texts = []
+        for hit in hits:
+            chunk = chunks.get(hit.chunk_id)
+            place = dict.fromkeys(filter(None, (titles.get(hit.item_id, ""), *(chunk.headings if chunk else ()))))
+            texts.append("\n".join(filter(None, (" › ".join(place), chunk.text if chunk else ""))))
+        return texts
+
+    # what else there is to say
+
+    def _note_pending(self) -> None:
+        pending = self._pending()
+        if pending and not any(note.startswith("keyword search only") for note in self._notes):
+            have = "document has" if pending == 1 else "documents have"
+            self._notes.append(
+                f"{pending} {have} no vectors yet and could be found by words only. Run 'qmd embed' to make them."
+            )
+
+    def _forget_useless(self, made: Sequence[Made], hits: Sequence[Placed]) -> None:
+        """Variants that brought no hit are not worth remembering."""
+        variants = {number for number, one in enumerate(made) if one.role == "variant"}
+        if not variants or self._engine.expansion is None:
+            return
+        if not any(place.list in variants for hit in hits for place in hit.fused.places):
+            self._engine.expansion.forget(self._question.searches[0].text)
+
+
+def _best(lists: Iterable[Listed]) -> dict[int, float]:
+    """The highest score of every item in any of these lists."""
+    best: dict[int, float] = {}
+    for listed in lists:
+        for item, score in zip(listed.items, listed.scores, strict=True):
+            best[item] = max(score, best.get(item, 0.0))
+    return best
+
+
+def _passage(made: Sequence[Made], fused: Fused) -> int:
+    """The passage that the first list with the item found: lists by words come first."""
+    first = fused.places[0]
+    return made[first.list].listed.chunks[first.rank - 1]

@@ -1,0 +1,293 @@
+"""One search as one ranked list of items: by words, judged over whole items, or by meaning, at their best passage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.index.lexical_query import LexicalQuery
+from commonplace.index.lexical_reader import MOST_MARKS, LexicalReader
+from commonplace.index.scope import Ids, Scope
+from commonplace.model import CHUNK_BITS
+from commonplace.search.blend import by_words
+from commonplace.search.fuse import OTHER_SCRIPT, calibrate
+from commonplace.search.legs import Floats, LexicalLeg, VectorLeg, trust_for
+from commonplace.search.parse import Parsed
+from commonplace.search.pipeline import Semantic
+from commonplace.search.plan import LexicalPlan, plan_lexical
+from commonplace.text.terms import Term, phrase_terms
+
+NamesOf = Callable[[Sequence[int]], Mapping[int, str]]
+"""What items are called: the last resort between equals."""
+
+INTENT = 0.5
+"""What a term of the intent counts beside one of the query where the best passage of an item is chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Items best first, each with its score from 0 to 1 and its best passage."""
+
+    items: tuple[int, ...] = ()
+    scores: tuple[float, ...] = ()
+    chunks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many items a list has, where there are so many, and how many of the first need their exact places."""
+
+    items: int
+    ordered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Which items a query's phrases and exclusions let answer."""
+
+    scope: Scope
+    notes: tuple[str, ...] = ()
+
+
+class WordSearch:
+    """Lists by words over one scope of one commit."""
+
+    def __init__(self, reader: LexicalReader, depth: Depth, names_of: NamesOf, intent: tuple[Term, ...] = ()) -> None:
+        self._reader, self._depth, self._names_of, self._intent = reader, depth, names_of, intent
+
+    def bounds(self, parsed: Parsed, scope: Scope) -> Bounds:
+        """Phrases and exclusions hold for whole items, wherever in them a phrase stands.
+
+        A phrase that no item has is let go, and so are all of them where no item has them all: its words still rank.
+        """
+        notes: list[str] = []
+        items: Ids | None = None
+        for phrase in parsed.phrases:
+            holders = self._holders(phrase, scope)
+            if holders is None or not len(holders):
+                notes.append(f'no document has the phrase "{phrase}", so its words were looked for.')
+            else:
+                items = holders if items is None else np.intersect1d(items, holders)
+        if items is not None and not len(items):
+            notes.append("no document has all the phrases, so their words were looked for.")
+            items = None
+        excluded = [ids for phrase in parsed.excluded if (ids := self._holders(phrase, scope)) is not None]
+        without = np.unique(np.concatenate(excluded)) if excluded else None
+        return Bounds(replace(scope, items=items, without=without), tuple(notes))
+
+    def find(self, parsed: Parsed, scope: Scope) -> tuple[Listed, LexicalPlan]:
+        """The list, and the plan it was made with. Terms that nothing in scope has were guessed at."""
+        parsed = replace(parsed, phrases=(), excluded=())
+        plan = plan_lexical(parsed, self._reader)
+        listed, seen, complete = self._ranked(plan, scope)
+        absent = self._absent(plan, scope, seen, complete)
+        if absent:
+            plan = plan_lexical(parsed, _InScope(self._reader, scope, absent))
+            listed, _, _ = self._ranked(plan, scope)
+        return listed, plan
+
+    def _holders(self, phrase: str, scope: Scope) -> Ids | None:
+        terms = phrase_terms(phrase)
+        return self._reader.holders(LexicalQuery(phrases=(terms,)), scope) if terms else None
+
+    def _absent(self, plan: LexicalPlan, scope: Scope, seen: int, complete: bool) -> frozenset[str]:
+        """The forms of words that the library has and the scope has not."""
+        missing = [
+            term for place, term in enumerate(plan.query.terms) if term.match == "word" and not seen >> place & 1
+        ]
+        if not complete:
+            missing = [term for term in missing if not len(self._reader.search(LexicalQuery((term,)), 1, scope)[0])]
+        return frozenset(form for term in missing for form in term.forms)
+
+    def _ranked(self, plan: LexicalPlan, scope: Scope) -> tuple[Listed, int, bool]:
+        """The list, the terms that any of it is known to have, and whether those are all that there are."""
+        leg = LexicalLeg(self._reader, plan, scope)
+        if 2 * self._depth.ordered < self._depth.items and (sure := self._sure(leg)):
+            return sure
+        chunks, strengths, exhausted = _deep(leg.candidates, self._depth.items)
+        if not len(chunks):
+            return Listed(), 0, True
+        items, first = _first_of(chunks, self._depth.items)
+        tally = self._tally(plan, items, chunks)
+        return self._listed(tally, items, first, chunks, strengths), tally.seen, exhausted
+
+    def _sure(self, leg: LexicalLeg) -> tuple[Listed, int, bool] | None:
+        """The first of the list where they are sure without the rest of it, else None.
+
+        Items with all terms stand before all others and by their strength. So where there are enough of them among
+        the strongest, no weaker one need be looked at.
+        """
+        wanted = self._depth.ordered
+        chunks, strengths, _ = _deep(leg.candidates, 2 * wanted + 1)
+        items, first = _first_of(chunks, 2 * wanted + 1)
+        if len(items) <= 2 * wanted:
+            return None
+        few = first < first.max()
+        tally = self._tally(leg.plan, items[few], chunks)
+        sure = tally.complete() & (strengths[first[few]] > strengths[first.max()])
+        if np.count_nonzero(sure) < wanted:
+            return None
+        return self._listed(tally, items[few], first[few], chunks, strengths), tally.seen, False
+
+    def _tally(self, plan: LexicalPlan, items: Ids, chunks: Ids) -> _Tally:
+        tally = _Tally(plan, items, chunks, len(self._intent))
+        for number, (marked, marks) in enumerate(self._reader.marks((*plan.query.terms, *self._intent), items)):
+            tally.add(marked, marks, number * MOST_MARKS)
+        return tally
+
+    def _listed(self, tally: _Tally, items: Ids, first: Ids, chunks: Ids, strengths: Floats) -> Listed:
+        scores = by_words(strengths[first].astype(np.float64), tally.covered(), tally.complete())
+        order = settled(np.lexsort((first, -scores)), scores, items, self._depth.ordered, self._names_of)
+        passages = tally.passages(chunks[first])
+        return Listed(tuple(items[order].tolist()), tuple(scores[order].tolist()), tuple(passages[order].tolist()))
+
+
+class _Tally:
+    """Which terms whole items have, and which of their passages has most of them."""
+
+    def __init__(self, plan: LexicalPlan, items: Ids, ranked: Ids, intents: int) -> None:
+        self._items, self._ranked = items, ranked
+        terms, self._mass = plan.query.terms, plan.mass or 1.0
+        content = [term.weight >= 1 for term in terms]
+        asked = [1.0 if counts or not any(content) else 0.0 for counts in content]
+        self._shares = np.array([*plan.shares, *[0.0] * intents])
+        self._worths = np.array([*asked, *[INTENT] * intents])
+        self._telling = np.array([*(term.weight >= 1 or term.match != "word" for term in terms), *[False] * intents])
+        self._held = np.zeros(len(items))
+        self._told = np.zeros(len(items))
+        self._chunks: list[tuple[Ids, NDArray[np.float64]]] = []
+        self.seen = 0
+
+    def add(self, chunks: Ids, marks: Ids, first: int) -> None:
+        """Marks of the terms from one on, of chunks in any order."""
+        if not len(chunks):
+            return
+        places = np.arange(len(self._shares[first : first + MOST_MARKS]))
+        bits = (marks[:, None] >> places) & 1
+        self._chunks.append((chunks, bits @ self._worths[first : first + MOST_MARKS]))
+        union = np.zeros((len(self._items), len(places)), dtype=np.int64)
+        np.bitwise_or.at(union, np.searchsorted(self._items, chunks >> CHUNK_BITS), bits)
+        held = union * self._shares[first : first + MOST_MARKS]
+        self._held += held.sum(axis=1)
+        self._told += held[:, self._telling[first : first + MOST_MARKS]].sum(axis=1)
+        self.seen |= sum(1 << int(place) + first for place in np.flatnonzero(union.any(axis=0)))
+
+    def covered(self) -> NDArray[np.float64]:
+        """The share of the query's mass that each item has."""
+        return np.minimum(1.0, self._held / self._mass)
+
+    def complete(self) -> NDArray[np.bool_]:
+        """Whether each item has every term but function words. One that was guessed at is none it has."""
+        wanted = self._mass - float(self._shares[~self._telling].sum())
+        return self._told >= wanted * (1 - 1e-9)
+
+    def passages(self, otherwise: Ids) -> Ids:
+        """The passage of each item with the most terms; among equals the one ranked best, then the first."""
+        chunks = np.concatenate([chunks for chunks, _ in self._chunks]) if self._chunks else otherwise[:0]
+        if not len(chunks):
+            return otherwise
+        unique, place = np.unique(chunks, return_inverse=True)
+        worth = np.zeros(len(unique))
+        np.add.at(worth, place, np.concatenate([worths for _, worths in self._chunks]))
+        by_id = np.argsort(self._ranked)
+        where = np.minimum(np.searchsorted(self._ranked, unique, sorter=by_id), len(by_id) - 1)
+        rank = np.where(self._ranked[by_id[where]] == unique, by_id[where], len(by_id))
+        order = np.lexsort((unique, rank, -worth))
+        found, first = np.unique(unique[order] >> CHUNK_BITS, return_index=True)
+        best = otherwise.copy()
+        best[np.searchsorted(self._items, found)] = unique[order][first]
+        return best
+
+
+class MeaningSearch:
+    """Lists by meaning over one vector index."""
+
+    def __init__(self, semantic: Semantic, depth: Depth, names_of: NamesOf) -> None:
+        self._semantic, self._depth, self._names_of = semantic, depth, names_of
+
+    def reads(self, text: str, languages: Sequence[str]) -> bool:
+        """Whether the model knows the letters a text is written in."""
+        return trust_for(text, self._semantic.embedder, languages[0]) > OTHER_SCRIPT
+
+    def embedded(self, texts: Sequence[tuple[bool, str]]) -> list[Floats]:
+        """Vectors of questions; of imagined answers where the flag says so."""
+        embedder = self._semantic.embedder
+        return [
+            (embedder.embed_passages([text]) if imagined else embedder.embed_queries([text]))[0]
+            for imagined, text in texts
+        ]
+
+    def find(self, vector: Floats, scope: Scope, everything: Ids) -> Listed:
+        """The items nearest to a vector, each at its nearest passage. `everything`: what a filter lets answer."""
+        items = everything if scope.items is None else scope.items
+        leg = VectorLeg(self._semantic.index, self._semantic.embedder, vector, items, 1.0, scope.without)
+        chunks, scaled, _ = _deep(leg.candidates, self._depth.items)
+        found, first = _first_of(chunks, self._depth.items)
+        order = settled(np.argsort(first), scaled[first], found, self._depth.ordered, self._names_of)
+        scores = calibrate(scaled[first])[order]
+        return Listed(tuple(found[order].tolist()), tuple(scores.tolist()), tuple(chunks[first][order].tolist()))
+
+
+def settled(order: Ids, scores: NDArray[Any], items: Ids, first: int, names_of: NamesOf) -> Ids:
+    """An order by falling score in which equals stand by name, as far as they reach into the first so many.
+
+    Names are looked up only where there are equals.
+    """
+    ranked = scores[order]
+    same = ranked[1:] == ranked[:-1]
+    end = first
+    while end < len(ranked) and same[end - 1]:
+        end += 1
+    pairs = np.flatnonzero(same[: end - 1])
+    if not len(pairs):
+        return order
+    tied = np.zeros(len(ranked), np.bool_)
+    tied[pairs] = tied[pairs + 1] = True
+    equal = np.flatnonzero(tied)
+    names = names_of(items[order[equal]].tolist())
+    places = sorted(equal.tolist(), key=lambda place: (-ranked[place], names.get(int(items[order[place]]), "")))
+    order = order.copy()
+    order[equal] = order[places]
+    return order
+
+
+class _InScope:
+    """The vocabulary of a scope, as far as a plan asks: some words of the library's are not in it."""
+
+    def __init__(self, reader: LexicalReader, scope: Scope, absent: frozenset[str]) -> None:
+        self._reader, self._scope, self._absent = reader, scope, absent
+
+    def languages(self) -> tuple[str, ...]:
+        return self._reader.languages()
+
+    def idf(self, form: str) -> float:
+        return 0.0 if form in self._absent else self._reader.idf(form)
+
+    def begins(self, prefix: str) -> bool:
+        begun = LexicalQuery((Term((prefix,), 1.0, "prefix"),))
+        return bool(len(self._reader.search(begun, 1, self._scope)[0]))
+
+
+def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> tuple[Ids, Floats, bool]:
+    """Passages of at least so many items, however many belong to the same few; and whether they are all there are."""
+    depth = 2 * documents
+    while True:
+        chunks, scores = candidates(depth)
+        if len(chunks) < depth:
+            return chunks, scores, True
+        if len(np.unique(chunks >> CHUNK_BITS)) >= documents:
+            return chunks, scores, False
+        depth *= 4
+
+
+def _first_of(chunks: Ids, most: int) -> tuple[Ids, Ids]:
+    """The first items of passages that come best first, ascending, and where each has its first passage."""
+    items, first = np.unique(chunks >> CHUNK_BITS, return_index=True)
+    if len(items) <= most:
+        return items, first
+    kept = np.sort(np.argpartition(first, most)[:most])
+    return items[kept], first[kept]

@@ -1,0 +1,84 @@
+"""Stages under a budget: what is late, broken or absent is left out, and the reply says why."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from commonplace.model import Stage
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Seconds that each stage with a model may take."""
+
+    expand: float = 1.5
+    embed: float = 1.0
+    rerank: float = 2.0
+
+
+class Left(Exception):
+    """A stage that did not come to its end. `broken` tells a failure from one that is late."""
+
+    def __init__(self, reason: str, *, broken: bool = False) -> None:
+        super().__init__(reason)
+        self.broken = broken
+
+
+class _Run(Generic[T]):
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self.result: T | None = None
+        self.error: Exception | None = None
+
+    def __call__(self) -> None:
+        try:
+            self.result = self._work()
+        except Exception as error:  # noqa: BLE001  # it belongs to the caller's thread, which says what it means
+            self.error = error
+
+
+def within(seconds: float, work: Callable[[], T]) -> T:
+    """Do it, or raise `Left` once its time is over. Late work goes on alone and is forgotten; it must not write."""
+    run = _Run(work)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise Left(f"it took longer than {seconds * 1000:.0f} ms")
+    if run.error is not None:
+        log.warning("A search stage failed", exc_info=run.error)
+        raise Left(f"it failed: {run.error}", broken=True)
+    return run.result  # type: ignore[return-value]  # it ended without an error
+
+
+class Stages:
+    """What ran, for how long, and what did not."""
+
+    def __init__(self) -> None:
+        self._stages: dict[str, Stage] = {}
+
+    @property
+    def done(self) -> tuple[Stage, ...]:
+        return tuple(self._stages.values())
+
+    def timed(self, name: str, work: Callable[[], T]) -> T:
+        """Do it. A stage that runs twice is one stage and took longer."""
+        start = time.perf_counter()
+        result = work()
+        before = self._stages[name].ms if name in self._stages else 0.0
+        self._stages[name] = Stage(name, "ran", before + (time.perf_counter() - start) * 1000)
+        return result
+
+    def skip(self, name: str, reason: str) -> None:
+        self._stages[name] = Stage(name, "skipped", reason=reason)
+
+    def leave(self, name: str, left: Left) -> None:
+        self._stages[name] = Stage(name, "failed" if left.broken else "skipped", reason=str(left))

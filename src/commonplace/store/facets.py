@@ -1,0 +1,28 @@
+"""What an index keeps of items beside their titles and texts: further words, and properties a search can ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from commonplace.model import JSON
+from commonplace.store.filters import fold_value
+
+_TAGGED = frozenset({"note", "media", "conversation"})
+"""Kinds that are found by their tags. Characters and prompts have them in their text."""
+
+_FACETS = {"media": ("media_type",), "message": ("sender", "role")}
+
+
+def facet(name: str, value: str) -> str:
+    """A property as an index knows it; values are compared as tags are."""
+    return f"{name}:{fold_value(value.strip())}"
+
+
+def facets_of(kind: str, fields: Mapping[str, JSON]) -> tuple[str, ...]:
+    return tuple(facet(name, str(fields[name])) for name in _FACETS.get(kind, ()) if fields.get(name))
+
+
+def words_of(kind: str, fields: Mapping[str, JSON], tags: Sequence[str]) -> str:
+    if kind not in _TAGGED:
+        return ""
+    return "\n".join((*tags, *filter(None, [fields.get("author")])))

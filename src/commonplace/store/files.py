@@ -1,0 +1,182 @@
+"""The store on SQLite: collections of files. What a reader sees of a collection changes in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import apsw
+
+from commonplace.errors import NotFound
+from commonplace.model import Item, chunk_id
+from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
+from commonplace.store.sqlite import Items, guarded
+
+COMMAND = "update_command:"
+"""Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
+_RECORD = "path, mtime_ns, size, inode, hash, read_at, reader, skipped, warnings, version"
+
+
+class Files(Items):
+    """Records of files, and changes of whole collections."""
+
+    @guarded
+    def collections(self) -> list[Item]:
+        db = self._database.reading()
+        ids = [item_id for (item_id,) in db.execute("select id from items where kind = 'collection' order by key")]
+        return self._items(db, ids, body=False)
+
+    @guarded
+    def file_records(self, collection: str) -> dict[str, FileRecord]:
+        rows = self._database.reading().execute(f"select {_RECORD} from files where collection = ?", (collection,))
+        return {record.path: record for record in map(FileRecord._make, rows)}
+
+    @guarded
+    def document_versions(self, collection: str) -> dict[str, int]:
+        query = "select key, version from items where kind = 'document' and parent = ?"
+        return dict(self._database.reading().execute(query, (collection,)))
+
+    @guarded
+    def collection_changed_at(self, collection: str) -> int | None:
+        row = (
+            self._database.reading()
+            .execute("select changed_at from updates where collection = ?", (collection,))
+            .fetchone()
+        )
+        return int(row[0]) if row else None
+
+    @guarded
+    def change_folder(self, change: FolderChange) -> FolderResult:
+        result, now = FolderResult(), time.time_ns() // 1000
+        with self._database.writing() as db:
+            gone = self._gone(db, change)
+            for write, record in change.writes:
+                result = self._put_file(db, change.collection, write, record, gone, now, result)
+            for record in change.records:
+                self._put_record(db, change.collection, record)
+            self._remove(db, list(gone.values()))  # last: what moved has its vectors by now, and none is an orphan
+            db.executemany(
+                "delete from files where collection = ? and path = ?",
+                [(change.collection, path) for path in change.forgotten],
+            )
+            result = replace(result, removed=len(gone))
+            if result.added or result.updated or result.removed:
+                self._note_change(db, change.collection, now)
+        return result
+
+    @guarded
+    def drop_collection(self, collection: str) -> int:
+        with self._database.writing() as db:
+            found = self._find(db, "collection", None, collection)
+            documents = self._documents(db, collection)
+            self._remove(db, [*documents, *([found.id] if found else [])])
+            db.execute("delete from files where collection = ?", (collection,))
+            db.execute("delete from updates where collection = ?", (collection,))
+            db.execute("delete from settings where name = ?", (COMMAND + collection,))
+            return len(documents)
+
+    @guarded
+    def rename_collection(self, old: str, new: str) -> None:
+        with self._database.writing() as db:
+            found = self._find(db, "collection", None, old)
+            if found is None:
+                raise NotFound(f"Collection not found: {old}")
+            db.execute("update items set key = :new, title = :new where id = :id", {"new": new, "id": found.id})
+            documents = self._documents(db, old)
+            db.execute("update items set parent = ? where kind = 'document' and parent = ?", (new, old))
+            for item_id in [found.id, *documents]:
+                db.execute("update items set version = version + 1 where id = ?", (item_id,))
+                self._log(db, "put", item_id, _version(db, item_id))
+            db.execute("update files set collection = ?, version = version + 1 where collection = ?", (new, old))
+            db.execute("update updates set collection = ? where collection = ?", (new, old))
+            db.execute("update or replace settings set name = ? where name = ?", (COMMAND + new, COMMAND + old))
+
+    def _put_file(
+        self,
+        db: apsw.Connection,
+        collection: str,
+        write: Write,
+        record: FileRecord,
+        gone: dict[str, int],
+        now: int,
+        result: FolderResult,
+    ) -> FolderResult:
+        old = self._find(db, "document", collection, record.path)
+        item_id = self._put(db, write, now)
+        version = _version(db, item_id)
+        self._put_record(db, collection, record._replace(version=version))
+        if old is None:
+            moved = gone.get(hashlib.sha256(write.draft.body.encode("utf-8")).hexdigest()) if gone else None
+            if moved is not None:
+                self._hand_over_vectors(db, moved, item_id)
+            return replace(result, added=result.added + 1)
+        if old.version == version:
+            return replace(result, unchanged=result.unchanged + 1)
+        return replace(result, updated=result.updated + 1)
+
+    @staticmethod
+    def _put_record(db: apsw.Connection, collection: str, record: FileRecord) -> None:
+        db.execute(
+            f"insert or replace into files (collection, {_RECORD}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (collection, *record),
+        )
+
+    @staticmethod
+    def _gone(db: apsw.Connection, change: FolderChange) -> dict[str, int]:
+        """The documents that go, by the hash of their body; twins by their place, which matters to nobody."""
+        rows = db.execute(
+            """select content_hash, id from items where kind = 'document' and parent = ?
+               and key in (select value from json_each(?))""",
+            (change.collection, json.dumps(list(change.gone))),
+        )
+        found: dict[str, int] = {}
+        for hash, item_id in rows:
+            found[hash if hash not in found else f"{hash} {item_id}"] = item_id
+        return found
+
+    @staticmethod
+    def _hand_over_vectors(db: apsw.Connection, old: int, new: int) -> None:
+        """A file that only changed its name keeps its vectors, also where the name is part of what was embedded."""
+        db.execute(
+            """insert or ignore into embeddings (model, key, vector)
+               select model, fresh.vector_key, vector
+               from chunks as stale
+               join chunks as fresh on fresh.id = stale.id - :old + :new and fresh.text = stale.text
+               join embeddings on embeddings.key = stale.vector_key
+               where stale.id >= :old and stale.id < :end and fresh.vector_key <> stale.vector_key""",
+            {"old": chunk_id(old, 0), "end": chunk_id(old + 1, 0), "new": chunk_id(new, 0)},
+        )
+
+    def _remove(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
+        orphans: set[bytes] = set()
+        attached: set[bytes] = set()
+        for item_id in item_ids:
+            version = _version(db, item_id)
+            orphans |= self._clear_text(db, item_id)
+            attached |= self._detach(db, item_id)
+            db.execute("delete from items where id = ?", (item_id,))
+            self._log(db, "delete", item_id, version + 1)
+        self._drop_orphans(db, orphans)
+        self._drop_unattached(db, attached)
+
+    @staticmethod
+    def _documents(db: apsw.Connection, collection: str) -> list[int]:
+        rows = db.execute("select id from items where kind = 'document' and parent = ? order by id", (collection,))
+        return [item_id for (item_id,) in rows]
+
+    @staticmethod
+    def _note_change(db: apsw.Connection, collection: str, now: int) -> None:
+        db.execute(
+            "insert into updates values (?, ?) on conflict do update set changed_at = excluded.changed_at",
+            (collection, now),
+        )
+
+
+def _version(db: apsw.Connection, item_id: int) -> int:
+    return int(next(db.execute("select version from items where id = ?", (item_id,)))[0])
+
+
+__all__ = ["Files"]

@@ -1,0 +1,244 @@
+"""The store on SQLite: entries in the order of their times, threads, and counts of everything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from commonplace.model import CHUNK_BITS, JSON, Filter, Item
+from commonplace.store.filters import Compiled, compile_filter, fold_tag, micros
+from commonplace.store.rows import Moment, Tally, ThreadRow
+from commonplace.store.sqlite import Items, consistent, guarded
+
+WALKED = 1000
+"""Newest entries that are looked at one by one before a filter is answered from an index."""
+
+MOST_ACTIVE = 5
+MOST_TAGS = 10
+
+
+class Listings(Items):
+    """What is listed and counted without a query."""
+
+    @guarded
+    def matching(self, filter: Filter, item_ids: Sequence[int]) -> dict[int, int]:
+        test, values = _test(filter)
+        rows: Any = self._database.reading().execute(
+            f"""select items.id, items.created_at from json_each(:among) as wanted
+                cross join items on items.id = wanted.value where {test}""",
+            {**values, "among": json.dumps(list(item_ids))},
+        )
+        return dict(rows)
+
+    @guarded
+    def entry_times(self, item_ids: Sequence[int] | None = None) -> list[Moment]:
+        db = self._database.reading()
+        if item_ids is None:
+            rows: Any = db.execute("select item_id, created_at from memories order by item_id")
+        else:
+            rows = db.execute(
+                """select item_id, created_at from json_each(?) as wanted
+                   cross join memories on item_id = wanted.value order by item_id""",
+                (json.dumps(sorted(set(item_ids))),),
+            )
+        return [Moment(*row) for row in rows]
+
+    @consistent
+    def newest(
+        self, filter: Filter, *, limit: int, after: Moment | None = None, upto: int | None = None
+    ) -> list[Moment]:
+        bounds, values = _bounds(after, upto)
+        if filter.entries is not None:
+            # Most filters are satisfied by some of the newest entries; only what is rarer is worth a look at an index.
+            walked = WALKED if _is_narrow(filter) else None
+            found, seen = self._walk(filter, bounds, values, limit, walked)
+            if len(found) >= limit or walked is None or seen < walked:
+                return found
+        where, more = self._compiled(filter)
+        where = where.replace("(items.kind in", "(+items.kind in", 1)  # by time, not by kind: nothing has to be sorted
+        if filter.entries is not None:
+            where += " and exists (select 1 from memories where memories.item_id = items.id)"
+        rows: Any = self._database.reading().execute(
+            f"""select id, created_at from items where {where}{bounds.format("items", "id")}
+                order by created_at desc, id desc limit :limit""",
+            {**values, **more, "limit": limit},
+        )
+        return [Moment(*row) for row in rows]
+
+    def _walk(
+        self, filter: Filter, bounds: str, values: dict[str, Any], limit: int, most: int | None
+    ) -> tuple[list[Moment], int]:
+        """The first matches among the newest entries of the thread and the times asked for, and how many were seen."""
+        test, more = _test(filter, walked=True)
+        range_, ranged = _range(filter)
+        bound = {**values, **ranged}
+        within = f"from memories where {range_}{bounds.format('memories', 'item_id')}"
+        order = "order by created_at desc, item_id desc"
+        db = self._database.reading()
+        if most is None:
+            entries, seen = f"select item_id, created_at {within} {order}", 0
+        else:
+            entries = f"select item_id, created_at {within} {order} limit {most}"
+            seen = int(next(db.execute(f"select count(*) from (select 1 {within} limit {most})", bound))[0])
+        rows: Any = db.execute(
+            f"""select item_id, newest.created_at from ({entries}) as newest
+                cross join items on items.id = item_id where {test}
+                order by newest.created_at desc, item_id desc limit :limit""",
+            {**bound, **more, "limit": limit},
+        )
+        return [Moment(*row) for row in rows], seen
+
+    @consistent
+    def heads(self, item_ids: Sequence[int], length: int) -> list[Item]:
+        return self._items(self._database.reading(), item_ids, body=True, most=length)
+
+    @guarded
+    def plan(self, filter: Filter) -> str:
+        where, values = self._compiled(filter)
+        rows = self._database.reading().execute(
+            f"explain query plan select id from items where {where} order by created_at desc, id desc", values
+        )
+        return "\n".join(str(row[3]) for row in rows)
+
+    @guarded
+    def last_item(self) -> int:
+        query = "select coalesce(max(seq), 0) from sqlite_sequence where name = 'items'"
+        return int(next(self._database.reading().execute(query))[0])
+
+    @consistent
+    def threads(self, *, limit: int, offset: int) -> tuple[list[ThreadRow], int]:
+        db = self._database.reading()
+        # The newest and the oldest entry of each thread are the ends of its part of one index.
+        rows: Any = db.execute(
+            """select thread, entries, from_user, multimodal,
+                 (select created_at from memories where thread = counted.thread order by created_at, id limit 1),
+                 (select created_at from memories where thread = counted.thread
+                  order by created_at desc, id desc limit 1) as last_at,
+                 (select id from memories where thread = counted.thread
+                  order by created_at desc, id desc limit 1) as last_id
+               from memory_threads as counted order by last_at desc, last_id desc limit ? offset ?""",
+            (limit, offset),
+        )
+        found = [ThreadRow(*row) for row in rows]
+        return found, int(next(db.execute("select count(*) from memory_threads"))[0])
+
+    def metrics(self) -> dict[str, JSON]:
+        return {
+            "active_connections": self._database.connections,
+            "total_queries": self._database.uses,
+            "failed_queries": self._database.failures,
+            "circuit_state": "closed",
+        }
+
+    @consistent
+    def tally(self) -> Tally:
+        db = self._database.reading()
+        entries, threads, user, multimodal = next(
+            db.execute(
+                """select coalesce(sum(entries), 0), count(*), coalesce(sum(from_user), 0),
+                     coalesce(sum(multimodal), 0) from memory_threads"""
+            )
+        )
+        active: Any = db.execute(
+            "select thread, entries from memory_threads order by entries desc, thread limit ?", (MOST_ACTIVE,)
+        )
+        tags: Any = db.execute(
+            """select min(tag), count(*) as held, count(*) over () from tags
+               where exists (select 1 from memories where memories.item_id = tags.item_id)
+               group by folded order by held desc, folded limit ?""",
+            (MOST_TAGS,),
+        ).fetchall()
+        one = {
+            "images": "select coalesce(sum(images), 0) from memories where images > 0",
+            "superseded": "select count(distinct older) from supersessions",
+            "expiring": "select count(*) from memories where expires_at is not null",
+            "summaries": """select count(*) from items where id in (select item_id from memories)
+                            and coalesce(trim(fields ->> 'summary'), '') <> ''""",
+            "bytes": "select page_count * page_size from pragma_page_count, pragma_page_size",
+        }
+        counts: dict[str, int] = {name: int(next(db.execute(query))[0]) for name, query in one.items()}
+        common = tuple((tag, held) for tag, held, _ in tags)
+        distinct = tags[0][2] if tags else 0
+        return Tally(entries, threads, user, multimodal, tuple(active), common, tags=distinct, **counts)
+
+    @guarded
+    def embedded_entries(self, model_id: int) -> tuple[int, int, int]:
+        row: Any = next(
+            self._database.reading().execute(
+                f"""select count(distinct case when held then item end), coalesce(sum(held), 0),
+                      count(distinct case when not held then item end)
+                    from (select chunks.id >> {CHUNK_BITS} as item,
+                            exists (select 1 from embeddings where model = ? and key = vector_key) as held
+                          from memories cross join chunks
+                            on chunks.id >= item_id << {CHUNK_BITS} and chunks.id < (item_id + 1) << {CHUNK_BITS})""",
+                (model_id,),
+            )
+        )
+        return row[0], row[1], row[2]
+
+
+def _test(filter: Filter, *, walked: bool = False) -> Compiled:
+    """A filter as a test of one row at a time: for few rows, where an index would first list everything that matches.
+
+    `walked`: the rows are entries within the thread and the times asked for already.
+    """
+    plain = Filter(where=filter.where) if walked else replace(filter, tags=(), entries=None)
+    where, values = compile_filter(plain)
+    tests = [where]
+    if filter.tags:
+        values |= {"tags": json.dumps([fold_tag(tag) for tag in filter.tags])}
+        tests.append(
+            """exists (select 1 from tags where folded in (select value from json_each(:tags))
+               and tags.item_id = items.id)"""
+        )
+    entries = filter.entries
+    if entries is not None:
+        asked = "memories.item_id = items.id"
+        if entries.source is not None:
+            asked, values = f"{asked} and source = :source", {**values, "source": entries.source}
+        if entries.multimodal is not None:
+            asked += " and images > 0" if entries.multimodal else " and images = 0"
+        if not walked or asked != "memories.item_id = items.id":
+            tests.append(f"exists (select 1 from memories where {asked})")
+        if not entries.superseded:
+            tests.append(
+                """not exists (select 1 from memories join supersessions on older = memories.id
+                   where memories.item_id = items.id)"""
+            )
+    return " and ".join(f"({test})" for test in tests), values
+
+
+def _range(filter: Filter) -> Compiled:
+    """The part of a filter that is a stretch of an index of entries by time."""
+    parts, values = ["1"], dict[str, Any]()
+    if filter.parents:
+        parts.append("memories.thread in (select value from json_each(:threads))")
+        values["threads"] = json.dumps(filter.parents, ensure_ascii=False)
+        if len(filter.parents) == 1:
+            parts[-1], values = "memories.thread = :thread", {"thread": filter.parents[0]}
+    for name, bound, compare in (("since", filter.created_from, ">="), ("until", filter.created_to, "<=")):
+        if bound is not None:
+            parts.append(f"memories.created_at {compare} :{name}")
+            values[name] = micros(bound)
+    return " and ".join(parts), values
+
+
+def _bounds(after: Moment | None, upto: int | None) -> Compiled:
+    """Where a listing goes on, and what was stored too late for it; the names of table and id go into its braces."""
+    text, values = "", dict[str, Any]()
+    if after is not None:
+        text += " and ({0}.created_at, {0}.{1}) < (:time, :item)"
+        values |= {"time": after.created_at, "item": after.item_id}
+    if upto is not None:
+        text += " and +{0}.{1} <= :upto"  # the plus: every entry is a candidate, so its index would read them all
+        values["upto"] = upto
+    return text, values
+
+
+def _is_narrow(filter: Filter) -> bool:
+    """Whether a filter may let only few of the entries of a thread and a time through."""
+    entries = filter.entries
+    asked = entries is not None and (entries.source is not None or entries.multimodal is not None)
+    return bool(filter.where or filter.tags or asked or filter.updated_from or filter.updated_to)

@@ -1,0 +1,280 @@
+"""The store on SQLite: what is kept of memory entries beside their items."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import apsw
+
+from commonplace.model import JSON, Draft, Filter, chunk_id
+from commonplace.store.connection import explained
+from commonplace.store.filters import Compiled, compile_filter, shapes
+from commonplace.store.rows import Attachment, EntryRow, Past, Said, Write
+from commonplace.store.sqlite import Items, _json, guarded
+
+_ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
+  (select max(newer) from supersessions where older = id),
+  (select group_concat(older) from supersessions where newer = id)"""
+_BACKFILL = 500
+MOST_NUMBER = (1 << 63) - 1
+
+
+class EntryRows(Items):
+    """Numbers, threads, expiry, supersession, history, and the metadata fields that are indexed."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        with explained(self.path), self._database.writing():
+            yield
+
+    @guarded
+    def next_entry(self) -> int:
+        query = "select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = 'memories'"
+        return int(next(self._database.reading().execute(query))[0])
+
+    @guarded
+    def entries(self, numbers: Sequence[int]) -> list[EntryRow]:
+        wanted = [number for number in numbers if number <= MOST_NUMBER]
+        found = {entry.number: entry for entry in self._entries("id", wanted)}
+        return [found[number] for number in wanted if number in found]
+
+    @guarded
+    def entries_of(self, item_ids: Sequence[int]) -> list[EntryRow]:
+        found = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
+        return [found[item_id] for item_id in item_ids if item_id in found]
+
+    def _entries(self, column: str, wanted: Sequence[int]) -> list[EntryRow]:
+        query = f"select {_ENTRY} from memories where {column} in (select value from json_each(?))"
+        return [_entry(row) for row in self._database.reading().execute(query, (json.dumps(list(wanted)),))]
+
+    @guarded
+    def latest_entries(self, thread: str, limit: int) -> list[Said]:
+        rows = self._database.reading().execute(
+            """select id, memories.item_id, source, exists (select 1 from supersessions where older = id), body
+               from memories join bodies using (item_id)
+               where thread = ? order by created_at desc, id desc limit ?""",
+            (thread, limit),
+        )
+        return [Said(number, item, source, bool(superseded), body) for number, item, source, superseded, body in rows]
+
+    @guarded
+    def put_entry(self, write: Write) -> int:
+        with self._database.writing() as db:
+            return self._put(db, write, time.time_ns() // 1000)
+
+    @guarded
+    def entry_numbers(
+        self,
+        *,
+        numbers: Sequence[int] | None = None,
+        threads: Sequence[str] | None = None,
+        source: str | None = None,
+        before: int | None = None,
+    ) -> list[int]:
+        query = """select id from memories
+            where (:numbers is null or id in (select value from json_each(:numbers)))
+              and (:threads is null or thread in (select value from json_each(:threads)))
+              and (:source is null or source = :source) and (:before is null or created_at < :before)
+            order by id"""
+        if numbers is not None:
+            numbers = [number for number in numbers if number <= MOST_NUMBER]
+        values = {
+            "numbers": None if numbers is None else json.dumps(numbers),
+            "threads": None if threads is None else json.dumps(list(threads), ensure_ascii=False),
+            "source": source,
+            "before": before,
+        }
+        return [number for (number,) in self._database.reading().execute(query, values)]
+
+    @guarded
+    def expired(self, now: int) -> list[int]:
+        query = "select item_id from memories where expires_at is not null and expires_at <= ? order by expires_at"
+        return [item_id for (item_id,) in self._database.reading().execute(query, (now,))]
+
+    @guarded
+    def restore_entry(self, write: Write, version: int) -> int:
+        with self._database.writing() as db:
+            item_id = self._put(db, write, time.time_ns() // 1000)
+            db.execute("update items set version = ? where id = ?", (version, item_id))
+            db.execute("update changes set version = ? where seq = (select max(seq) from changes)", (version,))
+            return item_id
+
+    @guarded
+    def supersede(self, newer: int, older: Sequence[int]) -> None:
+        with self._database.writing() as db:
+            db.executemany(
+                "insert or ignore into supersessions select id, ? from memories where id = ?",
+                [(newer, number) for number in older],
+            )
+
+    @guarded
+    def has_vectors(self, item_id: int) -> bool:
+        query = """select exists (select 1 from chunks cross join models cross join embeddings
+                   on embeddings.model = models.id and embeddings.key = chunks.vector_key
+                   where chunks.id >= ? and chunks.id < ?)"""
+        span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
+        return bool(next(self._database.reading().execute(query, span))[0])
+
+    @guarded
+    def superseded_items(self) -> list[int]:
+        query = "select item_id from memories where id in (select older from supersessions) order by item_id"
+        return [item_id for (item_id,) in self._database.reading().execute(query)]
+
+    @guarded
+    def attachments_of_many(self, item_ids: Sequence[int]) -> dict[int, list[tuple[Attachment, dict[str, JSON]]]]:
+        rows = self._database.reading().execute(
+            """select item_id, hash, media_type, data, fields from item_attachments join attachments using (hash)
+               where item_id in (select value from json_each(?)) order by item_id, position""",
+            (json.dumps(list(item_ids)),),
+        )
+        found: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
+        for item_id, hash, media_type, data, fields in rows:
+            found[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
+        return found
+
+    # history
+
+    @guarded
+    def keep_past(self, item_id: int, past: Past, most: int) -> None:
+        with self._database.writing() as db:
+            db.execute(
+                "insert into memory_history values (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    item_id,
+                    past.version,
+                    past.updated_at,
+                    past.body,
+                    *map(_json, (past.metadata, past.tags, past.images)),
+                ),
+            )
+            db.execute(
+                """delete from memory_history where item_id = :item and version not in
+                     (select version from memory_history where item_id = :item order by version desc limit :most)""",
+                {"item": item_id, "most": most},
+            )
+
+    @guarded
+    def past(self, item_ids: Sequence[int]) -> dict[int, list[Past]]:
+        rows = self._database.reading().execute(
+            """select item_id, version, updated_at, body, metadata, tags, images from memory_history
+               where item_id in (select value from json_each(?)) order by item_id, version desc""",
+            (json.dumps(list(item_ids)),),
+        )
+        found: dict[int, list[Past]] = defaultdict(list)
+        for item_id, version, updated_at, body, metadata, tags, images in rows:
+            shown = tuple((hash, media_type) for hash, media_type in json.loads(images))
+            found[item_id].append(Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown))
+        return found
+
+    # what is kept beside the item, in the transaction that writes it
+
+    def _put_entry(self, db: apsw.Connection, item_id: int, draft: Draft, *, fresh: bool) -> None:
+        if not fresh:
+            self._unindex_metadata(db, item_id)
+        self._index_metadata(db, item_id, draft.metadata)
+        source = draft.fields.get("source")
+        if not source or not draft.key.isdecimal():
+            return  # an item of this kind that no thread of a conversation put here
+        number = int(draft.key)
+        db.execute(
+            """insert into memories (id, item_id, thread, source, created_at, expires_at)
+               select :number, id, parent, :source, created_at, :expires from items where id = :item
+               on conflict (item_id) do update
+                 set created_at = excluded.created_at, expires_at = excluded.expires_at""",
+            {"number": number, "item": item_id, "source": source, "expires": draft.fields.get("expires_at")},
+        )
+        if older := draft.fields.get("supersedes"):
+            self.supersede(number, older)
+
+    def _delete_entry(self, db: apsw.Connection, item_id: int) -> None:
+        self._unindex_metadata(db, item_id)
+        db.execute("delete from memories where item_id = ?", (item_id,))
+
+    # indexed metadata
+
+    @guarded
+    def indexed_fields(self) -> list[tuple[str, ...]]:
+        return list(self._fields(self._database.reading()))
+
+    @guarded
+    def index_field(self, path: tuple[str, ...]) -> None:
+        with self._database.writing() as db:
+            db.execute("insert or ignore into metadata_fields (path) values (?)", (_json(path),))
+            if not db.changes():
+                return
+            field, after = db.last_insert_rowid(), 0
+            while items := self.scan(Filter(kinds=("memory",)), after=after, limit=_BACKFILL):
+                after = items[-1].id
+                for item in items:
+                    self._hold(db, item.id, field, shapes(item.metadata, path))
+
+    @guarded
+    def drop_field(self, path: tuple[str, ...]) -> None:
+        with self._database.writing() as db:
+            values = "select id from metadata_values where field = (select id from metadata_fields where path = :path)"
+            db.execute(f"delete from metadata_holders where value in ({values})", {"path": _json(path)})
+            db.execute(f"delete from metadata_values where id in ({values})", {"path": _json(path)})
+            db.execute("delete from metadata_fields where path = :path", {"path": _json(path)})
+
+    @guarded
+    def refresh_statistics(self) -> None:
+        with self._database.writing() as db:
+            db.execute("pragma analysis_limit = 1000").fetchall()  # a statement is done when its rows are read
+            db.execute("pragma optimize = 0x10002").fetchall()
+
+    @staticmethod
+    def _fields(db: apsw.Connection) -> dict[tuple[str, ...], int]:
+        rows: Any = db.execute("select path, id from metadata_fields order by id")
+        return {_path(path): field for path, field in rows}
+
+    def _index_metadata(self, db: apsw.Connection, item_id: int, metadata: Any) -> None:
+        if metadata:
+            for path, field in self._fields(db).items():
+                self._hold(db, item_id, field, shapes(metadata, path))
+
+    @staticmethod
+    def _hold(db: apsw.Connection, item_id: int, field: int, values: set[tuple[str, Any]]) -> None:
+        for shape, value in values:
+            bound = {"field": field, "shape": shape, "value": value, "item": item_id}
+            db.execute(
+                "insert or ignore into metadata_values (field, shape, value) values (:field, :shape, :value)", bound
+            )
+            db.execute(
+                """insert or ignore into metadata_holders
+                   select id, :item from metadata_values where (field, shape, value) = (:field, :shape, :value)""",
+                bound,
+            )
+
+    @staticmethod
+    def _unindex_metadata(db: apsw.Connection, item_id: int) -> None:
+        held = [value for (value,) in db.execute("select value from metadata_holders where item_id = ?", (item_id,))]
+        if held:
+            db.execute("delete from metadata_holders where item_id = ?", (item_id,))
+            db.executemany(
+                """delete from metadata_values where id = :value
+                   and not exists (select 1 from metadata_holders where value = :value)""",
+                [{"value": value} for value in held],
+            )
+
+    def _compiled(self, filter: Filter) -> Compiled:
+        """Conditions on indexed fields are answered by the index where only entries are asked for."""
+        fields = self._fields(self._database.reading()) if filter.where and filter.kinds == ("memory",) else {}
+        return compile_filter(filter, fields)
+
+
+@lru_cache(1000)  # they are read with every write
+def _path(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
+
+
+def _entry(row: Any) -> EntryRow:
+    *columns, supersedes = row
+    numbers = sorted(map(int, supersedes.split(","))) if supersedes else []
+    number, item_id, thread, source, created, images, expires, superseded_by = columns
+    return EntryRow(number, item_id, thread, source, created, images, expires, superseded_by, tuple(numbers))

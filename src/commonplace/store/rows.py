@@ -1,0 +1,262 @@
+"""The nouns of the store: what goes in and comes out beside items and chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from commonplace.model import JSON, Draft, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A span on its way into the store, with the key its vector will be kept under."""
+
+    span: Span
+    vector_key: bytes
+    anchor: dict[str, JSON] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One item to store. `expected_version` is the version to replace: 0 for "must be new", None for any."""
+
+    draft: Draft
+    passages: Sequence[Passage]
+    language: str
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An embedder that has vectors here. `position` is the change up to which every chunk has one."""
+
+    id: int
+    fingerprint: str
+    name: str
+    dims: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    hash: bytes
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: int
+    kind: str
+    payload: dict[str, JSON]
+    attempts: int
+
+
+Ending = Literal["file", "path", "end"]
+"""A whole `collection/path`, a whole path in any collection, or the last components of a path."""
+
+
+class Name(NamedTuple):
+    """How a document is called."""
+
+    item_id: int
+    collection: str
+    path: str
+
+    @property
+    def file(self) -> str:
+        return f"{self.collection}/{self.path}"
+
+
+MOST_LISTS = MOST_QUERIES = 20
+"""How many lists and queries a session remembers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session as it is kept. Times are microseconds since 1970."""
+
+    id: str
+    client: str
+    defaults: Mapping[str, JSON]
+    queries: tuple[str, ...]
+    """Newest first."""
+    created_at: int
+    used_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionList:
+    """What one list of a session leaves out, from its first page to its last."""
+
+    without: Sequence[str]
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What one call of a session has returned."""
+
+    query: str
+    uris: Sequence[str]
+    key: str
+    """Names the list it is a page of."""
+    begun: SessionList | None = None
+    """The list, where this is its first page."""
+    unseen: bool = False
+    """Whether all of it is given out as not seen before."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """A memory entry as the store counts and orders it. `number` is what callers know it by, its item's key."""
+
+    number: int
+    item_id: int
+    thread: str
+    source: str
+    created_at: int
+    images: int
+    expires_at: int | None
+    superseded_by: int | None
+    supersedes: tuple[int, ...]
+
+
+class Said(NamedTuple):
+    """What was said in a thread, as far as it matters for what is said next."""
+
+    number: int
+    item_id: int
+    source: str
+    superseded: bool
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a memory entry was before an update. Of its images only their hashes and types are kept."""
+
+    version: int
+    updated_at: int
+    body: str
+    metadata: dict[str, JSON]
+    tags: tuple[str, ...]
+    images: tuple[tuple[str, str], ...]
+    """(SHA-256 in hexadecimal, media type)"""
+
+
+class FileRecord(NamedTuple):
+    """A file as it was when it was read. A tuple, for speed: an update looks at one for every file."""
+
+    path: str
+    mtime_ns: int
+    size: int
+    inode: int
+    hash: bytes
+    read_at: int
+    reader: str
+    skipped: str
+    warnings: int
+    version: int = 0
+    """Of the document that was made of it; 0 where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderChange:
+    """Everything that an update found to differ between a folder and its collection."""
+
+    collection: str
+    writes: Iterable[tuple[Write, FileRecord]]
+    records: Sequence[FileRecord]
+    """Of files whose documents stay as they are, or that have none."""
+    gone: Sequence[str]
+    """Paths whose documents go."""
+    forgotten: Sequence[str]
+    """Paths whose records go."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderResult:
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An item and when it was created, in microseconds since 1970: what it is listed by."""
+
+    item_id: int
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """A thread of memory entries. Times are microseconds since 1970, `last_id` the number of its newest entry."""
+
+    thread: str
+    entries: int
+    from_user: int
+    multimodal: int
+    first_at: int
+    last_at: int
+    last_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many memory entries there are, and of what."""
+
+    entries: int
+    threads: int
+    from_user: int
+    multimodal: int
+    active: tuple[tuple[str, int], ...]
+    """The threads with the most entries."""
+    common: tuple[tuple[str, int], ...]
+    """The commonest tags."""
+    images: int
+    tags: int
+    superseded: int
+    expiring: int
+    summaries: int
+    bytes: int
+
+
+class Cue(NamedTuple):
+    """What of a medium's body is said from when to when, and by whom."""
+
+    start_ms: int
+    end_ms: int
+    char_start: int
+    char_end: int
+    speaker: str | None = None
+
+
+class Place(NamedTuple):
+    """Where in its item's body a chunk is, and what else is known of it."""
+
+    start: int
+    end: int
+    anchor: Mapping[str, JSON]
+
+
+class ImportSource(NamedTuple):
+    """Where an item was imported from, what came in then, and the version it was given."""
+
+    kind: str
+    path: str
+    position: str
+    hash: bytes
+    item_id: int
+    version: int
+
+
+class KeptAnswer(NamedTuple):
+    """What a call with an idempotency key was answered, and a hash of what it asked."""
+
+    arguments: bytes
+    answer: JSON

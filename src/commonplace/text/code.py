@@ -1,0 +1,210 @@
+"""Where the definitions of a source file are, so that it is cut between them. Uses tree-sitter where it is installed.
+
+A definition begins with the comments and decorators right above it. Without the `code` extra, and for a file with a
+syntax error, there are no definitions and the file is cut at its blank lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+from commonplace.text.structure import Block
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node, Query
+
+TYPES, FUNCTIONS, NAMES, IMPORTS = 100, 90, 80, 60
+"""How good a cut is: before a class, struct, interface or trait; a function or method; a type or enum; the imports."""
+
+
+class _Grammar(NamedTuple):
+    """A language's package, the function in it that gives the grammar, and what counts as what."""
+
+    package: str
+    function: str
+    types: tuple[str, ...]
+    functions: tuple[str, ...]
+    names: tuple[str, ...]
+    imports: tuple[str, ...]
+    leads: tuple[str, ...]
+    """What belongs to a definition when it stands right above it."""
+
+
+_SCRIPT_FUNCTIONS = (
+    "(function_declaration)", "(generator_function_declaration)", "(method_definition)",
+    "(lexical_declaration (variable_declarator value: [(arrow_function) (function_expression)]))",
+    "(field_definition value: (arrow_function))",
+)  # fmt: skip
+_TYPED_FUNCTIONS = (
+    *_SCRIPT_FUNCTIONS[:-1],
+    "(public_field_definition value: (arrow_function))",
+    "(function_signature)",
+    "(abstract_method_signature)",
+)
+_SCRIPT_LEADS = ("comment", "decorator")
+_TYPESCRIPT = (
+    ("(class_declaration)", "(abstract_class_declaration)", "(interface_declaration)", "(internal_module)"),
+    _TYPED_FUNCTIONS,
+    ("(type_alias_declaration)", "(enum_declaration)"),
+    ("(import_statement)",),
+    _SCRIPT_LEADS,
+)
+_GRAMMARS = {
+    "python": _Grammar(
+        "tree_sitter_python", "language",
+        ("(class_definition)",), ("(function_definition)",), ("(type_alias_statement)",),
+        ("(import_statement)", "(import_from_statement)", "(future_import_statement)"), ("comment",),
+    ),
+    "typescript": _Grammar("tree_sitter_typescript", "language_typescript", *_TYPESCRIPT),
+    "tsx": _Grammar("tree_sitter_typescript", "language_tsx", *_TYPESCRIPT),
+    "javascript": _Grammar(
+        "tree_sitter_javascript", "language",
+        ("(class_declaration)",), _SCRIPT_FUNCTIONS, (), ("(import_statement)",), _SCRIPT_LEADS,
+    ),
+    "go": _Grammar(
+        "tree_sitter_go", "language",
+        ("(type_declaration (type_spec type: [(struct_type) (interface_type)]))",),
+        ("(function_declaration)", "(method_declaration)"), ("(type_declaration)",), ("(import_declaration)",),
+        ("comment",),
+    ),
+    "rust": _Grammar(
+        "tree_sitter_rust", "language",
+        ("(struct_item)", "(union_item)", "(trait_item)", "(impl_item)", "(mod_item body: (_))"),
+        ("(function_item)", "(function_signature_item)", "(macro_definition)"), ("(enum_item)", "(type_item)"),
+        ("(use_declaration)",), ("line_comment", "block_comment", "attribute_item"),
+    ),
+    "java": _Grammar(
+        "tree_sitter_java", "language",
+        ("(class_declaration)", "(interface_declaration)", "(record_declaration)", "(annotation_type_declaration)"),
+        ("(method_declaration)", "(constructor_declaration)"), ("(enum_declaration)",), ("(import_declaration)",),
+        ("line_comment", "block_comment"),
+    ),
+    "c": _Grammar(
+        "tree_sitter_c", "language",
+        ("(struct_specifier body: (_))", "(union_specifier body: (_))"), ("(function_definition)",),
+        ("(enum_specifier body: (_))", "(type_definition)"), ("(preproc_include)",), ("comment",),
+    ),
+}  # fmt: skip
+LANGUAGES = frozenset(_GRAMMARS)
+_CRASHES = "0.26.0"  # reads freed memory in long files (py-tree-sitter issue 472), which would end our process
+_WRAPPERS = frozenset(
+    {"decorated_definition", "export_statement", "ambient_declaration", "type_definition", "declaration"}
+)
+_SCORES = {"types": TYPES, "functions": FUNCTIONS, "names": NAMES, "imports": IMPORTS}
+
+
+@cache
+def can_parse(language: str) -> bool:
+    """Whether the parser of a language is installed, in a version that can be trusted."""
+    grammar = _GRAMMARS.get(language)
+    if grammar is None or find_spec("tree_sitter") is None or find_spec(grammar.package) is None:
+        return False
+    from importlib.metadata import version  # reads mail headers, which takes a while to load
+
+    return version("tree-sitter") != _CRASHES
+
+
+def code_blocks(body: str, language: str) -> list[Block]:
+    """Definitions (`level` is the score of a cut before one), blocks of imports, and the lines that lead up to each."""
+    if not can_parse(language):
+        return []
+    from tree_sitter import Parser, QueryCursor
+
+    try:
+        known, query = _grammar(language)
+    except (ImportError, AttributeError, TypeError, ValueError):
+        return []  # a parser and a grammar of other times, which do not fit
+    root = Parser(known).parse(body.encode("utf-8")).root_node
+    if root.has_error:
+        return []
+    captures = QueryCursor(query).captures(root)
+    found: dict[tuple[int, int], Block] = {}
+    leads: list[Block] = []
+    for kind in ("types", "functions", "names"):  # a Go struct is a type_declaration too: the better score stays
+        for node in captures.get(kind, ()):
+            outer = _wrapped(node)
+            line = _first_line(outer, _GRAMMARS[language].leads)
+            end = outer.end_point.row + 1
+            if (line, end) not in found:
+                name, row = _name_of(node) or _name_of(outer) or ("", node.start_point.row)
+                found[line, end] = Block("definition", line, end, _SCORES[kind], name)
+                leads.append(Block("lead", line, row + 1))
+    imports = _import_blocks(captures.get("imports", ()))
+    return sorted([*found.values(), *leads, *imports], key=lambda block: (block.line, -block.end))
+
+
+@cache
+def _grammar(language: str) -> tuple[Language, Query]:
+    from tree_sitter import Language, Query
+
+    grammar = _GRAMMARS[language]
+    known = Language(getattr(import_module(grammar.package), grammar.function)())
+    parts = [f"{pattern} @{kind}" for kind in _SCORES for pattern in getattr(grammar, kind)]
+    return known, Query(known, "\n".join(parts))
+
+
+def _wrapped(node: Node) -> Node:
+    """The definition with what is around it: an export, its decorators, the typedef it is in."""
+    while node.parent is not None and node.parent.type in _WRAPPERS:
+        node = node.parent
+    return node
+
+
+def _first_line(node: Node, leads: Sequence[str]) -> int:
+    line = node.start_point.row
+    before = node.prev_sibling
+    if before is None and node.parent is not None and node.parent.type == "block":
+        before = node.parent.prev_sibling  # Python's first definition in a class: its comments stand before the block
+    while before is not None and before.type in leads and _last_row(before) + 1 >= line:
+        if before.prev_sibling is not None and _last_row(before.prev_sibling) == before.start_point.row:
+            break  # a remark at the end of a line of code
+        line = before.start_point.row
+        before = before.prev_sibling
+    return line
+
+
+def _last_row(node: Node) -> int:
+    """The last line of a node; some own the end of their line."""
+    return node.end_point.row - (node.end_point.column == 0 and node.end_point.row > node.start_point.row)
+
+
+def _name_of(node: Node) -> tuple[str, int] | None:
+    """What is defined, and the line that says so."""
+    for part in (node, *_inside(node)):
+        for field in ("name", "declarator", "left", "type"):
+            named = part.child_by_field_name(field)
+            while named is not None and (deeper := named.child_by_field_name("declarator")) is not None:
+                named = deeper
+            if named is not None and named.text and named.text.count(b"\n") == 0:
+                return " ".join(named.text.decode("utf-8", "replace").split()), named.start_point.row
+    return None
+
+
+def _inside(node: Node) -> Iterator[Node]:
+    return (child for child in node.named_children if child.type in ("variable_declarator", "type_spec"))
+
+
+def _is_at_the_root(node: Node) -> bool:
+    """Whether nothing is around it but the conditions of C's preprocessor."""
+    around = node.parent
+    while around is not None and around.type.startswith("preproc"):
+        around = around.parent
+    return around is None or around.parent is None
+
+
+def _import_blocks(nodes: Sequence[Node]) -> list[Block]:
+    """Imports with no more than a blank line between them are one block."""
+    done: list[Block] = []
+    for node in sorted(nodes, key=lambda node: node.start_byte):
+        if not _is_at_the_root(node):
+            continue  # inside a function it is a line like any other
+        row, end = node.start_point.row, _last_row(node) + 1
+        if done and row <= done[-1].end + 1:
+            done[-1] = done[-1]._replace(end=max(end, done[-1].end))
+        else:
+            done.append(Block("import", row, end, IMPORTS))
+    return done

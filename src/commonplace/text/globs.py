@@ -1,0 +1,213 @@
+"""Globs as every surface reads them: `*` and `?` stop at `/`, `**` crosses it, `[a-z]`, `{a,b}`; case-sensitive.
+
+A pattern may come from an agent, so matching takes no more than a moment whatever it is: alternatives are bounded, and
+what a star has skipped is never tried twice. Between two stars stands a text of fixed length, so the first place where
+it fits is as good as any later one; a look-ahead and a back-reference keep it, as `re` of Python 3.11.2 has no sound
+way to say "no second thoughts".
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from commonplace.errors import InvalidInput
+
+MOST_ALTERNATIVES = 1000
+SPECIAL = frozenset("*?[{")
+_FOLDER = "[^/]+/"
+_SLASHES = re.compile("//+")
+
+Matcher = Callable[[str], object]
+"""Truthy for a path that matches."""
+
+
+@lru_cache(maxsize=256)
+def matcher(pattern: str) -> Matcher:
+    """A test of whole paths, `/` between their components. Commas outside braces and brackets make a union."""
+    heads: dict[str, list[str]] = defaultdict(list)
+    names = iter(range(1_000_000))
+    for part in split_union(pattern):
+        for plain in expand(part):
+            head, tail = _translate(plain, names)
+            heads[head].append(tail)
+    whole = "|".join(f"{head}(?:{'|'.join(dict.fromkeys(tails))})" for head, tails in heads.items())
+    return re.compile(f"(?:{whole})\\Z", re.DOTALL).match
+
+
+def plain_matcher(pattern: str) -> Matcher:
+    """The same for one pattern in which commas and braces are themselves, as in an ignore file."""
+    head, tail = _translate(pattern, iter(range(1_000_000)))
+    return re.compile(f"{head}{tail}\\Z", re.DOTALL).match
+
+
+def split_union(pattern: str) -> list[str]:
+    """The patterns between commas that stand outside braces and brackets, without the blanks around them."""
+    return [part for part in map(str.strip, _split(pattern)) if part]
+
+
+def is_glob(text: str) -> bool:
+    """Whether a text says more than itself."""
+    return not SPECIAL.isdisjoint(text)
+
+
+def expand(pattern: str) -> list[str]:
+    """A pattern's alternatives, braces resolved. Braces without a comma are themselves."""
+    found = [pattern]
+    done: list[str] = []
+    while found:
+        text = found.pop()
+        braces = _first_braces(text)
+        if braces is None:
+            done.append(text)
+        else:
+            start, end, parts = braces
+            found += [f"{text[:start]}{part}{text[end:]}" for part in reversed(parts)]
+        if len(found) + len(done) > MOST_ALTERNATIVES:
+            raise InvalidInput(f"The pattern has more than {MOST_ALTERNATIVES} alternatives. Use fewer braces.")
+    return done
+
+
+def _split(text: str) -> Iterator[str]:
+    start = depth = at = 0
+    while at < len(text):
+        mark = text[at]
+        if mark == "\\":
+            at += 1
+        elif mark == "[":
+            at = max(at, _class_end(text, at) - 1)
+        elif mark == "{":
+            depth += 1
+        elif mark == "}":
+            depth -= depth > 0
+        elif mark == "," and not depth:
+            yield text[start:at]
+            start = at + 1
+        at += 1
+    yield text[start:]
+
+
+def _first_braces(text: str) -> tuple[int, int, list[str]] | None:
+    """(start, end, alternatives) of the first `{a,b}`."""
+    for start in _places(text, "{"):
+        depth = 0
+        for at in _places(text, "{}", start):
+            depth += 1 if text[at] == "{" else -1
+            if not depth:
+                parts = list(_split(text[start + 1 : at]))
+                if len(parts) > 1:
+                    return start, at + 1, parts
+                break
+    return None
+
+
+def _places(text: str, marks: str, at: int = 0) -> Iterator[int]:
+    """Where one of these marks stands, neither escaped nor in brackets."""
+    while at < len(text):
+        if text[at] in marks:
+            yield at
+        if text[at] == "\\":
+            at += 1
+        elif text[at] == "[":
+            at = max(at, _class_end(text, at) - 1)
+        at += 1
+
+
+def _class_end(text: str, start: int) -> int:
+    """Just after the `]` of a class, or `start` where the bracket is itself. No class holds a slash."""
+    at = start + 1 + (text[start + 1 : start + 2] in ("!", "^"))
+    at += text[at : at + 1] == "]"
+    while at < len(text) and text[at] not in "]/":
+        at += 1 + (text[at] == "\\")
+    return at + 1 if at < len(text) and text[at] == "]" else start
+
+
+def _translate(pattern: str, names: Iterator[int]) -> tuple[str, str]:
+    """A pattern without braces as a regular expression: up to its last star, and the rest, which ends the path."""
+    runs: list[list[str]] = [[]]
+    for component in _SLASHES.sub("/", pattern).split("/"):
+        if component == "**":
+            runs.append([])
+        else:
+            runs[-1].append(component)
+    head = ""
+    for run in runs[:-1]:
+        source = "".join(_whole(component, names) + "/" for component in run)
+        head += _kept(f"(?:{_FOLDER})*?{source}", names) if head and source else source
+        head = head or "(?:)"
+    last = runs[-1]
+    if len(runs) > 1:
+        head += f"(?:{_FOLDER})*"
+        if not last:
+            return head + "[^/]+", ""
+    front, tail = _open(last[-1], names)
+    return head + "".join(_whole(component, names) + "/" for component in last[:-1]) + front, tail
+
+
+def _whole(component: str, names: Iterator[int]) -> str:
+    front, tail = _open(component, names)
+    return f"{front}{tail}(?=/)" if component else ""
+
+
+def _open(component: str, names: Iterator[int]) -> tuple[str, str]:
+    """A component up to its last star, and what follows it."""
+    parts = _between_stars(component)
+    front = parts[0]
+    for index, part in enumerate(parts[1:], start=1):
+        if index == len(parts) - 1:
+            return front + ("[^/]*" if len(parts) > 1 else ""), part
+        if part:
+            front += _kept(f"[^/]*?{part}", names)
+    return "", front
+
+
+def _kept(source: str, names: Iterator[int]) -> str:
+    """The first way it matches, and no other."""
+    name = f"k{next(names)}"
+    return f"(?=(?P<{name}>{source}))(?P={name})"
+
+
+def _between_stars(component: str) -> list[str]:
+    parts, at = [""], 0
+    while at < len(component):
+        mark = component[at]
+        end = _class_end(component, at) if mark == "[" else at
+        if mark == "*":
+            parts.append("")
+        elif mark == "?":
+            parts[-1] += "[^/]"
+        elif end > at:
+            parts[-1] += _class(component[at + 1 : end - 1])
+            at = end - 1
+        else:
+            if mark == "\\" and at + 1 < len(component):
+                at += 1
+            parts[-1] += re.escape(component[at])
+        at += 1
+    return parts
+
+
+def _class(inner: str) -> str:
+    """`[a-z]`, `[!a]`, `[^a]`. A range that runs backwards matches nothing, as in a shell."""
+    negated = inner[:1] in ("!", "^")
+    text = inner[1:] if negated else inner
+    members, at, escaped = list[tuple[str, bool]](), 0, False
+    while at < len(text):
+        escaped = text[at] == "\\" and at + 1 < len(text)
+        at += escaped
+        members.append((text[at], escaped))
+        at += 1
+    ranges, at = "", 0
+    while at < len(members):
+        if at + 2 < len(members) and members[at + 1] == ("-", False):
+            low, high = members[at][0], members[at + 2][0]
+            ranges += f"{re.escape(low)}-{re.escape(high)}" if low <= high else ""
+            at += 3
+        else:
+            ranges += re.escape(members[at][0])
+            at += 1
+    if negated:
+        return f"[^/{ranges}]"
+    return f"(?!/)[{ranges}]" if ranges else r"(?!)"

@@ -1,0 +1,76 @@
+"""The sections of reStructuredText and org files, in the words of `structure.Block`, with true line numbers."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+
+from commonplace.text.lines import split_lines
+from commonplace.text.structure import Block
+
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t\r]*")
+_HEADLINE = re.compile(r"(\*+)[ \t]+(?:(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]+)?(?:\[#\w\][ \t]+)?(.*)")
+_TAGS = re.compile(r"[ \t]+:[\w@#%:]+:[ \t\r]*\Z")
+_KEYWORD_TITLE = re.compile(r"^[ \t]*\#\+TITLE:[ \t]*(.*)", re.IGNORECASE | re.MULTILINE)
+_BEGIN = re.compile(r"[ \t]*\#\+BEGIN_(\S+)", re.IGNORECASE)
+_END = re.compile(r"[ \t]*\#\+END_(\S+)", re.IGNORECASE)
+_DEEPEST = 6
+
+
+def org_title(body: str) -> str:
+    """`#+TITLE:`, else the first headline, else nothing."""
+    given = " ".join(" ".join(_KEYWORD_TITLE.findall(body)).split())
+    return given or _first(org_blocks(body))
+
+
+def rst_title(body: str) -> str:
+    """The first section's title, or nothing."""
+    return _first(rst_blocks(body))
+
+
+def org_blocks(body: str) -> Iterator[Block]:
+    """Headlines, and blocks between `#+BEGIN_…` and `#+END_…`, which hold none."""
+    lines = split_lines(body)
+    ends: dict[str, list[int]] = defaultdict(list)
+    for number, line in enumerate(lines):
+        if closed := _END.match(line):
+            ends[closed[1].lower()].append(number)
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        if opened := _BEGIN.match(line):
+            closing = ends[opened[1].lower()]
+            found = bisect_right(closing, number)
+            if found < len(closing):  # one that is never closed is a line like any other
+                yield Block("fence", number, closing[found] + 1)
+                number = closing[found]
+        elif line.startswith("*") and (headline := _HEADLINE.match(line)):
+            title = " ".join(_TAGS.sub("", headline[2]).split())
+            yield Block("heading", number, number + 1, min(len(headline[1]), _DEEPEST), title)
+        number += 1
+
+
+def rst_blocks(body: str) -> Iterator[Block]:
+    """Titles over, or between, lines of one punctuation mark. A style's level is the order in which it first occurs."""
+    lines = split_lines(body)
+    styles: list[tuple[str, bool]] = []
+    for number in range(1, len(lines)):
+        title = lines[number - 1].strip()
+        mark = _ADORNMENT.fullmatch(lines[number])
+        if mark is None or not title or len(lines[number].strip()) < len(title) or _ADORNMENT.fullmatch(title):
+            continue
+        above = lines[number - 2] if number >= 2 else ""
+        over = above.strip() == lines[number].strip()
+        if not over and (above.strip() or lines[number - 1][0].isspace()):
+            continue
+        style = mark[1], over
+        if style not in styles:
+            styles.append(style)
+        level = min(styles.index(style) + 1, _DEEPEST)
+        yield Block("heading", number - 1 - over, number + 1, level, title)
+
+
+def _first(found: Iterator[Block]) -> str:
+    return next((block.source for block in found if block.kind == "heading" and block.source), "")

@@ -1,0 +1,162 @@
+"""Documents as media: made by code, read by the real readers.
+
+1. A PDF's pages bound its passages; an EPUB follows its spine; a Word file keeps headings, lists and tables.
+2. What is encrypted, empty or damaged is refused with a sentence; nothing expands, links or reaches outside.
+3. The same readers serve folders of files.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from import_samples import docx, epub, pdf, remarks, source_of, zipped
+
+from commonplace.ingest.files.read import read_text
+from commonplace.ingest.imports.formats import choose
+from commonplace.ingest.imports.source import Record, Unreadable
+
+_BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><x>&b;</x>'
+
+
+def read(data: bytes, name: str) -> Record:
+    source = source_of(data, name)
+    return next(iter(choose("media", source)(source, remarks(name)))).record
+
+
+def test_the_pages_of_a_pdf_bound_its_passages() -> None:
+    record = read(pdf("Oolong is first", "", "Sencha is third", title="Teas"), "scan.pdf")
+    assert record["title"] == "Teas"
+    assert record["media_type"] == "pdf"
+    assert record["author"] == "Mo"
+    assert record["created_at"] == "2023-04-01T12:00:00Z"
+    body = record["body"]
+    quoted = [(body[one["start"] : one["end"]].strip(), one["page"]) for one in record["chunks"]]
+    assert quoted == [("Oolong is first", 1), ("Sencha is third", 3)]
+
+
+def test_a_pdf_without_words_says_so() -> None:
+    with pytest.raises(Unreadable, match="there is no text in it"):
+        read(pdf("", ""), "scan.pdf")
+
+
+def test_an_encrypted_pdf_says_so() -> None:
+    from pypdf import PdfReader, PdfWriter
+
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(pdf("Secret"))))
+    writer.encrypt("pass")
+    made = io.BytesIO()
+    writer.write(made)
+    with pytest.raises(Unreadable, match="encrypted"):
+        read(made.getvalue(), "secret.pdf")
+
+
+def test_a_damaged_pdf_is_refused() -> None:
+    with pytest.raises(Unreadable, match="damaged PDF"):
+        read(b"%PDF-1.4\nnothing more", "a.pdf")
+
+
+def test_an_epub_is_read_in_the_order_of_its_spine() -> None:
+    record = read(epub(), "tea.epub")
+    assert record == {
+        "kind": "media",
+        "title": "A Book of Tea",
+        "media_type": "epub",
+        "body": "# The First\n\nWater & leaves.\n\n# The Last\n\nIt is poured.",
+        "author": "Kakuzo",
+        "language": "en",
+        "created_at": "1906-05-01T00:00:00Z",
+    }
+
+
+def test_an_epub_is_known_by_what_is_in_it() -> None:
+    assert read(epub(), "a.bin")["media_type"] == "epub"
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (zipped({"mimetype": "application/epub+zip"}), "container.xml is missing"),
+        (epub(**{"META-INF__container.xml": "<container><rootfiles/></container>"}), "names no book"),
+        (epub(**{"META-INF__container.xml": "<container>"}), "XML is broken"),
+        (epub(**{"META-INF__container.xml": _BOMB}), "declares entities"),
+        (epub(**{"OEBPS__book.opf": "<a>" * 2000}), "nested more than"),
+        (
+            epub(**{"META-INF__encryption.xml": '<e><EncryptionMethod Algorithm="http://www.w3.org/aes"/></e>'}),
+            "protected",
+        ),
+        (epub()[:-30], "damaged archive"),
+        (epub(**{"..__evil.xhtml": "x"}), "points outside"),
+    ],
+)
+def test_what_is_wrong_with_an_epub_is_said(data: bytes, reason: str) -> None:
+    with pytest.raises(Unreadable, match=reason):
+        read(data, "a.epub")
+
+
+def test_scrambled_fonts_do_not_protect_a_book() -> None:
+    fonts = '<e><EncryptionMethod Algorithm="http://www.idpf.org/2008/embedding"/></e>'
+    assert read(epub(**{"META-INF__encryption.xml": fonts}), "a.epub")["author"] == "Kakuzo"
+
+
+def test_a_word_file_keeps_headings_lists_and_tables() -> None:
+    record = read(docx(), "plan.docx")
+    assert record["title"] == "The Garden Plan"
+    assert record["author"] == "Mo"
+    assert record["created_at"] == "2023-02-01T08:00:00Z"
+    assert record["body"] == (
+        "# Garden\n\nPlant early.\n\n## Beds\n\n- Peas\n  - Sugar\n\n"
+        "| Bed | Crop |\n| --- | --- |\n| 1 | a\\|b more |\n\nEnd<script>\n"
+    )
+
+
+def test_an_encrypted_word_file_says_so() -> None:
+    with pytest.raises(Unreadable, match="encrypted"):
+        read(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 100, "a.docx")
+
+
+def test_entities_in_a_word_file_are_refused() -> None:
+    with pytest.raises(Unreadable, match="declares entities"):
+        read(docx(word__document_xml="", **{"word__document.xml": _BOMB}), "a.docx")
+
+
+def test_an_entry_that_unpacks_without_end_is_refused() -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("word/document.xml", "w") as entry:
+        for _ in range(70):
+            entry.write(b" " * (1 << 20))
+    assert len(made.getvalue()) < 1 << 20
+    with pytest.raises(Unreadable, match="unpacks to more than"):
+        read(made.getvalue(), "a.docx")
+
+
+def test_markdown_as_media_says_its_url_and_author() -> None:
+    text = b"---\ntitle: T\nurl: https://x.example/\nauthor: Mo\ntags: [a]\nmood: calm\n---\nBody.\n"
+    record = read(text, "a.md")
+    assert (record["title"], record["url"], record["author"], record["tags"]) == (
+        "T",
+        "https://x.example/",
+        "Mo",
+        ["a"],
+    )
+    assert record["metadata"] == {"mood": "calm"}
+    assert record["media_type"] == "markdown"
+
+
+def test_a_text_is_titled_by_its_file() -> None:
+    assert read(b"# no heading\nwords", "log.txt") == {
+        "kind": "media",
+        "title": "log",
+        "media_type": "txt",
+        "body": "# no heading\nwords",
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "words"), [(epub(), "a.epub", "Water & leaves."), (docx(), "a.docx", "Plant early.")]
+)
+def test_folders_read_books_and_word_files_too(data: bytes, name: str, words: str) -> None:
+    text = read_text(data, name)
+    assert words in text.body
+    assert text.title in ("A Book of Tea", "The Garden Plan", "The First", "Garden")

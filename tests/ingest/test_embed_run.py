@@ -1,0 +1,137 @@
+"""Embedding documents in batches: second tries, an end to failures, a limit of time, and one run at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
+from commonplace.ingest.embedding import AlreadyEmbedding, Embedding
+from commonplace.library import Library
+from commonplace.model import Chunk, Draft
+from commonplace.store.rows import Model
+from opening import library_settings
+
+
+class Moody(Embedding):
+    """The real thing, but for passages with certain words: each time one is tried it fails, so many times."""
+
+    moods: dict[str, int]
+    calls: list[int]
+
+    def embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
+        self.calls.append(len(chunks))
+        for chunk in chunks:
+            for word, left in self.moods.items():
+                if word in chunk.text and left:
+                    self.moods[word] -= 1
+                    raise RuntimeError(f"not in the mood for {word}")
+        return super().embed_chunks(model, chunks)
+
+
+def moody(library: Library, **moods: int) -> Moody:
+    embedding = Moody(library.store, library.embedding.folder, library.settings)
+    embedding.moods, embedding.calls = moods, []
+    return embedding
+
+
+def fill(library: Library, count: int, word: str = "tea", collection: str = "notes") -> None:
+    library.put_many(
+        Draft("document", f"{number}.md", parent=collection, body=f"{word} number {number}") for number in range(count)
+    )
+
+
+def run(library: Library, embedding: Embedding | None = None, **limits: float | None) -> Outcome:
+    return embed_documents(library.store, embedding or library.embedding, Limits(**limits))  # type: ignore[arg-type]
+
+
+def test_everything_missing_is_made_and_nothing_twice(library: Library) -> None:
+    fill(library, 100)
+    outcome = run(library)
+    assert (outcome.documents, outcome.passages, outcome.complete) == (100, 100, True)
+    assert library.embedding.documents_lacking() == 0
+    assert run(library).passages == 0
+    assert not library.embedding.lacks_some()
+
+
+def test_what_is_no_document_gets_its_vectors_too(library: Library) -> None:
+    fill(library, 3)
+    library.put(Draft("note", "tea", body="A note about tea."))
+    run(library)
+    assert library.embedding.coverage().pending == 0
+
+
+def test_only_the_collections_asked_for(library: Library) -> None:
+    fill(library, 5)
+    fill(library, 4, "cake", collection="docs")
+    outcome = embed_documents(library.store, library.embedding, collections=["docs"])
+    assert (outcome.documents, library.embedding.documents_lacking(["docs"])) == (4, 0)
+    assert library.embedding.documents_lacking(["notes"]) == 5
+
+
+def test_batches_hold_so_many_documents_and_so_many_bytes(library: Library) -> None:
+    fill(library, 10)
+    by_count = moody(library)
+    run(library, by_count, documents=4)
+    assert by_count.calls == [4, 4, 2]
+    by_size = moody(library)
+    embed_documents(library.store, by_size, Limits(bytes=30), anew=True)
+    assert max(by_size.calls) == 2
+
+
+def test_a_passage_has_three_attempts(library: Library) -> None:
+    fill(library, 10)
+    library.put(Draft("document", "odd.md", parent="notes", body="A poison."))
+    outcome = run(library, moody(library, poison=2))
+    assert (outcome.passages, outcome.failed) == (11, 0)
+
+
+def test_a_passage_that_never_works_costs_no_other(library: Library) -> None:
+    fill(library, 40)
+    library.put(Draft("document", "odd.md", parent="notes", body="A poison."))
+    embedding = moody(library, poison=10**9)
+    outcome = run(library, embedding)
+    assert (outcome.passages, outcome.failed, outcome.hopeless) == (40, 1, False)
+    assert embedding.moods["poison"] == 10**9 - 3
+    assert outcome.reasons == ["RuntimeError: not in the mood for poison"]
+    assert library.embedding.documents_lacking() == 1
+    assert run(library).passages == 1
+
+
+def test_it_stops_where_nothing_works(library: Library) -> None:
+    fill(library, 200)
+    outcome = run(library, moody(library, tea=10**9))
+    assert outcome.hopeless
+    assert outcome.passages == 0
+    assert outcome.failed < 100
+
+
+def test_it_stops_when_its_time_is_up_and_goes_on_the_next_time(library: Library) -> None:
+    fill(library, 100)
+    outcome = run(library, seconds=1e-9)
+    assert (outcome.late, outcome.complete) == (True, False)
+    assert run(library, seconds=None).passages == 100 - outcome.passages
+
+
+def test_anew_makes_them_all_again_and_an_early_end_loses_one_batch_at_most(library: Library) -> None:
+    fill(library, 100)
+    run(library)
+    late = embed_documents(library.store, library.embedding, Limits(documents=10, seconds=1e-9), anew=True)
+    assert late.late
+    assert library.embedding.documents_lacking() <= 10
+    again = embed_documents(library.store, library.embedding, anew=True)
+    assert again.passages == 100
+    assert library.doctor() == []
+    assert library.search("tea number 7", mode="semantic").hits
+
+
+def test_one_run_at_a_time(library: Library, tmp_path: Path) -> None:
+    fill(library, 3)
+    with Library.open(tmp_path, settings=library_settings(tmp_path)) as other, other.embedding.exclusive():
+        with pytest.raises(AlreadyEmbedding):
+            run(library)
+        with pytest.raises(AlreadyEmbedding):
+            library.embed()
+    assert run(library).passages == 3

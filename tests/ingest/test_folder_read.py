@@ -1,0 +1,220 @@
+"""From bytes to text: 1. encodings; 2. what is no text; 3. titles; 4. each format; 5. nothing makes a reader fail."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+from world import NOTEBOOK, PAGE, WORLD
+
+from commonplace.ingest.files.html import html_text
+from commonplace.ingest.files.notebook import notebook_text
+from commonplace.ingest.files.read import READERS, Reader, Skipped, decode, read_text, reader_of, stamp_of
+
+TITLES = {
+    "english.md": "Oolong", "deutsch.md": "Grüße", "日本/茶.md": "お茶", "русский/чай.md": "Чай", "العربية.md": "شاي",
+    "ไทย.txt": "ไทย", "utf16.md": "Sechzehn", "bom.md": "Marked", "crlf.md": "Lines", "sections.rst": "Harbour",
+    "tasks.org": "Errands", "plain.txt": "plain", "tides.ipynb": "Tides", "lighthouse.html": "Lighthouse",
+    "code/tool.py": "tool", "code/tool.rs": "tool", "front.md": "Given by hand", "notes.md": "Real title",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", WORLD)
+def test_every_file_of_the_world_is_read_and_titled(path: str) -> None:
+    text = read_text(WORLD[path], path)
+    assert text.title == TITLES[path]
+    assert text.warnings == 0
+
+
+@pytest.mark.parametrize("path", [path for path in WORLD if reader_of(path).convert is None and path != "utf16.md"])
+def test_markdown_text_and_code_are_kept_to_the_character(path: str) -> None:
+    assert read_text(WORLD[path], path).body == WORLD[path].decode("utf-8-sig")
+
+
+@pytest.mark.parametrize(
+    ("data", "body", "warnings"),
+    [
+        (b"plain", "plain", 0),
+        (b"\xef\xbb\xbfmarked", "marked", 0),
+        ("zwei".encode("utf-16"), "zwei", 0),
+        (b"\xfe\xff" + "gro\u00df".encode("utf-16-be"), "groß", 0),
+        ("vier".encode("utf-32"), "vier", 0),
+        (b"bad \xff\xfe byte", "bad \ufffd\ufffd byte", 2),
+        ("already \ufffd there".encode(), "already \ufffd there", 0),
+        (b"cut \xe2\x82", "cut \ufffd", 1),
+        (b"\xff\xfea", "\ufffd", 1),
+        (b"x" * 9000 + b"\0y", "x" * 9000 + "\ufffdy", 1),
+        (b"a\r\nb\rc\x0c", "a\r\nb\rc\x0c", 0),
+    ],
+)
+def test_bytes_are_decoded_and_what_is_no_text_is_counted(data: bytes, body: str, warnings: int) -> None:
+    assert decode(data) == (body, warnings)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_become_text_that_can_be_stored(data: bytes) -> None:
+    body, warnings = decode(data)
+    assert "\0" not in body
+    assert body.encode("utf-8").decode("utf-8") == body
+    assert warnings >= 0
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\ufeff"), max_size=200))
+def test_text_survives_being_written_and_read(text: str) -> None:
+    assert decode(text.encode()) == (text, 0)
+    assert decode(text.encode("utf-16"))[0] == text
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "code"),
+    [
+        ("a.md", b"x\0", "BINARY"),
+        ("a.md", b"x" * 8191 + b"\0", "BINARY"),
+        ("a.md", b"", "EMPTY"),
+        ("a.md", " \n\t\u3000\n".encode(), "EMPTY"),
+        ("a.html", b"<script>only</script>", "EMPTY"),
+        ("a.ipynb", b"no notebook", "DAMAGED"),
+        ("a.ipynb", b"[1, 2]", "DAMAGED"),
+        ("a.pdf", b"%PDF-1.4 broken", "DAMAGED"),
+        ("a.ipynb", b'{"cells": []}', "EMPTY"),
+    ],
+)
+def test_what_is_no_text_is_skipped_with_a_code(path: str, data: bytes, code: str) -> None:
+    with pytest.raises(Skipped, match=code):
+        read_text(data, path)
+
+
+def test_a_notebook_is_prose_and_fenced_code_without_results() -> None:
+    assert notebook_text(NOTEBOOK) == (
+        "# Tides\n\nMeasured at the pier.\n\n```python\nheight = sine(moon)\n```\n\n"
+        "````\n```\nfenced already\n```\n````\n"
+    )
+    old = {
+        "worksheets": [
+            {"cells": [{"cell_type": "heading", "level": 2, "source": "Old"}, {"cell_type": "code", "input": "1"}]}
+        ]
+    }
+    assert notebook_text(json.dumps(old)) == "## Old\n\n```python\n1\n```\n"
+
+
+def test_a_lone_surrogate_in_a_notebook_is_no_character() -> None:
+    data = b'{"cells": [{"cell_type": "markdown", "source": "a \\ud800 b"}]}'
+    assert read_text(data, "x.ipynb").body == "a ? b\n"
+
+
+def test_a_page_keeps_headings_lists_tables_and_code_and_drops_the_rest() -> None:
+    assert html_text(PAGE) == (
+        "# Lighthouse\n\nIt turns at night & by day.\n\n## Lamp\n\n- Fresnel\n- Lens\n\n"
+        "```\ncode <here>\n  kept\n```\n\n| Year | Height |\n| 1870 | 42 m |\n",
+        "From the head",
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("<p>one<p>two", "one\n\ntwo\n"),
+        ("no tags at all", "no tags at all\n"),
+        ("<ol><li>a<li>b<ul><li>c</ul></ol>", "1. a\n2. b\n  - c\n"),
+        ("<li><p>text in it</p></li>", "- text in it\n"),
+        ("<p># no heading</p><p>- no item</p><p>1. no number</p>", "\\# no heading\n\n\\- no item\n\n1\\. no number\n"),
+        ("<script>if (a < b) x()</script>after", "after\n"),
+        ("<nav>a<nav>b</nav>c</nav>d", "d\n"),
+        ("</p></div>stray<br>line", "stray line\n"),
+        ("<h3>a <code>b</code></h3>", "### a b\n"),
+        ("<p>&lt;b&gt; &eacute; &#x65e5;</p>", "<b> é 日\n"),
+        ("<table><tr><td><p>a</p><td>x|y</table>end", "| a | x\\|y |\n\nend\n"),
+        ("<pre>```\nin</pre>", "````\n```\nin\n````\n"),
+    ],
+)
+def test_pages_of_every_quality_are_read(source: str, text: str) -> None:
+    assert html_text(source)[0] == text
+
+
+def test_a_page_is_titled_by_its_heading_then_its_head_and_read_in_its_own_encoding() -> None:
+    assert read_text(b"<title>From the head</title><p>x", "p.html").title == "From the head"
+    latin = '<meta charset="iso-8859-1"><h1>Größe</h1>'.encode("latin-1")
+    assert read_text(latin, "p.html").body == "# Größe\n"
+    assert read_text(b'<meta charset="nonsense"><h1>\xff</h1>', "p.html").warnings == 1
+
+
+HOSTILE = [
+    "<", "<!--", "<a ", "</a", "<a href='", '<div a="', "<!", "<?", "&", "&#", "<script>", "<title>", "<textarea>",
+    "<![CDATA[", "<ul><li>x", "<table><tr><td>", "<nav></p>", "<a><", "<style>x</style", "= ' = ", "<p>x", "<h1>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_no_page_takes_longer_than_its_size_allows(piece: str) -> None:
+    started = time.process_time()
+    text, _ = html_text(piece * 100_000)
+    assert time.process_time() - started < 10  # the interpreter's own parser: minutes to hours for most of these
+    assert len(text) < 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("a<!-- b -->c", "ac\n"),
+        ("a<!-- never closed <p>b", "a\n"),
+        ("a<!DOCTYPE html>b<?php echo 1 ?>c", "abc\n"),
+        ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2\n"),
+        ("<p title='a > b'>c", "c\n"),
+        ('<p title="never closed>c', "c\n"),
+        ("<p title=it's>c", "c\n"),
+        ("<SCRIPT>var a = '<p>';</Script >b", "b\n"),
+        ("<textarea><b>raw</b></textarea>", "<b>raw</b>\n"),
+        ("x<br/>y<img src=a alt=b>z", "x yz\n"),
+    ],
+)
+def test_markup_is_read_as_a_browser_reads_it(source: str, text: str) -> None:
+    assert html_text(source)[0] == text
+
+
+@given(st.text(st.sampled_from(list("<>/phliabr1 \"'=&;#\n-!ulotdnv")), max_size=200))
+def test_no_page_makes_the_reader_fail(source: str) -> None:
+    html_text(source)
+
+
+def test_a_pdf_is_read_page_by_page() -> None:
+    text = read_text(_pdf("Tea at four", "Page two"), "a.pdf")
+    assert text.body.split() == ["Tea", "at", "four", "Page", "two"]
+    assert (text.title, text.format) == ("The tea book", "text")
+
+
+def test_formats_are_a_table_that_can_be_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(READERS, ".shout", Reader("text", convert=lambda data: (data.decode().upper(), "Loud")))
+    monkeypatch.setitem(READERS, ".other", Reader("text", needs="a_package_that_is_not_there"))
+    assert read_text(b"tea", "a.shout").body == "TEA"
+    assert read_text(b"tea", "a.shout").title == "Loud"
+    with pytest.raises(Skipped, match="NO_READER"):
+        read_text(b"tea", "a.other")
+    assert "missing" in stamp_of(reader_of("a.other"))
+    assert reader_of("x.y/README").format == reader_of("a.unknown").format == reader_of(".md").format == "text"
+    assert reader_of("A.MD").format == "markdown"
+
+
+def _pdf(*pages: str) -> bytes:
+    writer = PdfWriter()
+    font = DictionaryObject(
+        {NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"),
+         NameObject("/BaseFont"): NameObject("/Helvetica")}
+    )  # fmt: skip
+    for text in pages:
+        page = writer.add_blank_page(200, 200)
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 10 100 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+        page[NameObject("/Resources")] = DictionaryObject(
+            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): writer._add_object(font)})}
+        )
+    writer.add_metadata({"/Title": "The tea book"})
+    made = io.BytesIO()
+    writer.write(made)
+    return made.getvalue()

@@ -1,0 +1,82 @@
+"""The formulas of fusion and blending, held to what they promise."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonplace.search.blend import Fusion, blended, by_words, falling, retrieved, share_of, stands_out
+
+shares = st.floats(0, 1)
+strengths = st.floats(0, 50)
+
+
+def words(strength: float, covered: float, complete: bool) -> float:
+    return float(by_words(np.array([strength]), np.array([covered]), np.array([complete]))[0])
+
+
+@given(strengths, strengths, shares)
+def test_a_document_with_all_terms_is_above_every_other(one: float, other: float, covered: float) -> None:
+    assert 0.6 <= words(one, 1.0, True) <= 1.0
+    assert 0.0 <= words(other, covered, False) < 0.6 or other > 1e9
+    assert words(other, covered, False) <= words(one, 1.0, True)
+    if covered <= 0.5:
+        assert words(other, covered, False) <= 0.5
+
+
+@given(st.lists(strengths, min_size=2, max_size=2), shares.filter(lambda share: share > 0.5), st.booleans())
+def test_more_of_the_same_never_lowers_a_score(pair: list[float], covered: float, complete: bool) -> None:
+    low, high = sorted(pair)
+    assert words(low, covered, complete) <= words(high, covered, complete)
+
+
+@given(shares, shares)
+def test_either_leg_is_enough_and_both_are_a_little_better(words: float, meaning: float) -> None:
+    score = retrieved(words, meaning)
+    assert max(words, meaning) <= score <= min(1.0, max(words, meaning) + 0.1)
+
+
+@given(st.lists(shares, max_size=30))
+def test_scores_never_rise_and_keep_their_sum(scores: list[float]) -> None:
+    fallen = falling(scores)
+    assert all(before >= after - 1e-12 for before, after in pairwise(fallen))
+    assert sum(fallen) == pytest.approx(sum(scores))
+    if scores == sorted(scores, reverse=True):
+        assert fallen == scores
+
+
+def test_reciprocal_ranks_add_up_and_the_best_place_counts_once() -> None:
+    fusion = Fusion([([1, 2, 3, 4], 2.0), ([2, 5], 2.0), ([4, 1], 1.0)])
+    assert fusion.items == [1, 2, 3, 4, 5]
+    assert fusion.of(2).total == pytest.approx(2 / 62 + 2 / 61 + 0.05)
+    assert fusion.of(1).total == pytest.approx(2 / 61 + 1 / 62 + 0.05)
+    assert fusion.of(3).bonus == 0.02
+    assert fusion.of(4).bonus == 0.0
+    assert fusion.of(5).bonus == 0.02
+
+
+@pytest.mark.parametrize(("rank", "share"), [(1, 0.75), (3, 0.75), (4, 0.6), (10, 0.6), (11, 0.4), (99, 0.4)])
+def test_the_first_need_less_of_a_second_look(rank: int, share: float) -> None:
+    assert share_of(rank) == share
+
+
+@given(st.integers(1, 50), shares, shares)
+def test_a_second_look_moves_a_score_by_its_share_and_none_moves_nothing(
+    rank: int, retrieval: float, reranked: float
+) -> None:
+    assert blended(rank, retrieval, None) == retrieval
+    moved = abs(blended(rank, retrieval, reranked) - retrieval)
+    assert moved <= (1 - share_of(rank)) * abs(reranked - retrieval) + 1e-9
+    if rank <= 3:
+        assert moved <= 0.25 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("scores", "strong"), [([], False), ([0.85], True), ([0.84], False), ([0.9, 0.75], True), ([0.9, 0.76], False)]
+)
+def test_a_match_stands_out_by_height_and_lead(scores: list[float], strong: bool) -> None:
+    assert stands_out(scores) is strong

@@ -1,0 +1,250 @@
+"""What the store keeps of memory entries.
+
+1. Numbers rise and are never reused; threads, images and supersessions count up whatever happens.
+2. An indexed metadata field never changes an answer, and its filters read no more than they must.
+3. A transaction is whole or not at all, and so is each part of one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from commonplace.errors import InvalidInput
+from commonplace.ingest.prepare import prepare
+from commonplace.memories.entry import Image
+from commonplace.model import Condition, Draft, Entries, Filter, Operator
+from commonplace.store import SqliteStore
+from commonplace.store.base import Store
+from commonplace.store.rows import Past
+from opening import open_store
+from strategies import NAMES, allows, conditions, metadata
+
+MEMORY = ("memory",)
+STATUS = ("status",)
+TOOLS = ("tools",)
+
+
+def put(store: Store, text: str = "text", thread: str = "t", source: str = "user", **more: Any) -> int:
+    """Store an entry; returns its item's id."""
+    fields = {"source": source, **more.pop("fields", {})}
+    with store.transaction():
+        draft = Draft("memory", str(store.next_entry()), thread, body=text, fields=fields, **more)
+        return store.put([prepare(draft)])[0].id
+
+
+def put_then_fail(store: Store, text: str) -> None:
+    with store.transaction():
+        put(store, text)
+        raise InvalidInput("changed one's mind")
+
+
+def threads(store: SqliteStore) -> list[tuple[Any, ...]]:
+    return list(store._database.reading().execute("select * from memory_threads order by thread"))
+
+
+def test_numbers_rise_and_are_never_reused(store: Store) -> None:
+    first, second = put(store, "a"), put(store, "b")
+    store.delete([second])
+    third = put(store, "c")
+    assert [row.number for row in store.entries_of([third, first])] == [3, 1]
+
+
+def test_a_number_of_ones_own_raises_the_next_one(store: Store) -> None:
+    store.put([prepare(Draft("memory", "41", "t", body="a", fields={"source": "user"}))])
+    assert store.entries([41])[0].thread == "t"
+    assert store.next_entry() == 42
+
+
+def test_an_item_without_a_source_is_no_entry(store: Store) -> None:
+    store.put([prepare(Draft("memory", "7", "t", body="a")), prepare(Draft("memory", "x", body="b"))])
+    assert store.entries([7]) == []
+    assert store.next_entry() == 1
+
+
+def test_threads_count_their_entries(store: SqliteStore) -> None:
+    one, two = put(store, "a"), put(store, "b", source="agent")
+    put(store, "c", thread="other")
+    store.attach(two, [Image(b"x", "image/png").attachment(), Image(b"y", "image/png").attachment()])
+    assert threads(store) == [("other", 1, 1, 0), ("t", 2, 1, 1)]
+    store.attach(two, [])
+    store.delete([one])
+    assert threads(store) == [("other", 1, 1, 0), ("t", 1, 0, 0)]
+    store.delete([two])
+    assert threads(store) == [("other", 1, 1, 0)]
+    assert store.check() == []
+
+
+def test_a_thread_is_listed_from_its_newest_entry(store: Store) -> None:
+    for text in "abc":
+        put(store, text)
+    put(store, "d", thread="other")
+    assert [(said.number, said.body) for said in store.latest_entries("t", 2)] == [(3, "c"), (2, "b")]
+
+
+def test_supersessions_end_with_either_side(store: Store) -> None:
+    old = put(store, "a")
+    new = put(store, "b", fields={"supersedes": [1]})
+    put(store, "c", fields={"supersedes": [1, 99]})
+    assert store.entries([1])[0].superseded_by == 3
+    assert store.entries([3])[0].supersedes == (1,)
+    assert store.superseded_items() == [old]
+    assert store.select(Filter(kinds=MEMORY, entries=Entries())).tolist() == [new, new + 1]
+    assert len(store.select(Filter(kinds=MEMORY, entries=Entries(superseded=True)))) == 3
+    store.delete([new + 1])
+    assert store.entries([1])[0].superseded_by == 2
+    store.delete([new])
+    assert store.superseded_items() == []
+
+
+def test_source_and_images_are_filters(store: Store) -> None:
+    user, agent = put(store, "a"), put(store, "b", source="agent")
+    store.put([prepare(Draft("note", "n", body="c"))])
+    store.attach(agent, [Image(b"x", "image/png").attachment()])
+    for asked, expected in (
+        (Entries(source="user"), [user]),
+        (Entries(source="agent", multimodal=True), [agent]),
+        (Entries(multimodal=False), [user]),
+        (Entries(source="user", multimodal=True), []),
+        (Entries(), [user, agent]),
+    ):
+        assert store.select(Filter(entries=asked)).tolist() == expected
+
+
+def test_the_past_is_kept_newest_first_and_no_longer_than_asked(store: Store) -> None:
+    item = put(store)
+    for version in range(1, 6):
+        was = Past(version, version * 10, f"text {version}", {"v": version}, ("a",), (("00", "image/png"),))
+        store.keep_past(item, was, most=3)
+    kept = store.past([item])[item]
+    assert [past.version for past in kept] == [5, 4, 3]
+    assert kept[0] == Past(5, 50, "text 5", {"v": 5}, ("a",), (("00", "image/png"),))
+    store.delete([item])
+    assert store.past([item]) == {}
+
+
+def test_expired_entries_are_named_from_their_moment_on(store: Store) -> None:
+    soon, _ = put(store, "a", fields={"expires_at": 100}), put(store, "b")
+    assert (store.expired(99), store.expired(100)) == ([], [soon])
+
+
+def test_entries_are_found_by_everything_that_is_given(store: Store) -> None:
+    for text, thread, source in (("a", "t", "user"), ("b", "t", "agent"), ("c", "u", "user")):
+        put(store, text, thread, source)
+    moment = store.entries([3])[0].created_at
+    assert store.entry_numbers() == [1, 2, 3]
+    assert store.entry_numbers(numbers=[3, 2, 1 << 80], source="agent") == [2]
+    assert store.entry_numbers(threads=["t", "v"], before=moment) == [1, 2]
+    assert store.entry_numbers(threads=[]) == []
+
+
+# transactions
+
+
+def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
+    with pytest.raises(InvalidInput):
+        put_then_fail(store, "a")
+    assert store.last_change() == 0
+    assert store.next_entry() == 1
+
+
+def test_a_part_that_raises_is_undone_alone(store: Store) -> None:
+    with store.transaction():
+        put(store, "a")
+        with pytest.raises(InvalidInput):
+            put_then_fail(store, "b")
+        put(store, "c")
+    assert [item.body for item in store.scan(Filter(), body=True)] == ["a", "c"]
+    assert store.check() == []
+
+
+# indexed fields
+
+
+@given(
+    contents=st.lists(metadata, min_size=1, max_size=10),
+    later=st.lists(metadata, min_size=1, max_size=4),
+    asked=st.lists(conditions(), min_size=6, max_size=6),
+)
+@settings(max_examples=60)
+def test_an_indexed_field_never_changes_an_answer(
+    tmp_path_factory: pytest.TempPathFactory, contents: list[Any], later: list[Any], asked: list[Condition]
+) -> None:
+    store = open_store("sqlite", tmp_path_factory.mktemp("fields"))
+    try:
+        drafts = [Draft("memory", str(n), metadata=given) for n, given in enumerate(contents)]
+        store.put([prepare(draft) for draft in drafts])
+        for path in [(name,) for name in NAMES] + [condition.path for condition in asked]:
+            store.index_field(path)
+        for number, changed in enumerate(later):
+            store.put([prepare(Draft("memory", str(number % len(contents)), metadata=changed))])
+        items = store.scan(Filter())
+        for condition in asked:
+            keep = Filter(kinds=MEMORY, where=(condition,))
+            assert store.select(keep).tolist() == [item.id for item in items if allows(keep, item)]
+        store.delete([item.id for item in items])
+        left = store._database.reading().execute("select count(*) from metadata_values")
+        assert next(left) == (0,)
+    finally:
+        store.close()
+
+
+def plan(store: SqliteStore, filter: Filter) -> list[str]:
+    where, values = store._compiled(filter)
+    rows = store._database.reading().execute(f"explain query plan select id from items where {where}", values)
+    return [str(row[3]) for row in rows]
+
+
+@pytest.fixture
+def filled(store: SqliteStore) -> SqliteStore:
+    for path in (STATUS, TOOLS):
+        store.index_field(path)
+    with store.transaction():
+        for n in range(300):
+            put(store, f"{n}", thread=f"t{n % 5}", metadata={"status": f"s{n % 7}", "tools": [f"x{n % 11}"], "n": n})
+    return store
+
+
+@pytest.mark.parametrize(
+    ("path", "op", "value"),
+    [
+        (STATUS, "eq", "S3"), (STATUS, "in", ["s1", "s2"]), (STATUS, "gt", "s5"), (STATUS, "contains", "3"),
+        (STATUS, "starts_with", "s"), (STATUS, "ends_with", "nothing"), (STATUS, "exists", None),
+        (STATUS, "is_null", None), (TOOLS, "array_contains", "X4"), (STATUS, "eq", 7), (STATUS, "eq", True),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("analysed", [False, True])
+def test_no_filter_on_an_indexed_field_reads_every_entry(
+    filled: SqliteStore, path: tuple[str, ...], op: Operator, value: Any, analysed: bool
+) -> None:
+    if analysed:
+        filled.refresh_statistics()
+    for case_sensitive in (False, True) if op in ("eq", "in", "array_contains") else (False,):
+        condition = Condition(path, op, value, case_sensitive=case_sensitive)
+        steps = plan(filled, Filter(kinds=MEMORY, where=(condition,)))
+        assert any("SEARCH items USING INTEGER PRIMARY KEY" in step for step in steps), steps
+        assert not any(step.startswith(("SCAN items", "SCAN metadata")) for step in steps), steps
+
+
+def test_a_dropped_field_leaves_nothing_and_answers_the_same(filled: SqliteStore) -> None:
+    keep = Filter(kinds=MEMORY, where=(Condition(STATUS, "eq", "s3"),))
+    before = filled.select(keep).tolist()
+    filled.drop_field(STATUS)
+    assert filled.indexed_fields() == [TOOLS]
+    assert filled.select(keep).tolist() == before
+    rows: Any = filled._database.reading().execute("select path from metadata_fields")
+    assert [json.loads(path) for (path,) in rows] == [list(TOOLS)]
+    assert filled.check() == []
+
+
+def test_a_backup_is_restored_with_everything_of_its_entries(filled: SqliteStore, tmp_path: Any) -> None:
+    filled.backup(tmp_path / "copy")
+    filled.delete(filled.select(Filter(kinds=MEMORY)).tolist())
+    filled.restore(tmp_path / "copy")
+    assert len(filled.entry_numbers()) == 300
+    assert filled.indexed_fields() == [STATUS, TOOLS]
+    assert filled.check() == []

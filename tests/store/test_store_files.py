@@ -1,0 +1,110 @@
+"""Records of files, and changes of whole collections: all or nothing, with true change numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from commonplace.errors import NotFound
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft
+from commonplace.store.base import Store
+from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
+
+
+def record(path: str, **more: object) -> FileRecord:
+    return FileRecord(path, 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)._replace(**more)  # type: ignore[arg-type]
+
+
+def write(path: str, body: str = "words", parent: str = "notes") -> tuple[Write, FileRecord]:
+    return prepare(Draft("document", path, parent=parent, title=path, body=body)), record(path)
+
+
+def change(writes: list[tuple[Write, FileRecord]], **more: object) -> FolderChange:
+    return FolderChange("notes", writes, **{"records": (), "gone": (), "forgotten": (), **more})  # type: ignore[arg-type]
+
+
+def test_documents_and_records_come_and_go_together(store: Store) -> None:
+    assert store.change_folder(change([write("a"), write("b")])) == FolderResult(added=2)
+    assert store.document_versions("notes") == {"a": 1, "b": 1}
+    assert store.file_records("notes")["a"] == record("a", version=1)
+    first = store.collection_changed_at("notes")
+    again = change([write("a", "other"), write("b")], records=[record("skip", skipped="BINARY")])
+    assert store.change_folder(again) == FolderResult(updated=1, unchanged=1)
+    assert store.file_records("notes")["a"].version == 2
+    assert store.file_records("notes")["skip"].skipped == "BINARY"
+    assert store.change_folder(change([], gone=["a", "never there"], forgotten=["a", "skip"])) == FolderResult(
+        removed=1
+    )
+    assert set(store.file_records("notes")) == set(store.document_versions("notes")) == {"b"}
+    assert [entry.op for entry in store.changes(0, 10)] == ["put", "put", "put", "delete"]
+    assert first is not None
+    assert (store.collection_changed_at("notes") or 0) > first
+    assert store.check() == []
+
+
+def test_records_alone_are_no_change(store: Store) -> None:
+    store.change_folder(change([], records=[record("a")]))
+    assert store.last_change() == 0
+    assert store.collection_changed_at("notes") is None
+    assert store.file_records("notes") == {"a": record("a")}
+    assert store.file_records("other") == {}
+
+
+def test_an_error_on_the_way_leaves_everything_as_it_was(store: Store) -> None:
+    store.change_folder(change([write("a")]))
+    before = store.last_change(), store.file_records("notes"), store.document_versions("notes")
+
+    def failing() -> Iterator[tuple[Write, FileRecord]]:
+        yield write("b")
+        raise RuntimeError("the disk went away")
+
+    with pytest.raises(RuntimeError):
+        store.change_folder(FolderChange("notes", failing(), (), ["a"], ["a"]))
+    assert (store.last_change(), store.file_records("notes"), store.document_versions("notes")) == before
+
+
+def test_times_sizes_and_inodes_of_any_size_are_kept(store: Store) -> None:
+    extreme = record("a", mtime_ns=-(1 << 62), size=1 << 40, inode=(1 << 63) - 1)
+    store.change_folder(change([], records=[extreme]))
+    assert store.file_records("notes") == {"a": extreme}
+
+
+def test_a_collection_is_renamed_with_all_that_hangs_on_it(store: Store) -> None:
+    store.put([prepare(Draft("collection", "notes", title="notes", fields={"root": "/x"}))])
+    store.put([prepare(Draft("note", "n", parent="notes", body="a note in a notebook of that name"))])
+    store.change_folder(change([write("a"), write("b", parent="notes")]))
+    before = store.last_change()
+    store.rename_collection("notes", "papers")
+    assert store.document_versions("papers") == {"a": 2, "b": 2}
+    assert store.document_versions("notes") == {}
+    assert {path: entry.version for path, entry in store.file_records("papers").items()} == {"a": 2, "b": 2}
+    assert store.last_change() - before == 3
+    assert store.item("note", "notes", "n") is not None
+    assert [item.key for item in store.collections()] == ["papers"]
+    assert store.check() == []
+    with pytest.raises(NotFound, match="Collection not found: notes"):
+        store.rename_collection("notes", "else")
+
+
+def test_a_collection_is_dropped_with_all_that_hangs_on_it(store: Store) -> None:
+    store.put([prepare(Draft("collection", "notes", title="notes", fields={"root": "/x"}))])
+    store.change_folder(change([write("a"), write("b")]))
+    store.put([prepare(Draft("document", "c", parent="other", body="stays"))])
+    assert store.drop_collection("notes") == 2
+    assert store.counts() == {"document": 1}
+    assert store.file_records("notes") == {}
+    assert store.collection_changed_at("notes") is None
+    assert store.check() == []
+
+
+def test_a_moved_passage_keeps_its_vector_under_its_new_name(store: Store) -> None:
+    store.change_folder(change([write("old name", "the words")]))
+    model = store.add_model("f", "m", 2)
+    (chunk,), reached = store.unembedded(model, 0, 10)
+    store.add_vectors(model, [(chunk.vector_key, b"\0\0\0\0")])
+    store.change_folder(change([write("new name", "the words")], gone=["old name"], forgotten=["old name"]))
+    assert store.embedded_total(model.id) == 1
+    assert store.unembedded(model, reached, 10)[0] == []
+    assert store.check() == []

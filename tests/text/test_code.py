@@ -1,0 +1,140 @@
+"""Source files: 1. definitions are found with their scores, names, decorators and comments; 2. passages end between
+them and know where they stand; 3. a syntax error, an unknown language or no parser means lines; 4. passages quote.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commonplace.text.chunk import ChunkRules, chunk
+from commonplace.text.code import LANGUAGES, can_parse, code_blocks
+
+SOURCES = {
+    "python": '"""Doc."""\nimport os\n\nfrom x import y\n\n# about A\n@dec\nclass A(Base):\n    # about f\n'
+    "    @staticmethod\n    def f(self):\n        import json\n        return 1\n\n"
+    "x = 1  # a remark\ndef h(): pass\ntype T = int\n",
+    "typescript": 'import a from "a";\nimport {b} from "b";\n\n/** Doc */\n@Component({})\nexport class A {\n'
+    "  /** m */\n  m(): void {}\n}\nexport interface I { x: number }\nexport type T = string;\nenum E { A }\n// fn\n"
+    "export const f = (x: number) => { return x; };\nexport default function g() {}\n",
+    "tsx": "export function C() { return <div/>; }\n",
+    "javascript": 'import a from "a";\nclass A { m() {} }\nconst f = () => 1;\nfunction g() {}\n',
+    "go": 'package main\n\nimport (\n  "fmt"\n)\n\n// S is.\ntype S struct { a int }\ntype I interface { M() }\n'
+    "type N int\n// M does.\nfunc (s *S) M() {}\nfunc main() {}\n",
+    "rust": "use a::b;\nuse c::d;\n/// Doc\n#[derive(Debug)]\npub struct S { a: i32 }\npub trait T { fn x(&self); }\n"
+    "impl T for S { fn x(&self) {} }\nenum E { A }\ntype N = i32;\nfn main() {}\n",
+    "java": "package a;\nimport b.C;\nimport b.D;\n/** Doc */\n@Anno\npublic class A {\n  /** m */\n  @Override\n"
+    "  public void m() {}\n  enum E { X }\n}\ninterface I {}\n",
+    "c": '#include <a.h>\n#include "b.h"\n/* s */\nstruct S { int a; };\ntypedef struct { int b; } T;\ntypedef int N;\n'
+    "enum E { A };\n// f\nstatic int *f(int x) { return 0; }\nint g(void);\n",
+}
+EXPECTED = {
+    "python": [(2, 60, ""), (6, 100, "A"), (9, 90, "f"), (16, 90, "h"), (17, 80, "T")],
+    "typescript": [
+        (1, 60, ""), (4, 100, "A"), (7, 90, "m"), (10, 100, "I"), (11, 80, "T"), (12, 80, "E"), (13, 90, "f"),
+        (15, 90, "g"),
+    ],
+    "tsx": [(1, 90, "C")],
+    "javascript": [(1, 60, ""), (2, 100, "A"), (3, 90, "f"), (4, 90, "g")],
+    "go": [(3, 60, ""), (7, 100, "S"), (9, 100, "I"), (10, 80, "N"), (11, 90, "M"), (13, 90, "main")],
+    "rust": [
+        (1, 60, ""), (3, 100, "S"), (6, 100, "T"), (7, 100, "S"), (8, 80, "E"), (9, 80, "N"), (10, 90, "main"),
+    ],
+    "java": [(2, 60, ""), (4, 100, "A"), (7, 90, "m"), (10, 80, "E"), (12, 100, "I")],
+    "c": [(1, 60, ""), (3, 100, "S"), (5, 100, "T"), (6, 80, "N"), (7, 80, "E"), (8, 90, "f")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+def test_definitions_are_found_with_what_leads_up_to_them(language: str) -> None:
+    assert can_parse(language)
+    found: dict[int, tuple[int, int, str]] = {}
+    for block in code_blocks(SOURCES[language], language):
+        if block.kind in ("definition", "import"):  # the outermost of those that begin on a line
+            found.setdefault(block.line, (block.line + 1, block.level, block.source))
+    assert list(found.values()) == EXPECTED[language]
+
+
+def test_passages_end_between_definitions_and_know_where_they_stand() -> None:
+    methods = "".join(
+        f"    @property\n    def part_{n}(self):\n        # reason {n}\n" + f"        value = {n}\n" * 12 + "\n"
+        for n in range(12)
+    )
+    body = f"import os\n\n\nclass Whole:\n{methods}\nprint(Whole)\n"
+    spans = chunk(body, "python", ChunkRules(target=200, overlap=20, window=80))
+    assert len(spans) > 3
+    for span in spans[1:]:
+        assert span.text.lstrip().startswith("@property")
+    assert spans[0].headings == ()
+    assert spans[2].headings[0] == "Whole"
+    assert spans[2].headings[1].startswith("part_")
+    for one, other in pairwise(spans):
+        assert one.char_end == other.char_start  # a definition begins clean
+
+
+def test_code_after_a_definition_is_not_said_to_be_inside_it() -> None:
+    body = "def one():\n" + "    pass\n" * 40 + "\nx = 1\n" * 200
+    spans = chunk(body, "python", ChunkRules(target=60, overlap=0, window=30))
+    assert spans[1].headings == ("one",)
+    assert spans[-1].headings == ()
+
+
+@pytest.mark.parametrize(
+    ("language", "body"), [("python", "def f(:\n"), ("go", "func {{{\n"), ("cobol", "MOVE A TO B\n")]
+)
+def test_a_syntax_error_or_an_unknown_language_falls_back_to_lines(language: str, body: str) -> None:
+    assert code_blocks(body, language) == []
+    long = body + "x = 1\n\n" * 2000
+    assert "".join(span.text for span in chunk(long, language, ChunkRules(overlap=0))) == long
+
+
+def test_without_the_parsers_code_is_cut_at_lines() -> None:
+    script = (
+        "import sys\n"
+        "class Blocked:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.startswith('tree_sitter'): raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Blocked())\n"
+        "import importlib.util\n"
+        "real = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *rest: None if name.startswith('tree_sitter') else real(name, *rest)\n"
+        "from commonplace.text.chunk import chunk\n"
+        "from commonplace.text.code import can_parse\n"
+        "body = 'def f():\\n    return 1\\n\\n' * 1000\n"
+        "spans = chunk(body, 'python')\n"
+        "print(can_parse('python'), len(spans) > 1, all(body[s.char_start:s.char_end] == s.text for s in spans))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["False", "True", "True"]
+
+
+@given(
+    st.sampled_from(sorted(LANGUAGES)),
+    st.lists(st.sampled_from(sorted(SOURCES.values())), max_size=4),
+    st.text(max_size=40),
+)
+def test_passages_of_any_source_quote_and_cover_it(language: str, parts: list[str], more: str) -> None:
+    body = "".join(parts) + more
+    spans = chunk(body, language, ChunkRules(target=30, overlap=5, window=15))
+    if not body.strip():
+        assert spans == []
+        return
+    assert (spans[0].char_start, spans[-1].char_end) == (0, len(body))
+    assert all(body[span.char_start : span.char_end] == span.text for span in spans)
+    for one, other in pairwise(spans):
+        assert one.char_start < other.char_start <= one.char_end
+
+
+def test_long_files_are_parsed_without_ending_the_process() -> None:
+    script = (
+        "from commonplace.text.code import code_blocks\n"
+        "for language, line in (('python', 'def f(): pass\\n'), ('c', 'int f(void) { return 0; }\\n')):\n"
+        "    assert len(code_blocks(line * 20000, language)) == 40000\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,136 @@
+"""Globs: 1. stars stop at slashes and double stars do not; 2. unions and braces; 3. the same answers as two others
+give, one slow and one wcmatch; 4. no pattern takes long.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from wcmatch import glob
+
+from commonplace.errors import InvalidInput
+from commonplace.text.globs import expand, is_glob, matcher, split_union
+
+COMPONENTS = st.text("ab.-", min_size=1, max_size=4)
+PATHS = st.lists(COMPONENTS, min_size=1, max_size=4).map("/".join)
+PIECES = st.sampled_from(
+    ["a", "b", ".", "-", "*", "?", "[ab]", "[!a]", "[a-b]", "ab", "{a,b}", "{a,b*,}", "{a,{b,ab}}"]
+)
+PATTERN_COMPONENTS = st.one_of(st.just("**"), st.lists(PIECES, min_size=1, max_size=4).map("".join))
+PATTERNS = st.lists(PATTERN_COMPONENTS, min_size=1, max_size=4).map("/".join).filter(lambda text: text.count("{") < 5)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*.md", "a.md", True),
+        ("*.md", "x/a.md", False),
+        ("**/*.md", "a.md", True),
+        ("**/*.md", "x/y/a.md", True),
+        ("**/*.md", "x/y/a.mdx", False),
+        ("x/**", "x/a", True),
+        ("x/**", "x", False),
+        ("x/**/y", "x/y", True),
+        ("x/**/y", "x/1/2/y", True),
+        ("a**b", "axxb", True),
+        ("a**b", "a/b", False),
+        ("?.md", "a.md", True),
+        ("?.md", "/.md", False),
+        ("[a-c].md", "b.md", True),
+        ("[!a-c].md", "b.md", False),
+        ("[^a].md", "b.md", True),
+        ("[]a].md", "].md", True),
+        ("[z-a]", "m", False),
+        ("[", "[", True),
+        ("a[.-0]b", "a/b", False),
+        ("*.{md,txt}", "a.txt", True),
+        ("{docs,src}/**/*.{md,rst}", "docs/a/b.rst", True),
+        ("{a}", "{a}", True),
+        ("{a", "{a", True),
+        ("a,b", "b", True),
+        ("*.md, *.txt", "a.txt", True),
+        ("{a,b},c", "c", True),
+        ("[,],x", ",", True),
+        (r"\*.md", "*.md", True),
+        (r"\*.md", "a.md", False),
+        (r"a\,b", "a,b", True),
+        ("A.md", "a.md", False),
+        ("**", "x/a", True),
+        ("日*", "日本", True),
+        ("*", "a\nb", True),
+    ],
+)
+def test_a_glob_matches_what_it_says(pattern: str, path: str, matches: bool) -> None:
+    assert bool(matcher(pattern)(path)) is matches
+
+
+@given(PATTERNS, PATHS)
+@example("*a*b", "aab")
+@example("**/a/**/b", "a/a/b")
+@example("**/*a/b", "aa/a/b")
+def test_a_glob_answers_as_a_slow_reading_of_it_does(pattern: str, path: str) -> None:
+    alternatives = [re.sub("//+", "/", alternative).split("/") for alternative in expand(pattern)]
+    expected = any(_slowly(alternative, path.split("/")) for alternative in alternatives)
+    assert bool(matcher(pattern)(path)) is expected
+
+
+@given(PATTERNS, PATHS)
+def test_a_glob_answers_as_wcmatch_does(pattern: str, path: str) -> None:
+    flags = glob.GLOBSTAR | glob.BRACE | glob.DOTGLOB
+    if ".." in pattern or "." in path.split("/") or ".." in path.split("/"):
+        return  # wcmatch gives components of dots a meaning of their own
+    if any("//" in alternative for alternative in expand(pattern)):
+        return  # and takes an empty component for one, which no path has
+    assert bool(matcher(pattern)(path)) is any(
+        bool(glob.compile(part, flags=flags).match(path)) for part in split_union(pattern)
+    )
+
+
+def test_a_comma_inside_braces_or_brackets_is_no_union() -> None:
+    assert split_union("a, {b,c} ,[,]x,,") == ["a", "{b,c}", "[,]x"]
+    assert is_glob("a*")
+    assert not is_glob("a,b.md")
+
+
+def test_no_pattern_takes_long_and_too_many_alternatives_are_refused() -> None:
+    started = time.process_time()
+    matcher("*a" * 300 + "b")("a" * 2000)
+    matcher("**/a*/" * 100 + "b")("a/" * 500 + "c")
+    matcher("**/*a" * 50)("/".join(["aaaa"] * 200) + "!")
+    assert time.process_time() - started < 5
+    with pytest.raises(InvalidInput, match="more than 1000 alternatives"):
+        matcher("{a,b}" * 20)
+
+
+def _slowly(pattern: list[str], path: list[str]) -> bool:
+    """By trying everything."""
+    if not pattern:
+        return not path
+    if pattern == ["**"]:
+        return bool(path)
+    if pattern[0] == "**":
+        return any(_slowly(pattern[1:], path[start:]) for start in range(len(path) + 1))
+    return bool(path) and _component(list(_tokens(pattern[0])), path[0]) and _slowly(pattern[1:], path[1:])
+
+
+def _component(tokens: list[str], text: str) -> bool:
+    if not tokens:
+        return not text
+    if tokens[0] == "*":
+        return any(_component(tokens[1:], text[start:]) for start in range(len(text) + 1))
+    if not text:
+        return False
+    fits = {"?": True, "[ab]": text[0] in "ab", "[a-b]": text[0] in "ab", "[!a]": text[0] != "a"}
+    return fits.get(tokens[0], tokens[0] == text[0]) and _component(tokens[1:], text[1:])
+
+
+def _tokens(component: str) -> Iterator[str]:
+    while component:
+        size = component.index("]") + 1 if component[0] == "[" else 1
+        yield component[:size]
+        component = component[size:]
