@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, VersionConflict
+from commonplace.ingest.patch import merge
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.server.mcp import declared
 from commonplace.surfaces.budget import tokens_of
-from commonplace.surfaces.commonplace import TOOLS, instructions
-from commonplace.surfaces.tool import Registry
-from commonplace.surfaces.writing import merge
+from commonplace.surfaces.commonplace import PROFILE, TOOLS, instructions
+from commonplace.surfaces.profile import Registry
+from commonplace.surfaces.tool import Call as Visit
 from opening import library_settings
 
 Call = Callable[..., dict[str, Any]]
@@ -37,7 +41,7 @@ GUIDE = "# Guide\n\nHow to brew.\n\n## Water\n\nJust off the boil.\n\n## Leaves\
 @pytest.fixture
 def call(library: Library) -> Call:
     """A call by name, whose answer must be what the tool's schema promises."""
-    registry = Registry(TOOLS, writable=True)
+    registry = Registry(PROFILE, writable=True)
     library.put(Draft("document", "guide.md", parent="docs", title="Guide", body=GUIDE, format="markdown"))
     library.put(Draft("document", "old.md", parent="docs", title="Old", body="Boil the water twice. " * 80))
     library.put(Draft("note", "tea", title="Tea", body="Oolong and water.", tags=("drink",), metadata={"cups": 3}))
@@ -45,7 +49,7 @@ def call(library: Library) -> Call:
     def run(name: str, **arguments: Any) -> dict[str, Any]:
         tool = registry.find(name)
         assert tool is not None
-        answer = tool.call(library, arguments)
+        answer = tool.call(Visit(library), arguments)
         Draft202012Validator(tool.output).validate(answer)
         return json.loads(json.dumps(answer))
 
@@ -180,40 +184,89 @@ def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:
     with pytest.raises(VersionConflict):
         call("remember", text="another", key="tea")
     for name, more in (("revise", {"text": "x"}), ("forget", {})):
-        with pytest.raises(InvalidInput, match="only notes"):
+        with pytest.raises(InvalidInput, match="only notes and memories"):
             call(name, uri="qmd://docs/guide.md", **more)
     with pytest.raises(InvalidInput, match="nothing in it"):
         call("remember", text="  \n ")
 
 
+def test_a_memory_is_remembered_replaced_revised_and_forgotten(call: Call, library: Library) -> None:
+    old = call("remember", kind="memory", text="The kettle leaks.", collection="kitchen", tags=["Kettle"])
+    assert old["uri"].startswith("memory://")
+    assert uris(call("search", query="kettle leaks", collections=["kitchen"], mode="lexical")) == [old["uri"]]
+    new = call("remember", kind="memory", text="The kettle is mended.", collection="kitchen", supersedes=old["uri"])
+    assert uris(call("search", query="kettle", kinds=["memory"], mode="lexical")) == [new["uri"]]
+    assert uris(call("search", query="kettle", mode="lexical")) == [new["uri"]]
+    revised = call("revise", uri=new["uri"], text="The kettle is new.", expires_at="2999-01-01", expected_version=1)
+    assert revised["version"] == 2
+    assert call("fetch", uri=new["uri"])["items"][0]["text"] == "The kettle is new."
+    with pytest.raises(VersionConflict):
+        call("revise", uri=new["uri"], text="Again.", expected_version=1)
+    assert call("forget", uri=[new["uri"]], dry_run=True) == {"forgotten": [], "found": [new["uri"]]}
+    assert call("forget", uri=new["uri"])["forgotten"] == [new["uri"]]
+    assert uris(call("search", query="kettle", mode="lexical")) == [old["uri"]]  # what it replaced is back
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"kind": "memory", "text": "x", "title": "T"}, "title goes with kind note"),
+        ({"text": "x", "expires_at": "2999-01-01"}, "expires_at goes with kind memory"),
+        ({"kind": "memory", "text": "x", "expires_at": "2001-01-01"}, "expires_at must be in the future"),
+        ({"kind": "memory", "text": "x", "expires_at": "soon"}, 'expires_at "soon" is not an ISO 8601 date'),
+        ({"kind": "memory", "text": "x", "supersedes": "notes://tea"}, "notes://tea is no memory"),
+    ],
+)
+def test_what_does_not_go_together_is_said(call: Call, arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        call("remember", **arguments)
+
+
+def test_an_expired_memory_is_seen_by_nothing(call: Call, library: Library) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=1)
+    kept = call("remember", kind="memory", text="Parking is free today.", expires_at=soon.isoformat())
+    assert uris(call("search", query="parking", mode="lexical")) == [kept["uri"]]
+    while datetime.now(UTC) <= soon:
+        time.sleep(0.05)  # the clock is what is waited for
+    assert uris(call("search", query="parking", mode="lexical")) == []
+    with pytest.raises(NotFound):
+        call("fetch", uri=kept["uri"])
+
+
 def test_tools_that_write_are_there_only_where_writing_is_allowed(library: Library) -> None:
-    reading = Registry(TOOLS, writable=False)
-    assert reading.names() == "search, fetch, browse, related, status"
-    assert reading.find("remember") is None
+    reading = Registry(PROFILE, writable=False)
+    assert [tool.name for tool in reading.tools] == ["search", "fetch", "browse", "related", "status"]
+    remember = reading.find("remember")
+    assert remember is not None
+    assert not reading.allows(remember)
     assert "remember" not in instructions(library)
 
 
 def test_both_spellings_of_a_name_are_one_tool() -> None:
     dotted = replace(TOOLS[0], name="notes.search")
-    registry = Registry((*TOOLS, dotted), writable=True)
+    registry = Registry(replace(PROFILE, tools=(*TOOLS, dotted)), writable=True)
     assert registry.find("notes.search") is registry.find("notes_search") is dotted
     assert registry.find("search") is TOOLS[0]
     assert registry.find("no.such") is None
+    underscored = Registry(replace(PROFILE, tools=(dotted,)), writable=True, underscored=True)
+    assert [tool.name for tool in underscored.tools] == ["notes_search"]
+    assert underscored.find("notes.search") is dotted
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "sentences"),
     [
-        ("search", {}, ["query is required"]),
+        ("search", {}, ['search needs "query".']),
         ("search", {"query": ""}, ["query must not be empty"]),
         (
             "search",
-            {"query": "x", "limit": 0, "colour": 1},
-            ["limit must be at least 1, not 0", "colour is not a parameter"],
+            {"query": "x", "limit": 0, "kind": ["note"]},
+            ['search has no argument "kind". Did you mean "kinds"? It takes: query, limit,'],
         ),
-        ("search", {"query": 7}, ["query must be of type string"]),
+        ("search", {"query": "x", "limit": 0}, ["limit must be between 1 and 100, not 0."]),
+        ("search", {"query": 7}, ["query must be a string, not 7."]),
         ("search", {"query": "x", "mode": "psychic"}, ["mode must be one of auto, lexical, semantic, hybrid"]),
-        ("search", {"query": "x", "where": [{"operator": "eq"}]}, ["key is required"]),
+        ("search", {"query": "x", "where": [{"operator": "eq"}]}, ['search needs "where.0.key".']),
         ("search", {"query": "x", "where": [{"key": "k", "operator": "in", "value": []}]}, ["non-empty list"]),
         ("search", {"query": "x", "created_from": "last week"}, ['created_from "last week" is not an ISO 8601 date']),
         ("fetch", {"uri": []}, ["uri must be a string or a list of strings"]),
@@ -232,15 +285,18 @@ def test_null_means_not_given(call: Call) -> None:
     assert call("search", query="water", limit=None, tags=None, mode="lexical")["results"]
 
 
+def test_a_whole_number_may_be_written_with_a_point(call: Call) -> None:
+    assert len(call("search", query="water", limit=1.0, mode="lexical")["results"]) == 1
+    with pytest.raises(InvalidInput, match=r"limit must be a whole number, not 1\.5"):
+        call("search", query="water", limit=1.5)
+
+
 def test_the_default_list_is_small_and_the_instructions_are_short(tmp_path: Path) -> None:
     with Library.open(tmp_path, settings=library_settings(tmp_path, allow_writes=True)) as library:
         for number in range(60):
             library.put(Draft("document", "a.md", parent=f"collection-{number}-" + "x" * 60, body="words"))
         assert len(instructions(library).encode()) <= 2048
-    listed = [
-        {"name": t.name, "description": t.description, "inputSchema": t.input, "outputSchema": t.output} for t in TOOLS
-    ]
-    assert len(json.dumps(listed, separators=(",", ":"))) < 12_000
+    assert len(json.dumps([declared(tool) for tool in TOOLS], separators=(",", ":"))) < 12_000
 
 
 @given(st.text(max_size=60), st.sampled_from([tool.name for tool in TOOLS]))

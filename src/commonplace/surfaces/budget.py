@@ -44,22 +44,22 @@ def _trim(record: dict[str, JSON], name: str, excess: int) -> dict[str, JSON]:
 
 def make_cursor(offset: int, arguments: Mapping[str, JSON]) -> str:
     """Where the next page of this very search begins."""
-    return base64.urlsafe_b64encode(json.dumps([offset, _digest(arguments)]).encode()).decode()
+    return base64.urlsafe_b64encode(json.dumps([offset, digest(arguments)]).encode()).decode()
 
 
 def read_cursor(cursor: str, arguments: Mapping[str, JSON]) -> int:
     """The offset a cursor stands for. One of another search is refused."""
     try:
-        offset, digest = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        if digest == _digest(arguments) and isinstance(offset, int) and offset >= 0:
+        offset, kept = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        if kept == digest(arguments) and isinstance(offset, int) and offset >= 0:
             return offset
     except (ValueError, TypeError):
         pass
     raise InvalidInput("cursor does not belong to this call; repeat it without cursor.")
 
 
-def _digest(arguments: Mapping[str, Any]) -> str:
+def digest(arguments: Mapping[str, Any]) -> str:
     """Of what decides the order: page parameters may change from page to page."""
-    pages = ("cursor", "limit", "max_tokens", "detail", "explain")
+    pages = ("cursor", "limit", "max_tokens", "detail", "explain", "session")
     kept = {name: value for name, value in arguments.items() if name not in pages}
     return fingerprint(json.dumps(kept, sort_keys=True), size=6).hex()

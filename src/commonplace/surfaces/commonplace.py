@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from commonplace.library import Library
 from commonplace.surfaces.finding import RELATED, SEARCH
+from commonplace.surfaces.profile import Profile
 from commonplace.surfaces.reading import BROWSE, FETCH, STATUS
 from commonplace.surfaces.writing import FORGET, REMEMBER, REVISE
 
@@ -27,3 +28,6 @@ def instructions(library: Library) -> str:
         pending, total = status.coverage.pending, status.coverage.total
         lines.append(f"{pending} of {total} passages are found by their words only, not by meaning.")
     return "\n".join(line for line in lines if line)[:LONGEST]
+
+
+PROFILE = Profile("commonplace", TOOLS, instructions)

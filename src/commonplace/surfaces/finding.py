@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import get_args
 
 from commonplace.errors import InvalidInput
-from commonplace.library import Library
-from commonplace.model import JSON, Condition, Filter, Hit, Operator
-from commonplace.surfaces.budget import fit, make_cursor, read_cursor
-from commonplace.surfaces.tool import (
+from commonplace.model import JSON, Condition, Filter, Hit, Operator, Page
+from commonplace.sessions import Found, deduped
+from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
+from commonplace.surfaces.moments import moment
+from commonplace.surfaces.schema import (
     INTEGER,
-    READ_ONLY,
+    OBJECT,
     STRING,
     STRINGS,
-    Tool,
     answer,
     choice,
     flag,
@@ -26,22 +25,31 @@ from commonplace.surfaces.tool import (
     text,
     texts,
 )
+from commonplace.surfaces.tool import READ_ONLY, Call, Tool
 
 _DATES = ("created_from", "created_to", "updated_from", "updated_to")
 
 
-def search(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     offset = read_cursor(given["cursor"], given) if "cursor" in given else 0
-    page = library.search(
-        given["query"],
-        mode=given["mode"],
-        filter=_filter(given),
-        limit=given["limit"],
-        offset=offset,
-        explain=given["explain"],
-    )
     detail = given["detail"]
-    records, tokens, left_out = fit((_shown(hit, detail) for hit in page.hits), given["max_tokens"], _trimmed(detail))
+
+    def run(seen: frozenset[str]) -> Found[tuple[Page, list[dict[str, JSON]], int, int]]:
+        page = call.library.search(
+            given["query"],
+            mode=given["mode"],
+            filter=_filter(given),
+            limit=given["limit"],
+            offset=offset,
+            explain=given["explain"],
+            exclude=seen,
+        )
+        shown = fit((_shown(hit, detail) for hit in page.hits), given["max_tokens"], _trimmed(detail))
+        return Found((page, *shown), [record["uri"] for record in shown[0]], page.found, page.skipped)
+
+    (page, records, tokens, left_out), told = deduped(
+        call.open_session(given.get("session")), run, query=given["query"], listing=digest(given), offset=offset
+    )
     following = offset + len(records)
     reasons = [stage.reason for stage in page.stages if stage.name == "vector" and stage.status == "skipped"]
     return {
@@ -50,11 +58,12 @@ def search(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
         "next_cursor": make_cursor(following, given) if left_out or page.more else None,
         "tokens": tokens,
         "notes": [*page.notes, *(f"By words only: {reason}." for reason in reasons if given["mode"] != "lexical")],
+        **({"session": told.record()} if told else {}),
     }
 
 
-def related(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    page = library.related(given["uri"], limit=given["limit"])
+def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    page = call.library.related(given["uri"], limit=given["limit"])
     records, tokens, left_out = fit((hit.record() for hit in page.hits), given["max_tokens"], "snippet")
     return {"results": records, "left_out": left_out, "tokens": tokens}
 
@@ -74,12 +83,16 @@ def _trimmed(detail: str) -> str:
 
 
 def _filter(given: Mapping[str, JSON]) -> Filter:
+    dates = {name: moment(name, given[name], end=name.endswith("_to")) for name in _DATES if name in given}
     return Filter(
         kinds=tuple(given.get("kinds", ())),
         parents=tuple(given.get("collections", ())),
         tags=tuple(given.get("tags", ())),
         where=tuple(_condition(entry) for entry in given.get("where", ())),
-        **{name: _moment(name, given[name]) for name in _DATES if name in given},
+        created_from=dates.get("created_from"),
+        created_to=dates.get("created_to"),
+        updated_from=dates.get("updated_from"),
+        updated_to=dates.get("updated_to"),
     )
 
 
@@ -101,19 +114,6 @@ def _condition(entry: Mapping[str, JSON]) -> Condition:
     elif not isinstance(value, str | int | float | bool):
         raise InvalidInput(f"{place}: {operator} takes a string, a number or a boolean; use is_null or exists.")
     return Condition(tuple(entry["key"].split(".")), operator, value, bool(entry.get("case_sensitive", False)))
-
-
-def _moment(name: str, value: str) -> datetime:
-    """A date or a time, UTC unless it says otherwise. A bare date that ends a range means its last moment."""
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise InvalidInput(
-            f'{name} "{value}" is not an ISO 8601 date; write 2026-05-01 or 2026-05-01T09:30:00Z.'
-        ) from None
-    if len(value) == 10 and name.endswith("_to"):
-        moment = moment.replace(hour=23, minute=59, second=59, microsecond=999_999)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 _CONDITION = obj(
@@ -142,8 +142,8 @@ SEARCH = Tool(
         "Find passages in the user's library (notes, documents, chats, memories and more) by words and by meaning. "
         'Ask in plain words; "quotes" require a phrase and -word excludes one. Returns the best passage of each item '
         "with its address, line and a score from 0 to 1: above 0.8 is surely about it, below 0.2 only shares a word. "
-        "Never returns more than max_tokens; left_out says how many results did not fit and next_cursor goes on "
-        "there. Read more of a result with fetch, and find what is like it with related."
+        "Never returns more than max_tokens; left_out counts what did not fit and next_cursor goes on there. Read "
+        "more with fetch, find what is like it with related."
     ),
     input=obj(
         required=("query",),
@@ -166,9 +166,18 @@ SEARCH = Tool(
         updated_to=text("Only items changed then or earlier."),
         max_tokens=integer("How much to return at most.", default=4000, least=200, most=100_000),
         cursor=text("Where to go on: next_cursor of the same search."),
+        session=text("A name of your own, or new: what this session has returned before is left out."),
         explain=flag("Say what each way of finding thought of each result."),
     ),
-    output=answer(results=many(_RESULT), left_out=INTEGER, next_cursor=maybe(STRING), tokens=INTEGER, notes=STRINGS),
+    output=answer(
+        required=("results", "left_out"),
+        results=many(_RESULT),
+        left_out=INTEGER,
+        next_cursor=maybe(STRING),
+        tokens=INTEGER,
+        notes=STRINGS,
+        session=OBJECT,
+    ),
     annotations=READ_ONLY,
     handler=search,
 )
@@ -183,7 +192,7 @@ RELATED = Tool(
         limit=integer("How many results.", default=10, least=1, most=100),
         max_tokens=integer("How much to return at most.", default=4000, least=200, most=100_000),
     ),
-    output=answer(results=many(_RESULT), left_out=INTEGER, tokens=INTEGER),
+    output=answer(required=("results",), results=many(OBJECT), left_out=INTEGER, tokens=INTEGER),
     annotations=READ_ONLY,
     handler=related,
 )

@@ -10,13 +10,11 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Filter, Item
 from commonplace.surfaces.budget import FRAME, make_cursor, read_cursor, tokens_of
-from commonplace.surfaces.tool import (
+from commonplace.surfaces.schema import (
     INTEGER,
     OBJECT,
-    READ_ONLY,
     STRING,
     STRINGS,
-    Tool,
     answer,
     integer,
     many,
@@ -25,20 +23,21 @@ from commonplace.surfaces.tool import (
     one_or_many,
     text,
 )
+from commonplace.surfaces.tool import READ_ONLY, Call, Tool
 from commonplace.text.structure import outline
 from commonplace.text.tokens import estimate
 
 _LINES = re.compile(r":(\d{1,9})(?::(\d{1,9}))?$")
 
 
-def fetch(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     wanted = [given["uri"]] if isinstance(given["uri"], str) else given["uri"]
     items: list[dict[str, JSON]] = []
     missing: list[dict[str, JSON]] = []
     left, unread = max(1, given["max_tokens"] - FRAME), []
     for uri in wanted:
         try:
-            item, first, last = _located(library, uri, given["from_line"])
+            item, first, last = _located(call.library, uri, given["from_line"])
         except CommonplaceError as error:
             missing.append({"uri": uri, "message": str(error)})
             continue
@@ -85,13 +84,13 @@ def _read(item: Item, first: int, last: int | None, room: int) -> dict[str, JSON
     return {**frame, "text": "\n".join(kept), "next_line": following if following <= end else None}
 
 
-def browse(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     place = given["at"]
     if not place.strip("/"):
-        counts = library.status().items
+        counts = call.library.status().items
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if "://" in place:
-        item = library.get(place)
+        item = call.library.get(place)
         return _entries(
             [
                 {
@@ -106,10 +105,10 @@ def browse(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
     kind, slash, parent = place.partition("/")
     if kind not in SCHEMES:
         raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
-    parents = library.store.parents(kind)
+    parents = call.library.store.parents(kind)
     if not slash and (len(parents) > 1 or (parents and "" not in parents)):
         return _entries([{"at": f"{kind}/{name}", "name": name, "count": number} for name, number in parents.items()])
-    return _items(library, Filter(kinds=(kind,), parents=(parent.rstrip("/"),)), given)
+    return _items(call.library, Filter(kinds=(kind,), parents=(parent.rstrip("/"),)), given)
 
 
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -126,8 +125,8 @@ def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[s
     return {"entries": entries, "next_cursor": cursor}
 
 
-def status(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    state = library.status()
+def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    state = call.library.status()
     return {
         "items": state.items,
         "collections": state.collections,
@@ -156,6 +155,7 @@ FETCH = Tool(
     output=answer(
         items=many(
             answer(
+                required=("uri", "text"),
                 uri=STRING,
                 title=STRING,
                 text=STRING,
@@ -168,7 +168,7 @@ FETCH = Tool(
                 updated_at=STRING,
             )
         ),
-        missing=many(answer(uri=STRING, message=STRING)),
+        missing=many(answer(required=("uri",), uri=STRING, message=STRING)),
         left_out=STRINGS,
     ),
     annotations=READ_ONLY,
@@ -202,6 +202,7 @@ STATUS = Tool(
     description="Say what the library holds (items by kind, collections) and how much of it is found by meaning.",
     input=obj(),
     output=answer(
+        required=("items", "passages"),
         items=OBJECT,
         collections=OBJECT,
         passages=INTEGER,

@@ -1,157 +1,89 @@
-"""A tool, and what every call has in common: arguments are checked in one place, failures have one shape."""
+"""A tool is declared once: what it is called, what it takes and gives, and what does it. Every door serves it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-
-from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.model import JSON
+from commonplace.surfaces.arguments import Signature, check
+from commonplace.surfaces.schema import Schema
 
-Schema = Mapping[str, JSON]
-Handler = Callable[[Library, Mapping[str, JSON]], dict[str, JSON]]
+if TYPE_CHECKING:
+    from commonplace.sessions import Session
 
 READ_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 ADDS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 CHANGES = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
 
+Report = Callable[[float, float | None, str], None]
+"""Tells whoever waits how far a long call is: done, of how many, in words."""
+
+
+def _untold(done: float, total: float | None, words: str) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Who is served by a call: their library, and what the door they came through knows of them."""
+
+    library: Library
+    owner: str = ""
+    """Who calls, where several may share a library: sessions are theirs alone."""
+    session: str | None = None
+    """The session the connection stands for; one that an argument names comes before it."""
+    config: Mapping[str, JSON] | str | None = None
+    """Soft defaults as they were sent with the request; see `soft_config`."""
+    progress: Report = _untold
+
+    def open_session(self, handle: str | None) -> Session | None:
+        """The session an argument names, or else the connection's; None where there is neither."""
+        wanted = handle or self.session
+        return self.library.sessions.of(self.owner).open(wanted) if wanted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer whose text is not simply its JSON: explicit content blocks, as MCP writes them."""
+
+    content: Sequence[Mapping[str, JSON]]
+    structured: dict[str, JSON] | None = None
+
+
+Answer = dict[str, JSON] | Reply
+Handler = Callable[[Call, Mapping[str, JSON]], Answer]
+Check = Callable[[str, Signature, Mapping[str, JSON]], dict[str, JSON]]
+"""Turns what a caller sent into what a handler takes, or raises what to say instead."""
+
 
 @dataclass(frozen=True)
 class Tool:
-    """A declaration. Schemas are JSON Schema 2020-12 with object roots."""
+    """A declaration. Schemas are JSON Schema 2020-12 with object roots; `output` is None where content says it all."""
 
     name: str
     title: str
     description: str
     input: Schema
-    output: Schema
+    output: Schema | None
     annotations: Mapping[str, bool]
     handler: Handler
+    aliases: tuple[str, ...] = ()
+    check: Check = check
+    meta: Mapping[str, JSON] = field(default_factory=dict)
+    """What is listed under `_meta`."""
 
     @property
     def writes(self) -> bool:
         return not self.annotations["readOnlyHint"]
 
-    def call(self, library: Library, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Check the arguments, then do it. Null means "not given"; defaults of the schema are filled in."""
-        given = {name: value for name, value in arguments.items() if value is not None}
-        problems = [_sentence(problem) for problem in self._validator.iter_errors(given)]
-        if problems:
-            raise InvalidInput(f"Invalid arguments for {self.name}: {'; '.join(problems)}.")
-        return self.handler(library, {**self._defaults, **given})
+    def call(self, call: Call, arguments: Mapping[str, JSON]) -> Answer:
+        """Check the arguments, then do it."""
+        return self.handler(call, self.check(self.name, self.signature, arguments))
 
     @cached_property
-    def _validator(self) -> Draft202012Validator:
-        return Draft202012Validator(self.input)
-
-    @cached_property
-    def _defaults(self) -> dict[str, JSON]:
-        return {name: spec["default"] for name, spec in self.input["properties"].items() if "default" in spec}
-
-
-class Registry:
-    """The tools of a server, by every spelling of their names: `notes.search` and `notes_search` are one tool."""
-
-    def __init__(self, tools: Iterable[Tool], *, writable: bool) -> None:
-        self.tools = tuple(tool for tool in tools if writable or not tool.writes)
-        self._by_name = {_spelled(tool.name): tool for tool in self.tools}
-
-    def find(self, name: str) -> Tool | None:
-        return self._by_name.get(_spelled(name))
-
-    def names(self) -> str:
-        return ", ".join(tool.name for tool in self.tools)
-
-
-def _spelled(name: str) -> str:
-    return name.replace(".", "_")
-
-
-def obj(*, required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    """An object of exactly these properties."""
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
-
-
-STRING: Schema = {"type": "string"}
-INTEGER: Schema = {"type": "integer"}
-STRINGS: Schema = {"type": "array", "items": STRING}
-OBJECT: Schema = {"type": "object"}
-
-
-def answer(*, required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    """What a tool gives back: these properties, and others in later versions. Their names say what they are."""
-    return {"type": "object", "properties": properties, "required": list(required or properties)}
-
-
-def many(schema: Schema) -> Schema:
-    return {"type": "array", "items": schema}
-
-
-def text(description: str, **more: JSON) -> Schema:
-    return {"type": "string", "description": description, **more}
-
-
-def integer(description: str, *, default: int, least: int, most: int) -> Schema:
-    return {"type": "integer", "description": description, "default": default, "minimum": least, "maximum": most}
-
-
-def choice(description: str, *values: str) -> Schema:
-    """One of these; the first if left out."""
-    return {"type": "string", "description": description, "enum": list(values), "default": values[0]}
-
-
-def flag(description: str) -> Schema:
-    return {"type": "boolean", "description": description, "default": False}
-
-
-def texts(description: str, **more: JSON) -> Schema:
-    return {"type": "array", "description": description, "items": {"type": "string"}, **more}
-
-
-def one_or_many(description: str, most: int) -> Schema:
-    """A string, or a list of them."""
-    several = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": most}
-    return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, several]}
-
-
-def maybe(schema: Schema) -> Schema:
-    """The same, or null."""
-    return {**schema, "type": [schema["type"], "null"]}
-
-
-def _sentence(problem: ValidationError) -> str:
-    place = ".".join(str(part) for part in problem.absolute_path) or "the arguments"
-    rule: Any = problem.validator_value
-    given: Any = problem.instance
-    schema: Any = problem.schema
-    match problem.validator:
-        case "additionalProperties":
-            accepted = schema["properties"]
-            names = ", ".join(sorted(set(given) - set(accepted)))
-            return f"{names} is not a parameter of this tool, which takes {', '.join(accepted)}"
-        case "required":
-            return f"{', '.join(name for name in rule if name not in given)} is required"
-        case "type":
-            return f"{place} must be of type {rule if isinstance(rule, str) else ' or '.join(rule)}"
-        case "enum":
-            return f"{place} must be one of {', '.join(map(str, rule))}"
-        case "minimum":
-            return f"{place} must be at least {rule}, not {given}"
-        case "maximum":
-            return f"{place} must be at most {rule}, not {given}"
-        case "minLength":
-            return f"{place} must not be empty"
-        case "minItems":
-            return f"{place} must have at least {rule} entries"
-        case "maxItems":
-            return f"{place} must have at most {rule} entries, not {len(given)}"
-        case "anyOf":
-            return f"{place} must be a string or a list of strings"
-        case _:
-            return f"{place} is not accepted ({problem.validator})"
+    def signature(self) -> Signature:
+        return Signature(self.input)

@@ -3,52 +3,67 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from uuid import uuid4
 
-from commonplace.errors import InvalidInput
-from commonplace.library import Library
+from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.ingest.patch import merge
+from commonplace.memories import UNSET, New, Revision, normal_tags
 from commonplace.model import JSON, Draft, Item
-from commonplace.surfaces.tool import (
-    ADDS,
-    CHANGES,
-    INTEGER,
-    STRING,
-    STRINGS,
-    Tool,
-    answer,
-    flag,
-    obj,
-    one_or_many,
-    text,
-    texts,
-)
+from commonplace.surfaces.moments import moment
+from commonplace.surfaces.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
+from commonplace.surfaces.tool import ADDS, CHANGES, Call, Tool
 
-_FREE = {"type": "object", "description": "Any JSON object of yours; search filters on it with where."}
+THREAD = "main"
+"""Where a memory goes that belongs to no thread in particular."""
 
 
-def remember(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    body = given["text"]
-    if not body.strip():
-        raise InvalidInput("text has nothing in it. Give what is to be remembered.")
+def remember(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    if not given["text"].strip():
+        raise InvalidInput("text has nothing in it. Give what is to be remembered.", argument="text")
+    return _remember_memory(call, given) if given["kind"] == "memory" else _remember_note(call, given)
+
+
+def _remember_note(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    _refuse(given, ("expires_at", "supersedes"), "goes with kind memory; a note stays until it is forgotten")
     draft = Draft(
         "note",
         given.get("key") or uuid4().hex,
         parent=given.get("collection", ""),
-        title=given.get("title") or _first_line(body),
-        body=body,
+        title=given.get("title") or _first_line(given["text"]),
+        body=given["text"],
         format="markdown",
         metadata=given.get("metadata", {}),
         tags=tuple(given.get("tags", ())),
     )
-    return _written(library.put(draft, expected_version=0 if "key" in given else None))
+    return _written(call.library.put(draft, expected_version=0 if "key" in given else None))
 
 
-def revise(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def _remember_memory(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    _refuse(given, ("title", "key"), "goes with kind note; a memory is known by its number")
+    new = New(
+        thread=given.get("collection") or THREAD,
+        source="agent",
+        text=given["text"],
+        metadata=given.get("metadata"),
+        tags=normal_tags(given["tags"]) if "tags" in given else None,
+        expires_at=_expiry(given),
+        supersedes=tuple(_number(uri) for uri in _several(given.get("supersedes", []))),
+    )
+    (made,) = call.library.memories.store([new])
+    if isinstance(made, CommonplaceError):
+        raise made
+    return _written(call.library.get(f"memory://{made.number}", body=False))
+
+
+def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     if "metadata" in given and "metadata_patch" in given:
         raise InvalidInput("Give metadata to replace it or metadata_patch to change parts of it, not both.")
-    item = library.get(given["uri"])
-    if item.kind != "note":
-        raise InvalidInput(f"{item.uri} is a {item.kind}; only notes can be revised. Change it where it comes from.")
+    item = call.library.get(given["uri"])
+    if item.kind == "memory":
+        return _revise_memory(call, item, given)
+    _owned(item, "revised. Change it")
+    _refuse(given, ("expires_at",), "goes with memories; a note stays until it is forgotten")
     metadata = given.get("metadata", item.metadata)
     draft = Draft(
         item.kind,
@@ -61,38 +76,67 @@ def revise(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
         metadata=merge(metadata, given["metadata_patch"]) if "metadata_patch" in given else metadata,
         tags=tuple(given.get("tags", item.tags)),
     )
-    return _written(library.put(draft, expected_version=given.get("expected_version", item.version)))
+    return _written(call.library.put(draft, expected_version=given.get("expected_version", item.version)))
 
 
-def forget(library: Library, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    uris = [given["uri"]] if isinstance(given["uri"], str) else given["uri"]
+def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    _refuse(given, ("title",), "goes with notes; a memory has none")
+    revision = Revision(
+        number=_number(item.uri),
+        text=given.get("text"),
+        metadata=given.get("metadata"),
+        patch=given.get("metadata_patch"),
+        tags=normal_tags(given["tags"]) if "tags" in given else None,
+        expires_at=_expiry(given) if "expires_at" in given else UNSET,
+        expected_version=given.get("expected_version", item.version),
+    )
+    call.library.memories.revise([revision])
+    return _written(call.library.get(item.uri, body=False))
+
+
+def forget(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    uris = _several(given["uri"])
     if "expected_version" in given and len(uris) > 1:
         raise InvalidInput("expected_version goes with one address, not with several.")
-    items = [library.get(uri, body=False) for uri in uris]
+    items = [call.library.get(uri, body=False) for uri in uris]
     for item in items:
-        if item.kind != "note":
-            raise InvalidInput(
-                f"{item.uri} is a {item.kind}; only notes can be forgotten. Remove it where it comes from."
-            )
+        _owned(item, "forgotten. Remove it")
     if not given["dry_run"]:
-        library.store.delete([item.id for item in items], given.get("expected_version"))
-    return {
-        "forgotten": [] if given["dry_run"] else [item.uri for item in items],
-        "found": [item.uri for item in items],
-    }
+        call.library.store.delete([item.id for item in items], given.get("expected_version"))
+    found = [item.uri for item in items]
+    return {"forgotten": [] if given["dry_run"] else found, "found": found}
 
 
-def merge(target: JSON, patch: JSON) -> JSON:
-    """A merge patch (RFC 7396): null removes a member, objects merge, everything else replaces."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = merge(result.get(name), value)
-    return result
+def _several(uris: JSON) -> list[str]:
+    return [uris] if isinstance(uris, str) else list(uris)
+
+
+def _owned(item: Item, what: str) -> None:
+    if item.kind not in ("note", "memory"):
+        raise InvalidInput(f"{item.uri} is a {item.kind}; only notes and memories can be {what} where it comes from.")
+
+
+def _refuse(given: Mapping[str, JSON], names: tuple[str, ...], reason: str) -> None:
+    for name in names:
+        if name in given:
+            raise InvalidInput(f"{name} {reason}.", argument=name)
+
+
+def _expiry(given: Mapping[str, JSON]) -> datetime | None:
+    """When it is over. An empty text, in a revision, means never."""
+    if not given.get("expires_at"):
+        return None
+    expires = moment("expires_at", given["expires_at"], end=True)
+    if expires <= datetime.now(UTC):
+        raise InvalidInput("expires_at must be in the future.", argument="expires_at")
+    return expires
+
+
+def _number(uri: str) -> int:
+    digits = uri.removeprefix("memory://")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 18:
+        raise InvalidInput(f"{uri} is no memory. Memories have addresses such as memory://12.")
+    return int(digits)
 
 
 def _written(item: Item) -> dict[str, JSON]:
@@ -105,21 +149,26 @@ def _first_line(body: str) -> str:
 
 
 _WRITTEN = answer(uri=STRING, version=INTEGER, title=STRING)
+_FREE = {"type": "object", "description": "Any JSON object of yours; search filters on it with where."}
+_EXPIRES = text("When it is over and gone, for a memory: 2026-05-01 or 2026-05-01T09:30:00Z.")
 _EXPECTED = {"type": "integer", "minimum": 1, "description": "The version you read; refused if it has changed since."}
 
 REMEMBER = Tool(
     name="remember",
     title="Remember",
     description=(
-        "Keep something for later as a note: a fact, a decision, a preference, a summary. Write it so that it makes "
-        "sense on its own. It is found by search at once. Returns its address and version."
+        "Keep something for later: a note, or a memory that may expire or replace older ones. Write it so that it "
+        "makes sense on its own. It is found by search at once. Returns its address and version."
     ),
     input=obj(
         required=("text",),
         text=text("What to remember, in Markdown or plain text.", minLength=1),
-        title=text("A short title; its first line if left out."),
-        key=text("A name of your own; refused if it is taken.", minLength=1),
-        collection=text("The notebook it belongs to."),
+        kind=choice("What to keep it as.", "note", "memory"),
+        title=text("A note's title; its first line if left out."),
+        key=text("A note's name; refused if it is taken.", minLength=1),
+        collection=text("The notebook or the memory's thread."),
+        expires_at=_EXPIRES,
+        supersedes=one_or_many("Memories this one replaces.", 100),
         tags=texts("Words to find it by.", maxItems=100),
         metadata=_FREE,
     ),
@@ -131,15 +180,16 @@ REMEMBER = Tool(
 REVISE = Tool(
     name="revise",
     title="Revise",
-    description="Change a note: its text, title, tags or metadata. What is left out stays as it is; lists replace.",
+    description="Change a note or a memory. What is left out stays as it is; lists replace.",
     input=obj(
         required=("uri",),
-        uri=text("The note's address.", minLength=1),
+        uri=text("Its address.", minLength=1),
         text=text("The new text, whole.", minLength=1),
         title=text("The new title."),
         tags=texts("The new tags, all of them.", maxItems=100),
         metadata=_FREE,
         metadata_patch={"type": "object", "description": "Members to change; null removes one."},
+        expires_at=_EXPIRES,
         expected_version=_EXPECTED,
     ),
     output=_WRITTEN,
@@ -150,7 +200,7 @@ REVISE = Tool(
 FORGET = Tool(
     name="forget",
     title="Forget",
-    description="Remove notes for good, with everything that hangs on them. dry_run only says what would go.",
+    description="Remove notes and memories for good. dry_run only says what would go.",
     input=obj(
         required=("uri",),
         uri=one_or_many("One address or up to 100.", 100),

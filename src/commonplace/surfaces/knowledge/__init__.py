@@ -1,0 +1,48 @@
+"""The knowledge profile: notes, media, chats, characters and prompts, one by one and all together."""
+
+from __future__ import annotations
+
+from commonplace.library import Library
+from commonplace.surfaces.knowledge import characters, chats, everything, media, notes, prompts
+from commonplace.surfaces.knowledge.library_prompts import PROMPTS
+from commonplace.surfaces.knowledge.research_tools import FETCH, SEARCH
+from commonplace.surfaces.knowledge.resources import RESOURCES
+from commonplace.surfaces.knowledge.written import WRITING
+from commonplace.surfaces.profile import Profile
+
+READING = (
+    notes.SEARCH,
+    notes.GET,
+    media.SEARCH,
+    media.GET,
+    media.TRANSCRIPT,
+    chats.SEARCH,
+    chats.GET,
+    characters.SEARCH,
+    characters.GET,
+    prompts.SEARCH,
+    prompts.GET,
+    everything.SEARCH,
+    everything.GET,
+)
+TOOLS = (*READING, *WRITING)
+
+_INSTRUCTIONS = """\
+Personal material of the user: {counts}. Search all of it with knowledge.search, or one source with notes.search, \
+media.search, chats.search, characters.search, prompts.search. Any word may match; items with all words come first; \
+"quotes" require a phrase, -word excludes, word* is a beginning. Results have a snippet, a score from 0 to 1, a uri \
+and a loc. Read on with knowledge.get or the source's get tool: pass the loc in retrieval with mode \
+chunk_with_siblings and max_tokens to read around the match, mode full for everything (next_offset continues). \
+media.transcript gives what is said when. Give every call the same session to have results you have seen left out of \
+knowledge.search and to set defaults."""
+
+
+def instructions(library: Library) -> str:
+    """What an agent that has never seen the server is told."""
+    counts = library.store.counts()
+    kinds = {"note": "notes", "media": "media", "conversation": "chats", "character": "characters", "prompt": "prompts"}
+    told = ", ".join(f"{counts[kind]} {name}" for kind, name in kinds.items() if counts.get(kind)) or "nothing yet"
+    return _INSTRUCTIONS.format(counts=told)
+
+
+PROFILE = Profile("knowledge", TOOLS, instructions, aliases=(SEARCH, FETCH), resources=RESOURCES, prompts=PROMPTS)

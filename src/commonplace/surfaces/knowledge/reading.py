@@ -1,0 +1,75 @@
+"""What the get tools of all sources share: from arguments to a response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from commonplace.knowledge.retrieval import Mode
+from commonplace.model import JSON
+from commonplace.surfaces.knowledge.finding import READS
+from commonplace.surfaces.knowledge.options import (
+    PAGE_SIZE,
+    RETRIEVAL,
+    SESSION,
+    Turn,
+    Wished,
+    check,
+    turn,
+    wished,
+)
+from commonplace.surfaces.knowledge.results import GET_RESPONSE, Warning, get_response, warning
+from commonplace.surfaces.schema import Schema, obj
+from commonplace.surfaces.tool import READ_ONLY, Call, Handler, Tool
+
+OTHERWISE: Mapping[str, Mode] = {
+    "notes": "snippet",
+    "media": "snippet",
+    "chats": "full",
+    "characters": "full",
+    "prompts": "full",
+}
+"""How each source's own tool reads where nothing is said of it."""
+
+
+def read_one(call: Call, source: str, id: str | int, given: Mapping[str, JSON], otherwise: Mode) -> dict[str, JSON]:
+    """An item of a source, read as the arguments say."""
+    return read(turn(call, given, given.get("retrieval") or {}), source, id, given, otherwise)
+
+
+def read(turned: Turn, source: str, id: str | int, given: Mapping[str, JSON], otherwise: Mode) -> dict[str, JSON]:
+    """The same for a call whose knobs are chosen."""
+    call, retrieval = turned.call, given.get("retrieval")
+    asked = wished(turned, retrieval, otherwise)
+    knowledge = call.library.knowledge
+    item, message = knowledge.item(source, id)
+    if message is not None and asked.wish.loc is None:
+        asked = Wished(replace(asked.wish, loc={"message_id": message}), asked.clamped)
+    if source != "chats":
+        return get_response(turned, item, knowledge.reading.read(item, asked.wish), asked)
+    if asked.wish.mode == "full":
+        size, moved = PAGE_SIZE.read(given.get("page_size", PAGE_SIZE.default))
+        asked = Wished(asked.wish, [*asked.clamped, *(["page_size"] if moved else [])])
+        return get_response(turned, item, knowledge.reading.read_page(item, given.get("page", 1), size), asked)
+    return get_response(turned, item, knowledge.reading.read(item, asked.wish), asked, _paging_ignored(turned, given))
+
+
+def _paging_ignored(turned: Turn, given: Mapping[str, JSON]) -> list[Warning]:
+    ignored = [name for name in ("page", "page_size") if name in given]
+    if not ignored:
+        return []
+    return [warning("ignored", f"{' and '.join(ignored)} count only in mode full.", "chats")]
+
+
+def get_tool(name: str, title: str, description: str, handler: Handler, id: tuple[str, Schema], **more: Schema) -> Tool:
+    return Tool(
+        name=name,
+        title=title,
+        description=description,
+        input=obj(required=(id[0],), **{id[0]: id[1], **more, "retrieval": RETRIEVAL, "session": SESSION}),
+        output=GET_RESPONSE,
+        annotations=READ_ONLY,
+        handler=handler,
+        check=check,
+        meta=READS,
+    )

@@ -1,0 +1,234 @@
+"""The rules that all thirteen tools share: what an argument may be, and one sentence that names all that is wrong."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from commonplace.errors import InvalidInput
+from commonplace.memories.entry import MOST_METADATA, json_size
+from commonplace.model import JSON
+from commonplace.surfaces.arguments import Signature
+from commonplace.surfaces.schema import Schema
+from commonplace.surfaces.tool import Check
+
+MIB = 1 << 20
+MOST_DEEP = 32
+MOST_DIGITS_BITS = 1000
+MOST_THREAD, MOST_TAGS, MOST_TAG, MOST_QUERY = 1000, 100, 200, 10_000
+MOST_BATCH, MOST_IDS, MOST_FILTERS, MOST_PAGE = 100, 1000, 100, 100
+
+Read = Callable[[JSON, str], JSON]
+"""Turns what was given under a name into what is meant, or raises a Wrong."""
+
+
+class Wrong(Exception):
+    """What is wrong with one argument. `alone`: the contract has this very sentence, so it stands for itself."""
+
+    def __init__(self, sentence: str, *, alone: bool = False) -> None:
+        super().__init__(sentence)
+        self.alone = alone
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a tool declares of a parameter, and how it is read."""
+
+    schema: Schema
+    read: Read
+
+
+def accept(parameters: Mapping[str, Parameter], required: Iterable[str] = ()) -> Check:
+    """A check of exactly these parameters. Null means "not given"; defaults of the schemas are filled in."""
+
+    def check(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+        given = {name: arguments[name] for name in parameters if arguments.get(name) is not None}
+        wrong = [Wrong(f"{name} is required") for name in required if name not in given]
+        cleaned = dict(signature.defaults)
+        for name, value in given.items():
+            try:
+                cleaned[name] = parameters[name].read(value, name)
+            except Wrong as problem:
+                wrong.append(problem)
+        unknown = (name for name in arguments if name not in parameters)
+        wrong += [Wrong(f"{short(name)} is not a parameter of this tool") for name in unknown]
+        if wrong:
+            raise refusal(tool, wrong)
+        return cleaned
+
+    return check
+
+
+def refusal(tool: str, wrong: list[Wrong]) -> InvalidInput:
+    """One error for everything that is wrong with a call."""
+    if len(wrong) == 1 and wrong[0].alone:
+        return InvalidInput(str(wrong[0]))
+    return InvalidInput(f"Invalid arguments for {tool}: {'; '.join(map(str, wrong))}")
+
+
+# reading one value
+
+
+def string(value: JSON, name: str) -> str:
+    if not isinstance(value, str):
+        raise Wrong(f"{name} must be a string")
+    if "\0" in value:
+        raise Wrong(f"{name} contains U+0000, which cannot be stored", alone=True)
+    if not value.isascii():
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise Wrong(f"{name} contains a lone surrogate, which cannot be stored", alone=True) from None
+    return value
+
+
+def thread(value: JSON, name: str) -> str:
+    trimmed = string(value, name).strip()
+    if not trimmed:
+        raise Wrong(f"{name} cannot be empty or whitespace", alone=True)
+    if len(trimmed) > MOST_THREAD:
+        raise Wrong(f"{name} must have at most {MOST_THREAD} characters, not {len(trimmed)}")
+    return trimmed
+
+
+def query(value: JSON, name: str) -> str:
+    text = string(value, name)
+    if not text.strip():
+        raise Wrong(f"{name} cannot be empty or whitespace", alone=True)
+    if len(text) > MOST_QUERY:
+        raise Wrong(f"{name} must have at most {MOST_QUERY} characters, not {len(text)}")
+    return text
+
+
+def one_of(*values: str) -> Read:
+    def read(value: JSON, name: str) -> str:
+        if not isinstance(value, str) or value not in values:
+            raise Wrong(f"{name} must be {' or '.join(json.dumps(one) for one in values)}")
+        return value
+
+    return read
+
+
+def boolean(value: JSON, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong(f"{name} must be true or false")
+    return value
+
+
+def whole(least: int, most: int | None = None) -> Read:
+    """An integer within bounds. A float without a fraction is one, as in JSON Schema."""
+
+    def read(value: JSON, name: str) -> int:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Wrong(f"{name} must be a whole number")
+        if value < least:
+            raise Wrong(f"{name} must be at least {least}")
+        if most is not None and value > most:
+            raise Wrong(f"{name} must be at most {most}")
+        return value
+
+    return read
+
+
+def number(value: JSON, name: str) -> int:
+    """The id of an entry: `12`, `"12"` or `"memory://12"`."""
+    text = value.removeprefix("memory://") if isinstance(value, str) else ""
+    if text.isascii() and text.isdigit() and len(text) <= 400:
+        value = int(text)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        what = "context_id" if name == "context_ids" else name
+        raise Wrong(f"{what} must be a positive integer", alone=True)
+    return value
+
+
+def numbers(most: int = MOST_IDS) -> Read:
+    return listed(number, most=most, least=1)
+
+
+def listed(member: Read, *, most: int, least: int = 0) -> Read:
+    """A list, or one as a JSON string."""
+
+    def read(value: JSON, name: str) -> list[JSON]:
+        value = decoded(value, list, name)
+        if not isinstance(value, list):
+            raise Wrong(f"{name} must be a list")
+        if len(value) < least:
+            raise Wrong(f"{name} must contain at least one item", alone=True)
+        if len(value) > most:
+            raise Wrong(f"{name} must have at most {most} items, not {len(value)}")
+        return [member(one, name) for one in value]
+
+    return read
+
+
+def tag(value: JSON, name: str) -> str:
+    if not isinstance(value, str):
+        raise Wrong(f"{name} must be a list of strings")
+    if len(string(value, name)) > MOST_TAG:
+        raise Wrong(f"a tag must have at most {MOST_TAG} characters, not {len(value)}")
+    return value
+
+
+tags = listed(tag, most=MOST_TAGS)
+
+
+def mapping(value: JSON, name: str) -> dict[str, JSON]:
+    """An object that can be stored: finite, not too deep, not too large; or one as a JSON string."""
+    value = decoded(value, dict, name)
+    if not isinstance(value, dict):
+        raise Wrong(f"{name} must be an object")
+    storable(value, name)
+    if json_size(value) > MOST_METADATA:
+        raise Wrong(f"{name} must be at most {MOST_METADATA // MIB} MiB as JSON")
+    return value
+
+
+def anything(value: JSON, name: str) -> JSON:
+    """A member of a list that is looked at later: only that it can be stored is checked here."""
+    storable(value, name)
+    return value
+
+
+def storable(value: JSON, name: str, depth: int = 0) -> None:
+    """Refuse what no JSON text or no store can hold."""
+    if isinstance(value, dict | list):
+        if depth >= MOST_DEEP:
+            raise Wrong(f"{name} must be nested at most {MOST_DEEP} deep")
+        for member in value.items() if isinstance(value, dict) else value:
+            if isinstance(value, dict):
+                string(member[0], name)
+                member = member[1]
+            storable(member, name, depth + 1)
+    elif isinstance(value, str):
+        string(value, name)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise Wrong(f"{name} must hold finite numbers only")
+    elif isinstance(value, int) and value.bit_length() > MOST_DIGITS_BITS:
+        raise Wrong(f"{name} must not hold numbers of more than 300 digits")
+
+
+def decoded(value: JSON, kind: type, name: str) -> JSON:
+    """The value itself, or what it is as a JSON string, once or twice encoded; as given where that is no help."""
+    found = value
+    for _ in range(2):
+        if not isinstance(found, str):
+            break
+        try:
+            found = json.loads(found)
+        except ValueError:
+            return value
+        except RecursionError:
+            raise Wrong(f"{name} must be nested at most {MOST_DEEP} deep") from None
+    return found if isinstance(found, kind) else value
+
+
+def short(name: str) -> str:
+    """A name of the caller's as it may be repeated to them."""
+    readable = name.encode("utf-8", "replace").decode()
+    return readable if len(readable) <= 60 else f"{readable[:60]}…"

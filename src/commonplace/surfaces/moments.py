@@ -1,0 +1,20 @@
+"""Dates and times as callers of our own tools write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from commonplace.errors import InvalidInput
+
+
+def moment(name: str, value: str, *, end: bool = False) -> datetime:
+    """A date or a time, UTC unless it says otherwise. A bare date that ends something means its last moment."""
+    try:
+        found = datetime.fromisoformat(value)
+    except ValueError:
+        raise InvalidInput(
+            f'{name} "{value}" is not an ISO 8601 date; write 2026-05-01 or 2026-05-01T09:30:00Z.', argument=name
+        ) from None
+    if len(value) == 10 and end:
+        found = found.replace(hour=23, minute=59, second=59, microsecond=999_999)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

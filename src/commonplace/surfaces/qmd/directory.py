@@ -1,0 +1,51 @@
+"""The names of all documents, kept in memory from one change to the next: what globs and suggestions look through."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+from commonplace.library import Library
+
+MOST_KEPT = 100_000
+"""Names; a larger library reads them anew each time rather than hold them."""
+
+
+@dataclass(frozen=True)
+class Directory:
+    """Every document's id and `collection/path`, by collection and path, as of one change."""
+
+    change: int
+    ids: Sequence[int]
+    files: Sequence[str]
+
+    @cached_property
+    def folded(self) -> Sequence[str]:
+        """The files as they are compared where case does not count."""
+        return folded("\0".join(self.files)).split("\0") if self.files else []
+
+    @cached_property
+    def lasts(self) -> Sequence[str]:
+        """The last component of each folded file."""
+        return [file[file.rfind("/") + 1 :] for file in self.folded]
+
+
+_kept: WeakKeyDictionary[Library, Directory] = WeakKeyDictionary()
+
+
+def directory(library: Library) -> Directory:
+    """The names as they are now. Another process may have changed them: the change number tells."""
+    change = library.store.last_change()
+    known = _kept.get(library)
+    if known is None or known.change != change:
+        known = Directory(change, *library.store.document_files())
+        if len(known.ids) <= MOST_KEPT:
+            _kept[library] = known
+    return known
+
+
+def folded(text: str) -> str:
+    return text.lower() if text.isascii() else unicodedata.normalize("NFC", text).casefold()

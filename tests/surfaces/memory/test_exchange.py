@@ -1,0 +1,53 @@
+"""Entries out as JSON Lines and in again: a second export is the first, byte for byte."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from memory_calls import Tools, stored
+
+from commonplace.errors import InvalidInput
+from commonplace.surfaces.memory.exchange import export_lines, import_file
+
+
+def test_a_second_export_is_byte_identical(tools: Tools, open_tools: Callable[..., Tools], tmp_path: Path) -> None:
+    image = {"data": base64.b64encode(b"picture").decode(), "metadata": {"alt": "é"}}
+    first = stored(
+        tools, text="one\nzwei 三", tags=["b", "a"], metadata={"z": 1, "a": [None, 1.5, "é"]}, images=[image]
+    )
+    stored(tools, text="two", source="agent", ttl_seconds=1000, supersedes=first)
+    gone = stored(tools, text="three", thread_id="other")
+    stored(tools, text="four", thread_id="other", source="agent")
+    tools("update_context", context_id=first, text="uno")
+    tools("delete_context", context_ids=[gone])
+    lines = list(export_lines(tools.library))
+    assert [json.loads(line)["id"] for line in lines] == [1, 2, 4]
+    path = tmp_path / "memory.jsonl"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    other = open_tools()
+    assert import_file(other.library, path).stored == 3
+    assert list(export_lines(other.library)) == lines
+    assert import_file(other.library, path).already == 3
+    assert other.library.doctor() == []
+
+
+def test_one_thread_can_be_exported_alone(tools: Tools) -> None:
+    stored(tools, text="a")
+    stored(tools, text="b", thread_id="other")
+    assert [json.loads(line)["text_content"] for line in export_lines(tools.library, "other")] == ["b"]
+
+
+@pytest.mark.parametrize("line", ["{}", "nothing", "[]", '{"id": 0}'])
+def test_a_line_that_is_no_entry_is_named_and_nothing_is_stored(tools: Tools, tmp_path: Path, line: str) -> None:
+    stored(tools, text="a")
+    path = tmp_path / "memory.jsonl"
+    good = next(export_lines(tools.library))
+    tools("delete_context", context_ids=[1])
+    path.write_text(f"{good}\n{line}\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="Line 2 is no exported entry"):
+        import_file(tools.library, path)
+    assert tools.library.memories.find() == []
