@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
+CLIENTS := tests/node/node_modules/.ready
 export HF_HUB_OFFLINE := 1
 
-.PHONY: run test check lint fix docs unit bench eval models clean
+.PHONY: run test check lint fix docs unit node bench eval models clean
 
 run: $(STAMP) models  ## set up, load a sample library if there is none, serve on 127.0.0.1
 	@sh tools/sample.sh $(BIN)/commonplace
@@ -35,12 +36,18 @@ fix: $(STAMP)  ## repair what can be repaired
 docs: $(STAMP)  ## rewrite the generated parts of the docs
 	$(BIN)/python tools/write_docs.py
 
-unit: $(STAMP) models
+node: $(CLIENTS)  ## the clients other people wrote, that the tests speak to the server with
+
+$(CLIENTS): tests/node/package.json tests/node/package-lock.json tools/node.sh
+	@sh tools/node.sh
+
+unit: $(STAMP) models node
 	$(BIN)/pytest -n 2 --dist loadfile -rs
 
 bench: $(STAMP)
 	$(BIN)/python bench/engine.py --sizes 10000,100000
 	$(BIN)/python bench/vectors.py
+	$(BIN)/python bench/files.py
 
 eval: $(STAMP) models  ## make eval DATA=folder-of-judged-collections
 	$(BIN)/commonplace eval $(DATA)

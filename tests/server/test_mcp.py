@@ -53,8 +53,15 @@ async def walk(client: Client) -> None:
     assert missing.structured_content["error"]["code"] == "not_found"
     wrong = await client.call_tool("search", {"query": "x", "limit": 1000, "colour": "red"})
     assert wrong.is_error
-    assert "limit must be at most 100, not 1000" in wrong.content[0].text
-    assert "colour is not a parameter of this tool" in wrong.content[0].text
+    assert wrong.content[0].text.startswith('search has no argument "colour". It takes: query, limit')
+    assert wrong.structured_content["error"] == {
+        "code": "unknown_argument",
+        "message": wrong.content[0].text,
+        "argument": "colour",
+    }
+    beyond = await client.call_tool("search", {"query": "x", "limit": 1000})
+    assert beyond.content[0].text == "limit must be between 1 and 100, not 1000."
+    assert beyond.structured_content["error"]["argument"] == "limit"
     with pytest.raises(MCPError, match="There is no tool 'frobnicate'"):
         await client.call_tool("frobnicate", {})
 
@@ -88,8 +95,9 @@ def test_an_agent_that_may_write_remembers_and_finds_it_at_once(environment: dic
                 found = await client.call_tool("search", {"query": "leaking kettle"})
                 assert found.structured_content["results"][0]["uri"] == kept.structured_content["uri"]
             async with over_stdio(environment, "auto") as client:
-                with pytest.raises(MCPError, match="There is no tool 'forget'"):
-                    await client.call_tool("forget", {"uri": kept.structured_content["uri"]})
+                refused = await client.call_tool("forget", {"uri": kept.structured_content["uri"]})
+                assert refused.structured_content["error"]["code"] == "writes_disabled"
+                assert "--allow-writes" in refused.content[0].text
 
     anyio.run(main)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from commonplace.errors import CommonplaceError
-from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.surfaces.tool import Tool
+from commonplace.surfaces.tool import Answer, Call, Tool
 
 log = logging.getLogger(__name__)
 
@@ -22,19 +21,24 @@ class Failure:
     code: str
     message: str
     status: int
+    details: Mapping[str, JSON] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, error: CommonplaceError) -> Failure:
+        return cls(error.code, str(error), error.status, error.details)
 
     def record(self) -> dict[str, JSON]:
-        return {"error": {"code": self.code, "message": self.message}}
+        return {"error": {"code": self.code, "message": self.message, **self.details}}
 
 
-def run(tool: Tool, library: Library, arguments: Mapping[str, JSON]) -> dict[str, JSON] | Failure:
+def run(tool: Tool, call: Call, arguments: Mapping[str, JSON]) -> Answer | Failure:
     """Never raises: a bug is logged under a number, and the caller gets the number."""
     try:
-        return tool.call(library, arguments)
+        return tool.call(call, arguments)
     except CommonplaceError as error:
-        return Failure(error.code, str(error), error.status)
+        return Failure.of(error)
     except Exception:
         reference = uuid4().hex[:8]
         log.exception("%s failed (%s)", tool.name, reference)
         sentence = f"{tool.name} failed unexpectedly. The log has the details under {reference}."
-        return Failure("internal", sentence, 500)
+        return Failure("internal", sentence, 500, {"reference": reference})

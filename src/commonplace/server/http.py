@@ -1,53 +1,120 @@
-"""The server on HTTP: the protocol at /mcp, plain calls under /api/v1, on this machine only."""
+"""The server on HTTP: MCP at /mcp, WebSocket at /ws, plain calls under /api/v1."""
 
 from __future__ import annotations
 
+import resource
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from socket import socket
 from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import BaseRoute, Route
 
-from commonplace.library import Library
-from commonplace.server.mcp import make_registry, make_server
+from commonplace.server.auth import Authentication, Gate, metadata_address, metadata_routes
+from commonplace.server.guard import OriginGuard
+from commonplace.server.limits import Patience
+from commonplace.server.mcp import make_server
+from commonplace.server.metrics import Metrics
+from commonplace.server.qmd_http import Details, allowed_hosts
+from commonplace.server.qmd_http import routes as qmd_routes
 from commonplace.server.rest import routes
+from commonplace.server.service import Service
+from commonplace.server.transport import Endpoint, MakeServer
+from commonplace.server.websocket import Connections
+from commonplace.settings import Settings
+from commonplace.surfaces.profile import DEFAULT, profile_names
 
-HOST = "127.0.0.1"
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-class LoopbackGuard:
-    """Refuses requests that a page of another site made a browser send: their Host or Origin is not this machine."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _is_local(dict(scope["headers"])):
-            await self._app(scope, receive, send)
-            return
-        error = {"code": "denied", "message": "Only requests from this machine to this machine are served."}
-        await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
+QMD = "/qmd"
+"""Where the qmd endpoints are."""
 
 
-def _is_local(headers: dict[bytes, bytes]) -> bool:
-    host = urlsplit(f"//{headers.get(b'host', b'').decode('latin-1')}").hostname
-    origin = headers.get(b"origin", b"").decode("latin-1")
-    return host in _LOOPBACK and (not origin or urlsplit(origin).hostname in _LOOPBACK)
+def make_app(settings: Settings, gate: Gate, make_server: MakeServer = make_server) -> Starlette:
+    """Everything a client can reach over HTTP. What it opens, it closes when it ends."""
+    metrics = Metrics()
+    service = Service(settings, metrics.observe)
+    metrics.watch(service)
+    registries = {name: service.registry(name) for name in profile_names()}
+    endpoints = {name: Endpoint(service, registry, make_server) for name, registry in registries.items()}
+    connections = Connections(service, gate, make_server)
 
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            stack.callback(gate.close)
+            stack.callback(service.close)
+            for endpoint in endpoints.values():
+                await stack.enter_async_context(endpoint.run())
+            yield
 
-def make_app(library: Library) -> Starlette:
-    """Everything a client can reach over HTTP."""
-    registry = make_registry(library)
-    app = make_server(library, registry).streamable_http_app(
-        host=HOST, json_response=True, custom_starlette_routes=routes(library, registry)
+    paths: list[BaseRoute] = []
+    for name, endpoint in endpoints.items():
+        places = ("", f"/{name}") if name == DEFAULT else (f"/{name}",)
+        paths += [Route(f"/mcp{place}", endpoint) for place in places]
+        paths += [connections.route(f"/ws{place}", registries[name]) for place in places]
+    paths += [*routes(service, registries["all"], metrics), *qmd_routes(service, QMD), *metadata_routes(settings)]
+    app = Starlette(
+        routes=paths,
+        middleware=[
+            Middleware(Details, prefix=QMD),
+            Middleware(OriginGuard, hosts=[*own_hosts(settings), *allowed_hosts()]),
+            Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings)),
+            Middleware(Patience, seconds=settings.idle_seconds),
+        ],
+        lifespan=lifespan,
     )
-    app.user_middleware.insert(0, Middleware(LoopbackGuard))
+    app.state.farewell = service.changes.close
     return app
 
 
-def serve_http(library: Library, port: int) -> None:
-    """Serve any number of clients until told to stop. Loopback only: there are no users yet."""
-    uvicorn.run(make_app(library), host=HOST, port=port, log_level="warning")
+def own_hosts(settings: Settings) -> list[str]:
+    """The names this server goes by beside this machine's own."""
+    named = [host.strip() for host in settings.hosts.split(",") if host.strip()]
+    public = urlsplit(settings.public_url).hostname if settings.public_url else None
+    return [*named, *([public] if public else [])]
+
+
+def serve_http(
+    settings: Settings,
+    gate: Gate,
+    host: str,
+    port: int,
+    *,
+    proxy_headers: bool = False,
+    make_server: MakeServer = make_server,
+) -> None:
+    """Serve any number of clients until told to stop."""
+    _allow_many_files()
+    config = uvicorn.Config(
+        make_app(settings, gate, make_server),
+        host=host,
+        port=port,
+        log_level="warning",
+        proxy_headers=proxy_headers,
+        ws="websockets-sansio",
+        ws_max_size=settings.body_bytes,
+        timeout_graceful_shutdown=5,
+    )
+    server = _Server(config)
+    with suppress(KeyboardInterrupt):
+        server.run()
+    if not server.started:
+        sys.exit(3)  # as uvicorn's own command does; it has said why
+
+
+class _Server(uvicorn.Server):
+    """Lets those go who listen for changes before it waits for requests to end: theirs would not."""
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        self.config.app.state.farewell()  # type: ignore[union-attr]
+        await super().shutdown(sockets)
+
+
+def _allow_many_files() -> None:
+    """A connection is a file, and many systems allow a process 1,024 of them unless it asks for more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))

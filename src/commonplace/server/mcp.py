@@ -1,81 +1,311 @@
-"""The tools over the Model Context Protocol, on the official SDK, in both protocol eras; and the stdio door."""
+"""A profile over the Model Context Protocol, on the official SDK, in both protocol eras; and the stdio door."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, cast
 
 import anyio
-import anyio.to_thread
 import mcp_types as types
+from mcp.server.caching import CacheableMethod, CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from commonplace import __version__
+from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.server.calls import Failure, run
-from commonplace.surfaces.commonplace import TOOLS, instructions
-from commonplace.surfaces.tool import Registry, Tool
+from commonplace.server.answers import Answers
+from commonplace.server.calls import Failure
+from commonplace.server.changes import listening, telling
+from commonplace.server.principal import Principal
+from commonplace.server.service import Service, Visitor
+from commonplace.server.stdio import Input, told_to_end
+from commonplace.surfaces.profile import Profile, Prompts, Registry, Resources
+from commonplace.surfaces.schema import Schema
+from commonplace.surfaces.tool import Call, Reply, Report, Tool
+
+Context = ServerRequestContext[Any, Any]
+VisitorOf = Callable[[Context], Visitor]
+Handler = Callable[[Context, Any], Awaitable[dict[str, JSON]]]
+Work = Callable[[Context, Callable[[Call], Any]], Awaitable[Any]]
+Complete = Callable[[Call, Mapping[str, JSON], str, str], Sequence[str]]
+
+LISTS_FRESH_MS = 300_000
+"""How long a client may keep a list: a list changes when the server is started differently, or says so."""
+PATIENCE_S = 5.0
+"""How long calls that are under way when the input ends are waited for."""
+PROGRESS_EVERY_S = 0.1
+CONFIG_META = "commonplace/config"
+SESSION_META = "commonplace/session"
 
 
-def make_registry(library: Library) -> Registry:
-    """The tools a library offers. Those that write are there only where writing is allowed."""
-    return Registry(TOOLS, writable=library.settings.allow_writes)
-
-
-def make_server(library: Library, registry: Registry) -> Server[Any]:
-    """A server of these tools over one library."""
-    listed = types.ListToolsResult(tools=[_declared(tool) for tool in registry.tools])
-
-    async def list_tools(context: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return listed
-
-    async def call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = registry.find(params.name)
-        if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name!r}. The tools are {registry.names()}.")
-        return await anyio.to_thread.run_sync(_call, tool, library, params.arguments or {})
-
-    return Server(
+def make_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> Server[Any]:
+    """A server of one profile. `visitor_of` says whom a request comes from: that is up to the door."""
+    profile = registry.profile
+    server: Server[Any] = Server(
         "commonplace",
         version=__version__,
         title="Commonplace",
-        instructions=instructions(library),
+        cache_hints=dict.fromkeys(_LISTS, CacheHint(ttl_ms=LISTS_FRESH_MS)),
         get_tool_input_schema=lambda name: tool.input if (tool := registry.find(name)) else None,
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
     )
+    work = partial(_work, service, visitor_of)
+    server.add_request_handler("tools/list", types.PaginatedRequestParams, _list_tools(registry))
+    server.add_request_handler("tools/call", types.CallToolRequestParams, _call_tool(service, registry, visitor_of))
+    if profile.resources:
+        _add_resources(server, profile.resources, work)
+    if profile.prompts:
+        _add_prompts(server, profile.prompts, work)
+    if profile.complete:
+        _add_completion(server, profile.complete, work)
+    if profile.lists:
+        _add_changes(server, service, profile, visitor_of)
+    server.middleware += [_introduction(service, registry, visitor_of), _whole]
+    return server
 
 
-def serve_stdio(library: Library) -> None:
-    """Serve one client on standard input and output until its end of input."""
+_LISTS: tuple[CacheableMethod, ...] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+
+
+def declared(tool: Tool) -> dict[str, JSON]:
+    """A tool as MCP and REST list it."""
+    shown: dict[str, JSON] = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input,
+        "annotations": dict(tool.annotations),
+    }
+    if tool.meta:
+        shown["_meta"] = dict(tool.meta)
+    return shown if tool.output is None else {**shown, "outputSchema": _or_error(tool.output)}
+
+
+def _or_error(output: Schema) -> Schema:
+    """An output schema that is true of failures too: some clients hold those against it and show nothing else."""
+    required = output.get("required")
+    if not required:
+        return output
+    either = [{"required": required}, {"required": ["error"]}]
+    return {**{name: part for name, part in output.items() if name != "required"}, "anyOf": either}
+
+
+def _list_tools(registry: Registry) -> Handler:
+    listed = {"tools": [declared(tool) for tool in registry.tools], "resultType": "complete"}
+
+    async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> dict[str, JSON]:
+        return listed
+
+    return list_tools
+
+
+def _call_tool(service: Service, registry: Registry, visitor_of: VisitorOf) -> Handler:
+    async def call_tool(context: Context, params: types.CallToolRequestParams) -> dict[str, JSON]:
+        tool = registry.find(params.name)
+        if tool is None:
+            raise MCPError(types.INVALID_PARAMS, registry.unknown(params.name))
+        answer = await service.call(visitor_of(context), registry, tool, params.arguments or {}, _progress(context))
+        result = _result(answer)
+        _unsieved.set(result["content"])
+        return result
+
+    return call_tool
+
+
+def _result(answer: Reply | Failure) -> dict[str, JSON]:
+    if isinstance(answer, Failure):
+        said = [{"type": "text", "text": answer.message}]
+        return {
+            "content": said,
+            "structuredContent": answer.record(),
+            "isError": True,
+            "resultType": "complete",
+        }
+    result: dict[str, JSON] = {"content": list(answer.content), "isError": False, "resultType": "complete"}
+    return result if answer.structured is None else {**result, "structuredContent": answer.structured}
+
+
+def _progress(context: Context) -> Report:
+    """How a working thread tells a client how far it is. Who did not ask is told nothing, by the SDK."""
+    told, loop = 0.0, asyncio.get_running_loop()
+
+    def report(done: float, total: float | None, words: str) -> None:
+        nonlocal told
+        if (now := time.monotonic()) - told >= PROGRESS_EVERY_S or done == total:
+            told = now
+            # Not waited for: work does not stop because its client is slow to listen.
+            asyncio.run_coroutine_threadsafe(context.session.report_progress(done, total, words), loop)
+
+    return report
+
+
+async def _work(service: Service, visitor_of: VisitorOf, context: Context, task: Callable[[Call], Any]) -> Any:
+    """Do something for a visitor that is not a tool call; what fails is a protocol error in words."""
+    visitor = visitor_of(context)
+
+    def run(library: Library) -> Any:
+        return task(visitor.call(library))
+
+    try:
+        return await service.work(visitor.principal.space, run)
+    except (InvalidInput, NotFound) as error:
+        raise MCPError(types.INVALID_PARAMS, str(error), error.details or None) from None
+    except CommonplaceError as error:
+        raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+
+
+_RESOURCE_NOT_FOUND = -32002
+"""What revisions before 2026-07-28 say of a resource that is not there."""
+
+
+def _add_resources(server: Server[Any], resources: Resources, work: Work) -> None:
+    async def entries(context: Context, params: Any) -> dict[str, JSON]:
+        return {"resources": list(await work(context, resources.entries)), "resultType": "complete"}
+
+    async def templates(context: Context, params: Any) -> dict[str, JSON]:
+        return {"resourceTemplates": list(resources.templates), "resultType": "complete"}
+
+    async def read(context: Context, params: types.ReadResourceRequestParams) -> dict[str, JSON]:
+        content = await work(context, lambda call: _content(context, resources, call, str(params.uri)))
+        _unsieved.set([content])
+        return {"contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+    server.add_request_handler("resources/list", types.PaginatedRequestParams, entries)
+    server.add_request_handler("resources/templates/list", types.PaginatedRequestParams, templates)
+    server.add_request_handler("resources/read", types.ReadResourceRequestParams, read)
+
+
+def _content(context: Context, resources: Resources, call: Call, uri: str) -> Mapping[str, JSON]:
+    try:
+        return resources.read(call, uri)
+    except NotFound as error:
+        modern = context.protocol_version >= "2026"
+        code = types.INVALID_PARAMS if modern else _RESOURCE_NOT_FOUND
+        raise MCPError(code, str(error), {"uri": uri, **error.details}) from None
+
+
+def _add_prompts(server: Server[Any], prompts: Prompts, work: Work) -> None:
+    async def page(context: Context, params: types.PaginatedRequestParams | None) -> dict[str, JSON]:
+        cursor = params.cursor if params else None
+        listed, following = await work(context, lambda call: prompts.page(call, cursor))
+        result: dict[str, JSON] = {"prompts": list(listed), "resultType": "complete"}
+        return result if following is None else {**result, "nextCursor": following}
+
+    async def get(context: Context, params: types.GetPromptRequestParams) -> dict[str, JSON]:
+        filled = await work(context, lambda call: prompts.get(call, params.name, params.arguments or {}))
+        return {**filled, "resultType": "complete"}
+
+    server.add_request_handler("prompts/list", types.PaginatedRequestParams, page)
+    server.add_request_handler("prompts/get", types.GetPromptRequestParams, get)
+
+
+def _add_completion(server: Server[Any], complete: Complete, work: Work) -> None:
+    async def completion(context: Context, params: types.CompleteRequestParams) -> dict[str, JSON]:
+        reference = params.ref.model_dump(by_alias=True, exclude_none=True)
+        typed = params.argument
+        values = list(await work(context, lambda call: complete(call, reference, typed.name, typed.value)))
+        shown = {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}
+        return {"completion": shown, "resultType": "complete"}
+
+    server.add_request_handler("completion/complete", types.CompleteRequestParams, completion)
+
+
+def _add_changes(server: Server[Any], service: Service, profile: Profile, visitor_of: VisitorOf) -> None:
+    def space_of(context: Context) -> str:
+        return visitor_of(context).principal.space
+
+    listen = listening(service.changes, profile, space_of)
+    server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, listen)
+    server.middleware.append(telling(service.changes, profile, space_of))
+
+
+def _introduction(service: Service, registry: Registry, visitor_of: VisitorOf) -> Any:
+    """Middleware: what is said when a client connects is of its own library."""
+
+    async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = await call_next(ctx)
+        if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            visitor = visitor_of(ctx)
+            result["instructions"] = await service.work(visitor.principal.space, registry.profile.instructions)
+            if visitor.session:
+                result["_meta"] = {**result.get("_meta", {}), SESSION_META: visitor.session}
+        return result
+
+    return introduce
+
+
+_unsieved: ContextVar[Sequence[Mapping[str, JSON]]] = ContextVar("unsieved", default=())
+"""The content of the result that this request's handler gave."""
+
+
+async def _whole(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Middleware: a document keeps its name and title, which clients show and the SDK's models drop."""
+    _unsieved.set(())
+    result = await call_next(ctx)
+    if isinstance(result, dict):
+        content: list[dict[str, JSON]] = result.get("content") or result.get("contents") or []
+        for sent, given in zip(content, _unsieved.get(), strict=False):
+            if "resource" in given:
+                sent["resource"] = {**given["resource"], **sent["resource"]}
+            elif "uri" in given:
+                sent.update({name: value for name, value in given.items() if name not in sent})
+    return result
+
+
+async def serve_streams(server: Server[Any], streams: Any) -> None:
+    """Serve one connection until its input ends and the calls that were under way are answered."""
+    read, write = streams
+    answers = Answers(write)
+    async with _lasting(read, answers) as lasting:
+        await server.run(lasting, cast(Any, answers), server.create_initialization_options())
+
+
+@asynccontextmanager
+async def _lasting(read: Any, answers: Answers) -> AsyncIterator[Any]:
+    """The same stream, but its end comes after the answers: the SDK drops what is under way when its input ends."""
+    sink, source = anyio.create_memory_object_stream[Any](0)
+
+    async def relay() -> None:
+        async with sink:
+            async for message in read:
+                answers.expect(message)
+                await sink.send(message)
+            await answers.settle(PATIENCE_S)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(relay)
+        yield source
+        tasks.cancel_scope.cancel()
+
+
+def serve_stdio(service: Service, profile: str, principal: Principal) -> None:
+    """Serve one client on standard input and output until its end of input, or until told to end."""
 
     async def run() -> None:
-        server = make_server(library, make_registry(library))
-        async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+        async with told_to_end() as ending:
+            await serve_input(service, profile, principal, ending)
 
     anyio.run(run)
 
 
-def _declared(tool: Tool) -> types.Tool:
-    return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.description,
-        input_schema=dict(tool.input),
-        output_schema=dict(tool.output),
-        annotations=types.ToolAnnotations.model_validate(tool.annotations),
-    )
+async def serve_input(service: Service, profile: str, principal: Principal, ending: anyio.Event) -> None:
+    """The same, on an event loop that may have other things to do, until `ending` is set at the latest."""
+    visitor = Visitor(principal)
+    server = make_server(service, service.registry(profile), lambda context: visitor)
+    async with stdio_server(stdin=cast(Any, Input(ending))) as streams:
+        await serve_streams(server, streams)
 
 
-def _call(tool: Tool, library: Library, arguments: dict[str, JSON]) -> types.CallToolResult:
-    answer = run(tool, library, arguments)
-    if isinstance(answer, Failure):
-        return types.CallToolResult(
-            content=[types.TextContent(text=answer.message)], structured_content=answer.record(), is_error=True
-        )
-    compact = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-    return types.CallToolResult(content=[types.TextContent(text=compact)], structured_content=answer)
+def meta_config(context: Context) -> Mapping[str, JSON] | str | None:
+    """The soft defaults a request carries beside its arguments."""
+    meta: Any = context.meta or {}
+    found: Mapping[str, JSON] | str | None = meta.get(CONFIG_META)
+    return found

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from commonplace import __version__
-from commonplace.errors import CommonplaceError
-from commonplace.library import Library
+from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge
 from commonplace.model import JSON
-from commonplace.server.calls import Failure, run
-from commonplace.surfaces.tool import Registry, Tool
-
-LARGEST_BODY = 160 * 1024 * 1024
-"""Bytes: images travel as base64."""
+from commonplace.server.calls import Failure
+from commonplace.server.mcp import declared
+from commonplace.server.metrics import CONTENT_TYPE, Metrics
+from commonplace.server.principal import OWNER
+from commonplace.server.service import Service, Visitor
+from commonplace.server.transport import HEADER, read_body
+from commonplace.surfaces.profile import Registry
+from commonplace.surfaces.tool import Tool
 
 _ERROR = {
     "type": "object",
@@ -31,36 +32,51 @@ _ERROR = {
     },
     "required": ["error"],
 }
+_CONTENT = {"type": "object", "properties": {"content": {"type": "array", "items": {"type": "object"}}}}
 
 
-def routes(library: Library, registry: Registry) -> list[Route]:
-    """All routes beside the protocol's own."""
+def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route]:
+    """All routes beside the protocol's own. The registry is of every profile: here a tool has one name."""
+    listed = {"tools": [declared(tool) for tool in registry.tools]}
+    described = openapi(registry)
 
     async def call(request: Request) -> Response:
-        tool = registry.find(request.path_params["name"])
+        name = request.path_params["name"]
+        tool = registry.find(name)
         if tool is None:
-            return _said(Failure("not_found", f"There is no such tool. The tools are {registry.names()}.", 404))
-        arguments = await _arguments(request)
-        if isinstance(arguments, Failure):
-            return _said(arguments)
-        answer = await anyio.to_thread.run_sync(run, tool, library, arguments)
-        return _said(answer) if isinstance(answer, Failure) else JSONResponse(answer)
+            return said(Failure("not_found", registry.unknown(name), 404))
+        try:
+            arguments = await _arguments(request, service.settings.body_bytes)
+        except CommonplaceError as error:
+            return said(Failure.of(error))
+        visitor = Visitor(
+            request.scope["principal"], request.query_params.get(HEADER), request.query_params.get("config")
+        )
+        answer = await service.call(visitor, registry, tool, arguments)
+        if isinstance(answer, Failure):
+            return said(answer)
+        return JSONResponse({"content": answer.content} if answer.structured is None else answer.structured)
 
     async def tools(request: Request) -> Response:
-        return JSONResponse({"tools": [declared(tool) for tool in registry.tools]})
+        return JSONResponse(listed)
 
     async def description(request: Request) -> Response:
-        return JSONResponse(openapi(registry))
+        return JSONResponse(described)
 
     async def healthy(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def ready(request: Request) -> Response:
         try:
-            await anyio.to_thread.run_sync(library.store.last_change)
+            await service.work(OWNER.space, lambda library: library.store.last_change())
         except CommonplaceError as error:
-            return _said(Failure(error.code, str(error), 503))
+            return said(Failure(error.code, str(error), 503))
         return JSONResponse({"status": "ready"})
+
+    async def measured(request: Request) -> Response:
+        if not request.scope["principal"].may("admin"):
+            return said(Failure.of(Denied("/metrics needs a key with the admin scope.")))
+        return Response(await service.work(OWNER.space, lambda library: metrics.text()), media_type=CONTENT_TYPE)
 
     return [
         Route("/api/v1/tools", tools, methods=["GET"]),
@@ -68,18 +84,8 @@ def routes(library: Library, registry: Registry) -> list[Route]:
         Route("/openapi.json", description, methods=["GET"]),
         Route("/healthz", healthy, methods=["GET"]),
         Route("/readyz", ready, methods=["GET"]),
+        Route("/metrics", measured, methods=["GET"]),
     ]
-
-
-def declared(tool: Tool) -> dict[str, JSON]:
-    return {
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "inputSchema": tool.input,
-        "outputSchema": tool.output,
-        "annotations": dict(tool.annotations),
-    }
 
 
 def openapi(registry: Registry) -> dict[str, JSON]:
@@ -92,32 +98,39 @@ def openapi(registry: Registry) -> dict[str, JSON]:
 
 
 def _operation(tool: Tool) -> dict[str, JSON]:
+    answered = tool.output if tool.output is not None else _CONTENT
     return {
         "operationId": tool.name,
         "summary": tool.title,
         "description": tool.description,
         "requestBody": {"required": True, "content": {"application/json": {"schema": tool.input}}},
         "responses": {
-            "200": {"description": "The answer.", "content": {"application/json": {"schema": tool.output}}},
+            "200": {"description": "The answer.", "content": {"application/json": {"schema": answered}}},
             "default": {"description": "What went wrong.", "content": {"application/json": {"schema": _ERROR}}},
         },
     }
 
 
-async def _arguments(request: Request) -> dict[str, Any] | Failure:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LARGEST_BODY:
-            return Failure("too_large", f"A request has at most {LARGEST_BODY} bytes. Send less at once.", 413)
+async def _arguments(request: Request, most: int) -> dict[str, Any]:
+    body = await read_body(request, most)
+    if body is None:
+        raise TooLarge(f"A request has at most {most} bytes. Send less at once.")
+    return read_object(body or b"{}")
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object a body is, or an error that says what to send."""
     try:
-        arguments = json.loads(bytes(body) or b"{}")
+        arguments = json.loads(body)
     except (ValueError, RecursionError):
-        return Failure("invalid_argument", "The body is not JSON. Send one JSON object with the tool's arguments.", 400)
+        raise InvalidInput("The body is not JSON. Send one JSON object with the tool's arguments.") from None
     if not isinstance(arguments, dict):
-        return Failure("invalid_argument", "The body is not an object. Send one JSON object.", 400)
+        raise InvalidInput("The body is not an object. Send one JSON object with the tool's arguments.")
     return arguments
 
 
-def _said(failure: Failure) -> Response:
-    return JSONResponse(failure.record(), status_code=failure.status)
+def said(failure: Failure) -> Response:
+    """A failure as HTTP says it; one that passes by itself says when to come back."""
+    retry: Any = failure.details.get("retry_after")
+    headers = {} if retry is None else {"Retry-After": str(max(1, round(retry + 0.5)))}
+    return JSONResponse(failure.record(), status_code=failure.status, headers=headers)

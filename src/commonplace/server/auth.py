@@ -1,0 +1,229 @@
+"""Who may come in through the HTTP and WebSocket doors."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from commonplace.errors import CommonplaceError
+from commonplace.server.principal import OWNER, Principal
+from commonplace.settings import BadSetting, Settings
+from commonplace.store.accounts import FILE, SCOPES, Accounts
+
+OPEN_PATHS = ("/healthz", "/readyz")
+OPEN_FOLDER = "/.well-known/"
+METADATA = "/.well-known/oauth-protected-resource"
+SUBPROTOCOL = "bearer."
+RETRY_S = 15
+_HOST = re.compile(rb"[A-Za-z0-9.:\[\]_-]{1,255}")
+
+Address = Callable[[Scope], str]
+
+
+class Gate(Protocol):
+    """Decides who a caller is."""
+
+    async def admit(self, token: str | None) -> Principal | None:
+        """Whom a token stands for; None for nobody. Raises only what a caller may see, where it cannot tell now."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class OpenGate:
+    """Everyone is the owner: for a server that only this machine reaches."""
+
+    def __init__(self, owner: Principal = OWNER) -> None:
+        self._owner = owner
+
+    async def admit(self, token: str | None) -> Principal | None:
+        return self._owner
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class KeyGate:
+    """Admits who bears a key of this home."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+
+    async def admit(self, token: str | None) -> Principal | None:
+        # On the event loop: one indexed read of a local file takes less than handing it to a thread.
+        grant = self._accounts.verify(token) if token else None
+        return Principal(*grant) if grant else None
+
+    def close(self) -> None:
+        self._accounts.close()
+
+
+def make_gate(settings: Settings, accounts_path: Path | None = None, owner: Principal = OWNER) -> Gate:
+    """The gate that the settings ask for, or a BadSetting that says what does not go together."""
+    path = accounts_path or settings.home.expanduser() / FILE
+    public = settings.public_url
+    if public and not _is_address(public):
+        raise BadSetting(f"public_url must be an http or https address, not {public!r}.")
+    if settings.auth == "jwt":
+        from commonplace.server.tokens import make_token_gate  # cryptography, which only this mode needs
+
+        return make_token_gate(settings)
+    if settings.jwt_issuer or settings.jwt_audience or settings.jwt_jwks_url or settings.jwt_key:
+        raise BadSetting(f"auth is {settings.auth}, but settings of jwt are given. Set auth to jwt or remove them.")
+    if settings.auth == "keys":
+        return KeyGate(Accounts(path))
+    if settings.auth != "none":
+        raise BadSetting(f"auth must be one of none, keys, jwt, not {settings.auth!r}.")
+    if _has_users(path):
+        raise BadSetting("This home has users, and auth is none. Set auth to keys, or remove the users.")
+    return OpenGate(owner)
+
+
+def check_binding(settings: Settings, host: str) -> None:
+    """Refuse to offer a library without users to anyone but this machine."""
+    if settings.auth not in ("keys", "jwt") and not _is_loopback(host):
+        raise BadSetting(
+            f"Without users only this machine is served, and {host or 'every address'} is reached from others. "
+            "Set auth to keys or jwt, or bind 127.0.0.1."
+        )
+
+
+def token_of(scope: Scope) -> str | None:
+    """The bearer token of a request: from its Authorization, or a WebSocket's `bearer.…` subprotocol; nowhere else."""
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    if given:
+        kind, _, token = given[0].decode("latin-1").strip().partition(" ")
+        return token.strip() or None if len(given) == 1 and kind.lower() == "bearer" else None
+    offered = [name for name in scope.get("subprotocols") or () if name.startswith(SUBPROTOCOL)]
+    if scope["type"] == "websocket" and len(offered) == 1:
+        return str(offered[0]).removeprefix(SUBPROTOCOL) or None
+    return None
+
+
+class Authentication:
+    """ASGI middleware: `scope["principal"]` is who calls, and nobody gets further without one."""
+
+    def __init__(self, app: ASGIApp, gate: Gate, metadata_url: Address | str | None = None) -> None:
+        self._app, self._gate, self._metadata_url = app, gate, metadata_url
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or _is_open(scope):
+            await self._app(scope, receive, send)
+            return
+        token = token_of(scope)
+        try:
+            principal = await self._gate.admit(token)
+        except CommonplaceError as error:
+            headers = {"Retry-After": str(RETRY_S)} if error.status == 503 else {}
+            await _refuse(_said(error.code, str(error), error.status, headers), 1013, scope, receive, send)
+            return
+        if principal is None:
+            await _refuse(self._unauthorized(scope, token), 1008, scope, receive, send)
+            return
+        scope["principal"] = principal
+        await self._app(scope, receive, send)
+
+    def _unauthorized(self, scope: Scope, token: str | None) -> Response:
+        metadata = self._metadata_url(scope) if callable(self._metadata_url) else self._metadata_url
+        message = (
+            "Who calls is not known. Send a key or token as `Authorization: Bearer …`."
+            if token is None
+            else "The key or token is not valid here: it is unknown, expired or revoked. Get a new one."
+        )
+        header = challenge(metadata, error=None if token is None else "invalid_token")
+        return _said("unauthorized", message, 401, {"WWW-Authenticate": header, "Cache-Control": "no-store"})
+
+
+def challenge(metadata_url: str | None, *, error: str | None = None, scope: str | None = None) -> str:
+    """A `WWW-Authenticate` as RFC 6750 and RFC 9728 write it; with `insufficient_scope` and a scope for a 403."""
+    parts = {"realm": "commonplace", "error": error, "scope": scope, "resource_metadata": metadata_url}
+    return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
+
+
+def metadata_address(settings: Settings) -> Address | None:
+    """Where a client learns who issues tokens for this server. None where nobody does."""
+    if settings.auth != "jwt":
+        return None
+    return lambda scope: f"{_base(settings, scope)}{METADATA}/mcp"
+
+
+def metadata_routes(settings: Settings) -> list[Route]:
+    """Protected-resource metadata (RFC 9728); 404 where no authorization server is set."""
+
+    async def describe(request: Request) -> Response:
+        if settings.auth != "jwt":
+            return _said("not_found", "This server has no authorization server.", 404)
+        servers = [settings.jwt_issuer] if _is_address(settings.jwt_issuer) else []
+        return JSONResponse(
+            {
+                "resource": f"{_base(settings, request.scope)}/mcp",
+                **({"authorization_servers": servers} if servers else {}),
+                "scopes_supported": list(SCOPES),
+                "bearer_methods_supported": ["header"],
+                "resource_name": "Commonplace",
+            }
+        )
+
+    return [Route(path, describe, methods=["GET"]) for path in (METADATA, f"{METADATA}/mcp")]
+
+
+def _base(settings: Settings, scope: Scope) -> str:
+    """This server's address as the client knows it. What a client says of it is echoed only if it is a plain host."""
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    scheme = "https" if scope.get("scheme") in ("https", "wss") else "http"
+    host = dict(scope["headers"]).get(b"host", b"")
+    if _HOST.fullmatch(host):
+        return f"{scheme}://{host.decode('ascii')}"
+    name, port = scope.get("server") or ("127.0.0.1", None)
+    return f"{scheme}://{name}" + (f":{port}" if port else "")
+
+
+def _is_open(scope: Scope) -> bool:
+    return scope["type"] == "http" and (scope["path"] in OPEN_PATHS or scope["path"].startswith(OPEN_FOLDER))
+
+
+async def _refuse(response: Response, close_code: int, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "http" or "websocket.http.response" in scope.get("extensions", {}):
+        await response(scope, receive, send)
+    else:
+        await send({"type": "websocket.close", "code": close_code, "reason": "Not admitted."})
+
+
+def _said(code: str, message: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status, headers=headers)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        plain = not parts.query and not parts.fragment and not re.search(r'[\s"\\]', url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and plain
+    except ValueError:
+        return False
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _has_users(path: Path) -> bool:
+    if not path.exists():
+        return False
+    accounts = Accounts(path)
+    try:
+        return bool(accounts.users())
+    finally:
+        accounts.close()

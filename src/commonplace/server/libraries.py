@@ -1,0 +1,98 @@
+"""The libraries a server has open: as many as it may, each opened once, none closed while someone uses it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from commonplace.errors import Unavailable
+from commonplace.library import Library
+from commonplace.settings import Settings
+
+
+class _Place:
+    """Room for one space's library, whether it is open yet or not."""
+
+    def __init__(self) -> None:
+        self.library: Library | None = None
+        self.borrowers = 0
+        self.opening = threading.Lock()
+
+
+class Libraries:
+    """Open libraries by space, the least recently used first to go. Threads may share it."""
+
+    def __init__(self, settings: Settings, most: int | None = None) -> None:
+        self._settings = settings
+        self._most = settings.open_libraries if most is None else most
+        self._places: OrderedDict[str, _Place] = OrderedDict()  # the least recently used first
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def borrow(self, space: str) -> Iterator[Library]:
+        """A space's library, open until the block ends at least. The bound is passed only while all are in use."""
+        place = self._enter(space)
+        try:
+            yield self._library(place, space)
+        finally:
+            self._leave(space, place)
+
+    def peek(self, space: str) -> Library | None:
+        """The library if it is open. Nothing is opened, waited for, or kept from being closed."""
+        place = self._places.get(space)
+        return place.library if place else None
+
+    def opened(self) -> list[Library]:
+        """Those that are open now."""
+        with self._lock:
+            return [place.library for place in self._places.values() if place.library is not None]
+
+    def close(self) -> None:
+        """Close every library: those in use when they are given back. From now on nothing is lent."""
+        with self._lock:
+            self._closed = True
+            idle = self._take_idle(0)
+        _close(idle)
+
+    def _enter(self, space: str) -> _Place:
+        with self._lock:
+            if self._closed:
+                raise Unavailable("The server is shutting down. Try again in a moment.")
+            place = self._places.setdefault(space, _Place())
+            place.borrowers += 1
+            self._places.move_to_end(space)
+            idle = self._take_idle(self._most)
+        _close(idle)
+        return place
+
+    def _library(self, place: _Place, space: str) -> Library:
+        with place.opening:  # others who want this space wait here, and nobody else does
+            if place.library is None:
+                place.library = Library.open(self._settings.home, space, self._settings)
+            return place.library
+
+    def _leave(self, space: str, place: _Place) -> None:
+        with self._lock:
+            place.borrowers -= 1
+            if place.library is None and not place.borrowers:
+                del self._places[space]  # it could not be opened
+            idle = self._take_idle(0 if self._closed else self._most)
+        _close(idle)
+
+    def _take_idle(self, most: int) -> list[Library]:
+        """Take out the least recently used that nobody uses, until no more than `most` are left. Needs the lock."""
+        surplus = len(self._places) - most
+        if surplus <= 0:
+            return []
+        idle = [space for space, place in self._places.items() if not place.borrowers][:surplus]
+        taken = [self._places.pop(space).library for space in idle]
+        return [library for library in taken if library is not None]
+
+
+def _close(libraries: list[Library]) -> None:
+    """Outside the lock: closing writes to the disk, and a space that comes back meanwhile may open its own."""
+    for library in libraries:
+        library.close()

@@ -1,0 +1,177 @@
+"""The qmd server: `/mcp` and the qmd endpoints on HTTP, standard input and output, or both, on one engine."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from commonplace.errors import CommonplaceError
+from commonplace.server.auth import Authentication, Gate, metadata_address, metadata_routes
+from commonplace.server.guard import OriginGuard
+from commonplace.server.http import own_hosts
+from commonplace.server.limits import Patience
+from commonplace.server.mcp import PATIENCE_S, make_server, serve_input
+from commonplace.server.principal import Principal
+from commonplace.server.qmd_http import Details, allowed_hosts, routes
+from commonplace.server.service import Service
+from commonplace.server.stdio import told_to_end
+from commonplace.server.transport import Endpoint
+
+log = logging.getLogger(__name__)
+
+PROFILE = "qmd"
+
+
+class PortTaken(CommonplaceError):
+    """The address to listen on is another's, or none of this machine's."""
+
+    code, status, exit_code = "port_taken", 503, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a server serves. `listener` is bound already; `say` is told what a person at the log may want to know."""
+
+    principal: Principal
+    gate: Gate
+    listener: socket.socket | None = None
+    stdio: bool = False
+    watch: bool = False
+    say: Callable[[str], None] = log.info
+
+
+def make_qmd_app(service: Service, gate: Gate) -> Starlette:
+    """Everything a client can reach over HTTP. The service and the gate are closed by whoever opened them."""
+    settings = service.settings
+    endpoint = Endpoint(service, service.registry(PROFILE), make_server)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with endpoint.run():
+            yield
+
+    return Starlette(
+        routes=[
+            Route("/mcp", endpoint),
+            Route(f"/mcp/{PROFILE}", endpoint),
+            *routes(service),
+            *metadata_routes(settings),
+        ],
+        middleware=[
+            Middleware(Details),
+            Middleware(OriginGuard, hosts=[*own_hosts(settings), *allowed_hosts()]),
+            Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings)),
+            Middleware(Patience, seconds=settings.idle_seconds),
+        ],
+        exception_handlers={HTTPException: _refused},
+        lifespan=lifespan,
+    )
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101  # no other is sent here
+    refusal = {"detail": f"{error.detail}: {request.method} {request.url.path}", "status_code": error.status_code}
+    return JSONResponse(refusal, status_code=error.status_code, headers=error.headers)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises PortTaken in words."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise PortTaken(
+            f"{host}:{port} cannot be listened on: {error.strerror or error}. Give another --port, or end what uses it."
+        ) from error
+
+
+def serve(service: Service, plan: Plan) -> None:
+    """Serve until told to end, or until the input ends where it is served. Then running calls get their time."""
+    try:
+        with _watching(service, plan):
+            anyio.run(_serve, service, plan)
+    finally:
+        plan.gate.close()
+        service.close()
+
+
+async def _serve(service: Service, plan: Plan) -> None:
+    async with told_to_end() as ending:
+        server = _Server(service, plan.gate) if plan.listener else None
+
+        async def serve_one() -> None:
+            await serve_input(service, PROFILE, plan.principal, ending)
+            ending.set()
+
+        async def serve_many(server: _Server, listener: socket.socket) -> None:
+            await server.serve(sockets=[listener])
+            ending.set()
+
+        async with anyio.create_task_group() as tasks:
+            if server is not None and plan.listener is not None:
+                tasks.start_soon(serve_many, server, plan.listener)
+            if plan.stdio:
+                tasks.start_soon(serve_one)
+            await ending.wait()
+            if server is not None:
+                server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """Ends when it is told to by whoever runs it: signals are not its own affair here."""
+
+    def __init__(self, service: Service, gate: Gate) -> None:
+        config = uvicorn.Config(
+            make_qmd_app(service, gate), log_level="warning", timeout_graceful_shutdown=int(PATIENCE_S)
+        )
+        super().__init__(config)
+        self._farewell = service.changes.close
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._farewell()
+        await super().shutdown(sockets)
+
+
+@contextmanager
+def _watching(service: Service, plan: Plan) -> Iterator[None]:
+    """Collections are kept level with their folders meanwhile, where that is wanted."""
+    if not plan.watch:
+        yield
+        return
+    stop = threading.Event()
+
+    def watch() -> None:
+        try:
+            with service.libraries.borrow(plan.principal.space) as library:
+                library.folders.watch(
+                    stop,
+                    updated=lambda name, report: plan.say(f"{name}: {report.line()}"),
+                    failed=lambda name, sentence: plan.say(sentence),
+                )
+        except CommonplaceError as error:
+            plan.say(f"Watching ended: {error}")
+
+    thread = threading.Thread(target=watch, name="watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(timeout=PATIENCE_S)

@@ -1,0 +1,168 @@
+"""What every door shares: the open libraries, the limits, and how a call is carried out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+import anyio
+
+from commonplace.errors import CommonplaceError, Denied, RateLimited, TooLarge, WritesDisabled
+from commonplace.library import Library
+from commonplace.model import JSON
+from commonplace.server.calls import Failure, run
+from commonplace.server.changes import Changes
+from commonplace.server.libraries import Libraries
+from commonplace.server.limits import Buckets
+from commonplace.server.principal import Principal
+from commonplace.server.workers import Workers
+from commonplace.settings import Settings
+from commonplace.surfaces.profile import Registry, profile
+from commonplace.surfaces.tool import Answer, Call, Reply, Report, Tool
+
+T = TypeVar("T")
+Observer = Callable[[str, str, float], None]
+"""Told of every call: the tool, `ok` or the code of its error, and its seconds."""
+
+CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who came through which door, for one call or one connection."""
+
+    principal: Principal
+    session: str | None = None
+    config: Mapping[str, JSON] | str | None = None
+    """Soft defaults as they were sent."""
+    metered: bool = False
+    """The door has taken this call off the caller's allowance already, to answer in its own way."""
+
+    def call(self, library: Library) -> Call:
+        return Call(library, self.principal.name, self.session, self.config)
+
+
+class Service:
+    """Carries out calls for all doors. Lives on the event loop; libraries work in threads."""
+
+    def __init__(self, settings: Settings, observe: Observer | None = None) -> None:
+        self.settings = settings
+        self.libraries = Libraries(settings)
+        self.observe = observe
+        self.waiting = 0
+        """Calls that have come and not been answered."""
+        self._buckets = Buckets()
+        self._workers = Workers(settings.concurrency)
+        self.changes = Changes(self.work, self.libraries, settings.connections)
+
+    def registry(self, name: str) -> Registry:
+        underscored = self.settings.tool_names == "underscore"
+        found = profile(name)
+        hidden, aliases = found.hidden(self.settings), self.settings.list_aliases
+        return Registry(
+            found, writable=self.settings.allow_writes, underscored=underscored, hidden=hidden, aliases=aliases
+        )
+
+    def meter(self, principal: Principal, tool: Tool) -> None:
+        """Take one call off the caller's allowance, or raise RateLimited."""
+        waits = [self._buckets.take((principal.name, tool.name), self.settings.rate_limit_per_minute)]
+        if tool.writes:
+            waits.append(self._buckets.take((principal.name, None), self.settings.write_limit_per_minute))
+        if max(waits) > 0:
+            raise RateLimited(tool.name, max(waits))
+
+    async def call(
+        self,
+        visitor: Visitor,
+        registry: Registry,
+        tool: Tool,
+        arguments: Mapping[str, JSON],
+        progress: Report | None = None,
+    ) -> Reply | Failure:
+        """One call, to its end or to the end of its time. Never raises but when the caller went away."""
+        started = time.perf_counter()
+        self.waiting += 1
+        try:
+            self._admit(visitor, registry, tool)
+            with anyio.fail_after(self.settings.call_seconds):
+                answer = await self.work(
+                    visitor.principal.space, partial(self._run, visitor, tool, arguments, progress)
+                )
+        except CommonplaceError as error:
+            answer = Failure.of(error)
+        except TimeoutError:
+            answer = Failure("unavailable", _gave_up(tool, self.settings.call_seconds), 504)
+        finally:
+            self.waiting -= 1
+        if tool.writes:
+            self.changes.nudge(visitor.principal.space)
+        if self.observe:
+            outcome = answer.code if isinstance(answer, Failure) else "ok"
+            self.observe(tool.name, outcome, time.perf_counter() - started)
+        return answer
+
+    async def work(self, space: str, task: Callable[[Library], T]) -> T:
+        """Do something with a space's library, in a thread. A caller who goes away leaves it to finish on its own.
+
+        As many threads as may be busy at once, so that there is nothing else to count.
+        """
+
+        def run() -> T:
+            with self.libraries.borrow(space) as library:
+                return task(library)
+
+        return await self._workers.run(run)
+
+    def close(self) -> None:
+        self._workers.close()
+        self.libraries.close()
+
+    def _admit(self, visitor: Visitor, registry: Registry, tool: Tool) -> None:
+        if not registry.allows(tool):
+            raise WritesDisabled(tool.name)
+        scope = "write" if tool.writes else "read"
+        if not visitor.principal.may(scope):
+            raise Denied(f"{tool.name} needs a key with the {scope} scope.")
+        if not visitor.metered:
+            self.meter(visitor.principal, tool)
+
+    def _run(
+        self,
+        visitor: Visitor,
+        tool: Tool,
+        arguments: Mapping[str, JSON],
+        progress: Report | None,
+        library: Library,
+    ) -> Reply | Failure:
+        call = visitor.call(library)
+        if progress:
+            call = replace(call, progress=progress)
+        answer = run(tool, call, arguments)
+        return answer if isinstance(answer, Failure) else self._capped(tool, worded(answer))
+
+    def _capped(self, tool: Tool, reply: Reply) -> Reply:
+        size = sum(len(block.get("text", "")) for block in reply.content) // CHARS_PER_TOKEN
+        most = self.settings.result_tokens
+        if size > most:
+            raise TooLarge(
+                f"The answer of {tool.name} has about {size} tokens, and at most {most} are sent. "
+                "Ask for less at once: a smaller limit, fewer addresses or a part of the text."
+            )
+        return reply
+
+
+def worded(answer: Answer) -> Reply:
+    """An answer with its text: its own JSON, unless it says otherwise."""
+    if isinstance(answer, Reply):
+        return answer
+    compact = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    return Reply(({"type": "text", "text": compact},), answer)
+
+
+def _gave_up(tool: Tool, seconds: float) -> str:
+    after = "It may still be carried out: look before you repeat it." if tool.writes else "Ask for less at once."
+    return f"{tool.name} took longer than {seconds:g} s and was given up. {after}"

@@ -1,0 +1,95 @@
+"""Tokens of an authorization server: checked here, and turned into callers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import jwt
+
+from commonplace.server.principal import Principal
+from commonplace.server.signing import Keyring, PublishedKeys, SigningKey, StaticKey, algorithms_of
+from commonplace.settings import BadSetting, Settings
+from commonplace.store.accounts import SCOPES
+
+LEEWAY_S = 30
+LONGEST_TOKEN = 16 * 1024
+MOST_TRIED = 4
+"""How many keys a token that names none is tried with."""
+
+
+class TokenGate:
+    """Admits who bears a token that this issuer signed, for this audience, and that is valid now."""
+
+    def __init__(self, issuer: str, audience: str, keys: Keyring) -> None:
+        self._issuer, self._audience, self._keys = issuer, audience, keys
+
+    async def admit(self, token: str | None) -> Principal | None:
+        if not token or len(token) > LONGEST_TOKEN or not token.isascii():
+            return None
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, ValueError, RecursionError):
+            return None
+        algorithm, key_id = header.get("alg"), header.get("kid")
+        if not isinstance(algorithm, str) or not isinstance(key_id, str | None):
+            return None
+        for key in (await self._keys.find(key_id, algorithm))[:MOST_TRIED]:
+            claims = self._claims(token, key)
+            if claims:
+                return _principal(self._issuer, claims)
+        return None
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _claims(self, token: str, key: SigningKey) -> dict[str, Any] | None:
+        try:
+            return jwt.decode(
+                token,
+                key.material,
+                algorithms=sorted(key.algorithms),
+                issuer=self._issuer,
+                audience=self._audience,
+                leeway=LEEWAY_S,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionError):
+            return None
+
+
+def make_token_gate(settings: Settings) -> TokenGate:
+    """The gate the settings describe, or a BadSetting that says which is missing or wrong."""
+    if not settings.jwt_issuer or not settings.jwt_audience:
+        missing = "jwt_audience" if settings.jwt_issuer else "jwt_issuer"
+        raise BadSetting(f"auth is jwt and {missing} is not set. Set it to what the tokens carry.")
+    if bool(settings.jwt_jwks_url) == bool(settings.jwt_key):
+        raise BadSetting("auth is jwt and needs exactly one of jwt_jwks_url and jwt_key.")
+    allowed = algorithms_of(settings.jwt_algorithms)
+    keys: Keyring = (
+        PublishedKeys(settings.jwt_jwks_url, allowed) if settings.jwt_jwks_url else StaticKey(settings.jwt_key, allowed)
+    )
+    return TokenGate(settings.jwt_issuer, settings.jwt_audience, keys)
+
+
+def space_of(issuer: str, subject: str) -> str:
+    """The space of a subject. Made from a hash, so that no subject can spell another's space, or a path."""
+    return "jwt-" + hashlib.sha256(json.dumps([issuer, subject]).encode()).hexdigest()[:48]
+
+
+def _principal(issuer: str, claims: dict[str, Any]) -> Principal | None:
+    subject = claims["sub"]
+    if not isinstance(subject, str) or not subject:
+        return None
+    space = space_of(issuer, subject)
+    return Principal(space, space, _scopes(claims))
+
+
+def _scopes(claims: dict[str, Any]) -> frozenset[str]:
+    """Our scopes among those of `scope` and `scp`, each a list or a text with blanks. None of ours: `read`."""
+    given: set[str] = set()
+    for claim in (claims.get("scope"), claims.get("scp")):
+        words = claim.split() if isinstance(claim, str) else claim if isinstance(claim, list) else []
+        given.update(word for word in words if isinstance(word, str))
+    return frozenset(given & set(SCOPES)) or frozenset({"read"})

@@ -1,0 +1,189 @@
+"""MCP over HTTP: one endpoint per profile, both protocol eras, sessions that any process of the home can serve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import Message, Receive, Scope, Send
+
+from commonplace.errors import RateLimited
+from commonplace.library import Library
+from commonplace.server.mcp import Context, meta_config
+from commonplace.server.principal import Principal
+from commonplace.server.service import Service, Visitor
+from commonplace.sessions import Session
+from commonplace.surfaces.profile import Registry
+
+HEADER = "mcp-session-id"
+HANDSHAKE_ERAS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
+MakeServer = Callable[[Service, Registry, Callable[[Context], Visitor]], Server[Any]]
+
+
+def visitor_of(context: Context) -> Visitor:
+    """Whom a request over HTTP comes from: its principal was settled before it got here."""
+    request: Request = cast(Request, context.request)
+    query = request.query_params if request.scope["query_string"] else {}
+    return Visitor(
+        principal=request.scope["principal"],
+        session=query.get(HEADER) or request.headers.get(HEADER),
+        config=meta_config(context) or query.get("config"),
+        metered=True,
+    )
+
+
+class Endpoint:
+    """An ASGI application for one profile.
+
+    The handshake era has sessions. Their ids are minted by the SDK and kept in the space's store, so that they belong
+    to one principal, end for every process at once, and outlive the process that issued them: another one serves their
+    calls without the connection's own state, which only server-to-client requests need.
+    """
+
+    def __init__(self, service: Service, registry: Registry, make_server: MakeServer) -> None:
+        server = make_server(service, registry, visitor_of)
+        most_bytes = service.settings.body_bytes
+        self._service = service
+        self._registry = registry
+        self._stateful = StreamableHTTPSessionManager(
+            server, session_idle_timeout=service.settings.session_ttl_seconds, max_request_body_size=most_bytes
+        )
+        self._stateless = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=most_bytes)
+        self._here = self._stateful._server_instances
+        """The sessions whose connections live in this process: the SDK's own book, which it tells nobody of."""
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        async with self._stateful.run(), self._stateless.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        principal: Principal = scope["principal"]
+        if request.method == "POST" and self._service.settings.limits_calls:
+            metered = await self._metered(request, receive, send)
+            if metered is None:
+                return
+            receive = metered
+        session = request.headers.get(HEADER)
+        if request.headers.get("mcp-protocol-version", "2025-11-25") not in HANDSHAKE_ERAS:
+            await self._stateful.handle_request(scope, receive, send)
+        elif session is None:
+            await self._stateful.handle_request(scope, receive, self._registering(principal, request, send))
+        elif not await self._knows(principal, session):
+            await _said(404, types.INVALID_REQUEST, "Session not found")(scope, receive, send)
+        elif session in self._here:
+            await self._in_session(session, principal, scope, receive, send)
+        elif request.method == "POST":
+            await self._stateless.handle_request(scope, receive, send)
+        elif request.method == "DELETE":
+            await self._end(principal, session)
+            await Response(status_code=200)(scope, receive, send)
+        else:
+            await Response(status_code=405, headers={"Allow": "POST, DELETE"})(scope, receive, send)
+
+    async def _in_session(self, session: str, principal: Principal, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "DELETE":
+            await self._end(principal, session)
+        await self._stateful.handle_request(scope, receive, send)
+
+    async def _knows(self, principal: Principal, session: str) -> bool:
+        """Whether this is a living session of this principal: a plain read where the library is open, so no thread."""
+
+        def find(library: Library) -> Session | None:
+            return library.sessions.of(principal.name).find(session)
+
+        library = self._service.libraries.peek(principal.space)
+        found = await self._service.work(principal.space, find) if library is None else find(library)
+        if found is not None and found.fades:
+            await self._service.work(principal.space, lambda library: found.touch())
+        return found is not None
+
+    async def _end(self, principal: Principal, session: str) -> None:
+        await self._service.work(principal.space, lambda library: library.sessions.of(principal.name).end(session))
+
+    def _registering(self, principal: Principal, request: Request, send: Send) -> Send:
+        """Notes the session a reply announces, before the client hears of it."""
+
+        async def registering(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = {name.decode("latin-1").lower(): value for name, value in message["headers"]}
+                if message["status"] < 400 and HEADER in headers:
+                    await self._register(principal, headers[HEADER].decode("latin-1"), request)
+            await send(message)
+
+        return registering
+
+    async def _register(self, principal: Principal, session: str, request: Request) -> None:
+        client = request.headers.get("user-agent", "")[:200]
+
+        def issue(library: Library) -> None:
+            library.sessions.of(principal.name).issue(session, client)
+
+        await self._service.work(principal.space, issue)
+
+    async def _metered(self, request: Request, receive: Receive, send: Send) -> Receive | None:
+        """Take tool calls off the caller's allowance; one too many is answered as HTTP does, with 429.
+
+        Returns what to read the request from now, or None when it has been answered.
+        """
+        body = await read_body(request, self._service.settings.body_bytes)
+        if body is None:
+            await _said(413, types.INVALID_REQUEST, "Request body too large")(request.scope, receive, send)
+            return None
+        name, asked = _called(body)
+        tool = self._registry.find(name) if name else None
+        if tool is not None:
+            try:
+                self._service.meter(request.scope["principal"], tool)
+            except RateLimited as error:
+                refusal = _said(429, types.INVALID_REQUEST, str(error), asked, error.retry_after)
+                await refusal(request.scope, receive, send)
+                return None
+        return _again(body, receive)
+
+
+async def read_body(request: Request, most: int) -> bytes | None:
+    """The body of a request, or None as soon as it proves longer than it may be."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            return None
+    return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """The request's body once more, then whatever comes after it."""
+    sent = False
+
+    async def again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+def _called(body: bytes) -> tuple[str | None, Any]:
+    """The tool a message calls and the message's id; nothing where it calls none."""
+    try:
+        message = json.loads(body)
+        return str(message["params"]["name"]) if message["method"] == "tools/call" else None, message.get("id")
+    except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return None, None
+
+
+def _said(status: int, code: int, sentence: str, asked: Any = None, retry_after: float | None = None) -> Response:
+    headers = {} if retry_after is None else {"Retry-After": str(max(1, round(retry_after + 0.5)))}
+    error = {"jsonrpc": "2.0", "id": asked, "error": {"code": code, "message": sentence}}
+    return JSONResponse(error, status_code=status, headers=headers)

@@ -1,0 +1,145 @@
+"""MCP over WebSocket: one JSON-RPC message per text frame, one session per connection."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+import mcp_types as types
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.shared.message import SessionMessage
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from commonplace.library import Library
+from commonplace.server.auth import Gate, token_of
+from commonplace.server.mcp import Context, meta_config, serve_streams
+from commonplace.server.principal import Principal
+from commonplace.server.service import Service, Visitor
+from commonplace.server.transport import HEADER, MakeServer
+from commonplace.surfaces.profile import Registry
+
+WRONG_OWNER, OVER_LIMIT, IDLE = 1008, 1013, 1001
+SUBPROTOCOL = "mcp"
+
+
+class Connections:
+    """The open WebSocket connections of one server."""
+
+    def __init__(self, service: Service, gate: Gate, make_server: MakeServer) -> None:
+        self._service = service
+        self._gate = gate
+        self._make_server = make_server
+        self._open = 0
+
+    def route(self, path: str, registry: Registry) -> WebSocketRoute:
+        async def endpoint(socket: WebSocket) -> None:
+            await self._serve(socket, registry)
+
+        return WebSocketRoute(path, endpoint)
+
+    async def _serve(self, socket: WebSocket, registry: Registry) -> None:
+        offered = socket.scope.get("subprotocols", [])
+        await socket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+        if self._open >= self._service.settings.connections:
+            await socket.close(OVER_LIMIT, "There are too many connections. Try again later.")
+            return
+        principal: Principal = socket.scope["principal"]
+        session = await self._session(socket, principal)
+        if session is None:
+            await socket.close(WRONG_OWNER, "There is no such session of yours.")
+            return
+        self._open += 1
+        try:
+            await _Connection(self._service, self._gate, socket, Visitor(principal, session)).serve(
+                registry, self._make_server
+            )
+        finally:
+            self._open -= 1
+
+    async def _session(self, socket: WebSocket, principal: Principal) -> str | None:
+        """A new session for this connection, or the one of its own that it asks to go on with."""
+        asked = socket.query_params.get(HEADER) or socket.headers.get(HEADER)
+
+        def find_or_issue(library: Library) -> str | None:
+            sessions = library.sessions.of(principal.name)
+            if asked is not None:
+                return asked if sessions.find(asked) is not None else None
+            return sessions.issue(client=socket.headers.get("user-agent", ""))
+
+        return await self._service.work(principal.space, find_or_issue)
+
+
+@dataclass(slots=True)
+class _Connection:
+    service: Service
+    gate: Gate
+    socket: WebSocket
+    visitor: Visitor
+
+    async def serve(self, registry: Registry, make_server: MakeServer) -> None:
+        """Until the client leaves, is silent for too long, or may no longer be here."""
+        server = make_server(self.service, registry, self._visitor_of)
+        inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
+        async with read, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._receive, inbox, tasks)
+            tasks.start_soon(self._send, outbox)
+            await serve_streams(server, (read, write))
+            tasks.cancel_scope.cancel()
+
+    def _visitor_of(self, context: Context) -> Visitor:
+        config = meta_config(context)
+        if config is None and context.method == "initialize":
+            config = (context.params or {}).get("config")
+        return self.visitor if config is None else replace(self.visitor, config=config)
+
+    async def _receive(self, inbox: MemoryObjectSendStream[Any], tasks: TaskGroup) -> None:
+        async with inbox:
+            while True:
+                frame = None
+                with anyio.move_on_after(self.service.settings.idle_seconds):
+                    frame = await self._frame()
+                if frame is None:
+                    await self._close(IDLE, "The connection was idle for too long.")
+                    break
+                if not frame:
+                    break
+                if await self.gate.admit(token_of(self.socket.scope)) != self.visitor.principal:
+                    await self._close(WRONG_OWNER, "The key is no longer valid.")
+                    tasks.cancel_scope.cancel()
+                    break
+                await inbox.send(_message(frame))
+
+    async def _frame(self) -> str:
+        """The next frame's text; empty when the client has left."""
+        try:
+            message = await self.socket.receive()
+        except (WebSocketDisconnect, RuntimeError):
+            return ""
+        if message["type"] == "websocket.disconnect":
+            return ""
+        return message.get("text") or "\N{REPLACEMENT CHARACTER}"  # bytes are no message
+
+    async def _send(self, outbox: MemoryObjectReceiveStream[SessionMessage]) -> None:
+        async with outbox:
+            async for message in outbox:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                try:
+                    await self.socket.send_text(text)
+                except (WebSocketDisconnect, RuntimeError, OSError):
+                    return  # the client is gone, and so is whoever would read the rest
+
+    async def _close(self, code: int, reason: str) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError, OSError):
+            await self.socket.close(code, reason)
+
+
+def _message(frame: str) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(frame, by_name=False))
+    except ValueError as error:
+        return error

@@ -1,0 +1,73 @@
+"""Threads that work for an event loop: as many as may be busy at once, started as they are needed.
+
+The standard library's pool does the same at twice the cost (bench/doors.py): it makes a second future for every call,
+and it keeps a process from ending while one of its threads is busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
+
+
+class Workers:
+    """Lives on the event loop."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._closed = False
+
+    async def run(self, task: Callable[[], T]) -> T:
+        """Do it in a thread and wait for it. A caller that is cancelled leaves what has begun to end on its own."""
+        if self._closed:
+            raise RuntimeError("the workers have been sent home")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._jobs.put((loop, future, task))
+        if not self._idle and self._threads < self._most:
+            self._threads += 1
+            threading.Thread(target=self._work, name=f"call-{self._threads}", daemon=True).start()
+        return await future
+
+    def close(self) -> None:
+        """Begin nothing new. What is under way ends by itself."""
+        self._closed = True
+        for _ in range(self._threads):
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while True:
+            self._idle += 1  # a count that is off for a moment starts a thread too many, or one call later
+            job = self._jobs.get()
+            self._idle -= 1
+            if job is None:
+                return
+            loop, future, task = job
+            if future.cancelled():
+                continue
+            try:
+                result, error = task(), None
+            except BaseException as raised:  # noqa: BLE001 - whatever it is, it is the caller's
+                result, error = None, raised
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
+                loop.call_soon_threadsafe(_deliver, future, result, error)
+            del job, future, task, result, error  # nothing is kept alive while the thread waits
+
+
+def _deliver(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

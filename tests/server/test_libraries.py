@@ -1,0 +1,128 @@
+"""Open libraries, on real files.
+
+1. Each space is opened once, however many threads ask for it at the same moment.
+2. The least recently used idle one goes when there are too many; one in use never does.
+3. What cannot be opened leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from commonplace.errors import InvalidInput, StorageBroken, Unavailable
+from commonplace.library import Library
+from commonplace.model import Draft
+from commonplace.server.libraries import Libraries
+from opening import library_settings
+
+
+@pytest.fixture
+def libraries(tmp_path: Path) -> Iterator[Libraries]:
+    libraries = Libraries(library_settings(tmp_path), most=2)
+    yield libraries
+    libraries.close()
+
+
+def is_closed(library: Library) -> bool:
+    try:
+        library.store.last_change()
+    except StorageBroken:
+        return True
+    return False
+
+
+def test_what_one_space_keeps_no_other_sees(libraries: Libraries) -> None:
+    with libraries.borrow("ann") as ann, libraries.borrow("bob") as bob:
+        ann.put(Draft("note", "tea", body="Oolong."))
+        assert len(ann.search("oolong").hits) == 1
+        assert bob.search("oolong").hits == ()
+    with libraries.borrow("ann") as again:
+        assert again is ann
+
+
+def test_many_threads_open_a_space_once(libraries: Libraries) -> None:
+    start = threading.Barrier(8, timeout=20)
+
+    def work(_: int) -> Library:
+        start.wait()
+        with libraries.borrow("ann") as library:
+            library.store.last_change()
+            return library
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(map(id, pool.map(work, range(8))))) == 1
+
+
+def test_the_least_recently_used_idle_library_is_closed(libraries: Libraries) -> None:
+    with libraries.borrow("ann") as ann, libraries.borrow("bob") as bob:
+        pass
+    with libraries.borrow("ann"):
+        pass
+    with libraries.borrow("cem") as cem:  # ann came first and was used last
+        assert is_closed(bob)
+        assert not is_closed(ann)
+    assert (libraries.peek("ann"), libraries.peek("bob"), libraries.peek("cem")) == (ann, None, cem)
+    with libraries.borrow("bob") as again:
+        assert again is not bob
+        assert not is_closed(again)
+
+
+def test_a_library_in_use_is_never_closed(libraries: Libraries) -> None:
+    with ExitStack() as held:
+        opened = [held.enter_context(libraries.borrow(name)) for name in ("ann", "bob", "cem", "dan")]
+        assert not any(map(is_closed, opened))
+    assert sum(map(is_closed, opened)) == 2
+
+
+def test_closing_waits_for_nobody_and_takes_all(libraries: Libraries) -> None:
+    with libraries.borrow("ann") as ann:
+        pass
+    with libraries.borrow("bob") as bob:
+        libraries.close()
+        assert is_closed(ann)
+        assert not is_closed(bob)
+        with pytest.raises(Unavailable, match="shutting down"), libraries.borrow("cem"):
+            pass
+    assert is_closed(bob)
+    assert libraries.peek("bob") is None
+
+
+def test_a_space_that_cannot_be_opened_is_asked_for_again(libraries: Libraries, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="A space is named"), libraries.borrow("../ann"):
+        pass
+    (tmp_path / "spaces").mkdir()
+    (tmp_path / "spaces" / "ann").write_text("in the way", encoding="utf-8")
+    with pytest.raises(StorageBroken), libraries.borrow("ann"):
+        pass
+    assert libraries.peek("ann") is None
+    (tmp_path / "spaces" / "ann").unlink()
+    with libraries.borrow("ann") as library:
+        assert library.status().items == {}
+
+
+def test_an_error_of_the_borrower_gives_the_library_back(libraries: Libraries) -> None:
+    with pytest.raises(ZeroDivisionError), libraries.borrow("ann") as ann:
+        _ = 1 / 0
+    with libraries.borrow("bob"), libraries.borrow("cem"):
+        assert is_closed(ann)
+
+
+def test_threads_on_more_spaces_than_may_be_open_lose_nothing(libraries: Libraries) -> None:
+    def work(number: int) -> None:
+        for turn in range(4):
+            with libraries.borrow(f"space-{(number + turn) % 5}") as library:
+                library.put(Draft("note", f"{number}-{turn}", body="x"))
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    total = 0
+    for number in range(5):
+        with libraries.borrow(f"space-{number}") as library:
+            total += library.status().items.get("note", 0)
+    assert total == 24

@@ -1,0 +1,121 @@
+"""MCP over WebSocket, with a real client on a real socket.
+
+1. A client of either era lists and calls tools; each connection has a session of its own.
+2. What is no message is answered as an error, and the connection goes on.
+3. The close codes: 1008 for someone else's session, 1013 over the limit, 1001 when idle.
+4. A page of another site gets nowhere.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+@pytest.fixture
+def place(address: str) -> str:
+    return address.replace("http://", "ws://").replace("/mcp", "/ws")
+
+
+def ask(socket: ClientConnection, id: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    socket.send(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    reply = json.loads(socket.recv(timeout=30))
+    assert reply["id"] == id
+    return reply
+
+
+def opened(socket: ClientConnection) -> dict[str, Any]:
+    result: dict[str, Any] = ask(socket, 1, "initialize", HELLO)["result"]
+    socket.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    return result
+
+
+def search(socket: ClientConnection, id: int = 2, **meta: Any) -> dict[str, Any]:
+    params = {"name": "search", "arguments": {"query": "oolong"}, **({"_meta": meta} if meta else {})}
+    return ask(socket, id, "tools/call", params)
+
+
+@pytest.mark.parametrize("profile", ["", "/commonplace"])
+def test_a_client_of_the_handshake_era_is_served(place: str, profile: str) -> None:
+    with connect(place + profile, subprotocols=["mcp"]) as socket:
+        assert socket.subprotocol == "mcp"
+        hello = opened(socket)
+        assert "2 notes" in hello["instructions"]
+        assert len(hello["_meta"]["commonplace/session"]) >= 22
+        tools = ask(socket, 3, "tools/list", {})["result"]["tools"]
+        assert tools[0]["name"] == "search"
+        found = search(socket)["result"]["structuredContent"]
+        assert found["results"][0]["uri"] == "notes://tea"
+
+
+def test_a_client_of_the_stateless_era_is_served(place: str) -> None:
+    with connect(place) as socket:
+        found = search(socket, **ENVELOPE)
+        assert found["result"]["structuredContent"]["results"][0]["uri"] == "notes://tea"
+        assert found["result"]["resultType"] == "complete"
+
+
+def test_every_connection_has_its_own_session(place: str) -> None:
+    with connect(place) as one, connect(place) as other:
+        sessions = {opened(socket)["_meta"]["commonplace/session"] for socket in (one, other)}
+        assert len(sessions) == 2
+
+
+def test_a_session_goes_on_in_another_connection_and_only_one_that_exists(place: str) -> None:
+    with connect(place) as socket:
+        session = opened(socket)["_meta"]["commonplace/session"]
+    with connect(place, additional_headers={"Mcp-Session-Id": session}) as socket:
+        assert opened(socket)["_meta"]["commonplace/session"] == session
+    with connect(place, additional_headers={"Mcp-Session-Id": "made-up"}) as socket:
+        with pytest.raises(ConnectionClosed):
+            socket.recv(timeout=30)
+        assert socket.close_code == 1008
+
+
+@pytest.mark.parametrize("frame", ["not json", "[1, 2]", "{}", "\x00", '{"jsonrpc": "1.0"}', b"\x00\xff"])
+def test_what_is_no_message_does_not_end_the_connection(place: str, frame: str | bytes) -> None:
+    with connect(place) as socket:
+        opened(socket)
+        socket.send(frame)
+        call = {"name": "search", "arguments": {"query": "oolong"}}
+        socket.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}))
+        while (reply := json.loads(socket.recv(timeout=30))).get("id") != 2:
+            assert "error" in reply
+        assert reply["result"]["structuredContent"]["results"]
+
+
+def test_a_page_of_another_site_is_refused(place: str) -> None:
+    with pytest.raises(InvalidStatus) as refused, connect(place, origin="https://evil.example"):
+        pass
+    assert refused.value.response.status_code == 403
+
+
+@pytest.mark.parametrize("settings", [{"COMMONPLACE_CONNECTIONS": "1"}], indirect=True)
+def test_one_connection_too_many_is_told_to_come_back(place: str) -> None:
+    with connect(place) as first:
+        opened(first)
+        with connect(place) as second:
+            with pytest.raises(ConnectionClosed):
+                second.recv(timeout=30)
+            assert second.close_code == 1013
+        assert search(first)["result"]["isError"] is False
+
+
+@pytest.mark.parametrize("settings", [{"COMMONPLACE_IDLE_SECONDS": "1"}], indirect=True)
+def test_an_idle_connection_is_closed(place: str) -> None:
+    with connect(place) as socket:
+        opened(socket)
+        with pytest.raises(ConnectionClosed):
+            socket.recv(timeout=30)
+        assert socket.close_code == 1001

@@ -1,0 +1,80 @@
+"""Threads that work for an event loop.
+
+1. What a task returns or raises is what its caller gets.
+2. No more than the bound are busy at once, and every task is done.
+3. A cancelled caller leaves what has begun to end, and what has not begun is never done.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import anyio
+import pytest
+
+from commonplace.server.workers import Workers
+
+
+def test_what_a_task_gives_is_what_its_caller_gets() -> None:
+    async def main() -> None:
+        workers = Workers(2)
+        assert await workers.run(lambda: 7) == 7
+        with pytest.raises(KeyError):
+            await workers.run(lambda: {}["nothing"])
+        assert await workers.run(threading.get_ident) != threading.get_ident()
+        workers.close()
+        with pytest.raises(RuntimeError):
+            await workers.run(lambda: 7)
+
+    anyio.run(main)
+
+
+def test_no_more_than_the_bound_are_busy_and_all_is_done() -> None:
+    busy, most, done = 0, 0, 0
+    lock = threading.Lock()
+
+    def task() -> None:
+        nonlocal busy, most, done
+        with lock:
+            busy += 1
+            most = max(most, busy)
+        threading.Event().wait(0.01)
+        with lock:
+            busy -= 1
+            done += 1
+
+    async def main() -> None:
+        workers = Workers(3)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(40):
+                tasks.start_soon(workers.run, task)
+        workers.close()
+
+    anyio.run(main)
+    assert (most, done) == (3, 40)
+
+
+def test_a_cancelled_caller_leaves_what_has_begun_and_nothing_else() -> None:
+    begun, go_on, ended, never = (threading.Event() for _ in range(4))
+
+    def held() -> None:
+        begun.set()
+        assert go_on.wait(30)
+        ended.set()
+
+    async def main() -> None:
+        workers = Workers(1)
+        with anyio.move_on_after(0.2):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(workers.run, held)
+                await anyio.sleep(0.05)
+                tasks.start_soon(workers.run, never.set)
+        assert begun.is_set()
+        go_on.set()
+        with anyio.fail_after(20):
+            assert await workers.run(lambda: 7) == 7
+        workers.close()
+
+    anyio.run(main)
+    assert ended.is_set()
+    assert not never.is_set()
