@@ -75,9 +75,10 @@ def test_a_tool_is_called_as_an_agent_calls_it(run: Run, notes: Path) -> None:
     assert [result["uri"] for result in found["results"]] == ["qmd://notes/tea.md"]
     kept = json.loads(run("call", "remember", '{"text": "Buy tea."}', "--allow-writes").stdout)
     assert kept["version"] == 1
-    assert "There is no tool 'remember'" in run("call", "remember", "{}", code=1).stderr
+    assert "--allow-writes" in run("call", "remember", "{}", code=77).stderr
+    assert "Did you mean search?" in run("call", "serach", "{}", code=1).stderr
     assert "are not JSON" in run("call", "search", "{", code=2).stderr
-    assert "query is required" in run("call", "search", code=2).stderr
+    assert 'search needs "query".' in run("call", "search", code=2).stderr
 
 
 def test_status_and_doctor_say_which_model_is_in_use_and_what_would_be_better(run: Run, notes: Path) -> None:
@@ -105,11 +106,11 @@ def test_a_backup_is_restored_into_another_home(run: Run, notes: Path, tmp_path:
 
 def test_an_export_imports_into_an_equal_library(run: Run, notes: Path, tmp_path: Path) -> None:
     run("add", str(notes))
-    exported = run("export").stdout
+    exported = run("export", "everything").stdout
     (tmp_path / "lines").write_text(exported, "utf-8")
     other = {"COMMONPLACE_HOME": str(tmp_path / "other")}
-    assert "Imported: 3 items" in run("import", str(tmp_path / "lines"), **other).stdout
-    assert run("export", **other).stdout == exported
+    assert "Imported: 3 items" in run("import", "everything", str(tmp_path / "lines"), **other).stdout
+    assert run("export", "everything", **other).stdout == exported
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import click
 from commonplace.cli.common import with_library
 from commonplace.library import Library, restore
 from commonplace.settings import Settings
+from commonplace.surfaces.memory.environment import without_effect
 
 
 @click.command()
@@ -24,6 +25,8 @@ def doctor(library: Library) -> int:
     click.echo(f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {coverage.total} passages embedded")
     if state.better_model:
         click.echo(f"{state.better_model} would find more: run `commonplace models pull`.")
+    if ignored := without_effect():
+        click.echo(f"Set in the environment, and without effect here: {', '.join(ignored)}")
     click.echo("Everything is in order." if not problems else f"{len(problems)} problems.")
     return 1 if problems else 0
 
@@ -50,21 +53,21 @@ def restore_backup(context: click.Context, source: Path, yes: bool) -> None:
     click.echo(f"Restored from {source}")
 
 
-@click.command()
+@click.command("everything")
 @click.argument("target", type=click.File("w", encoding="utf-8"), default="-")
 @with_library
-def export(library: Library, target: IO[str]) -> None:
-    """Write every item as a line of JSON, attachments included."""
+def export_everything(library: Library, target: IO[str]) -> None:
+    """Write every item of the library as a line of JSON, folders and attachments included."""
     for line in library.export():
         target.write(line + "\n")
 
 
-@click.command("import")
+@click.command("everything")
 @click.argument("source", type=click.File("r", encoding="utf-8"))
 @with_library
-def import_lines(library: Library, source: IO[str]) -> None:
-    """Store what `export` wrote."""
+def import_everything(library: Library, source: IO[str]) -> None:
+    """Store what `export everything` wrote."""
     click.echo(f"Imported: {library.import_(source)} items")
 
 
-COMMANDS = {"doctor": doctor, "backup": backup, "restore": restore_backup, "export": export, "import": import_lines}
+COMMANDS = {"doctor": doctor, "backup": backup, "restore": restore_backup}

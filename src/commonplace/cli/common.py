@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,6 +30,20 @@ def with_library(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+class WordOrFile(click.Group):
+    """A group of commands one of which needs no name: what is not the name of another is its argument."""
+
+    def __init__(self, name: str, plain: click.Command, others: Sequence[click.Command], *, help: str) -> None:
+        super().__init__(name, commands={str(each.name): each for each in (plain, *others)}, help=help)
+        self._plain = plain
+        self.no_args_is_help = False
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = [str(self._plain.name), *args]
+        return super().parse_args(ctx, args)
+
+
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
     """Counts, rate and time left on a terminal; a plain line now and then elsewhere. Always on stderr."""
@@ -36,24 +51,34 @@ def progress_bar(label: str) -> Iterator[Progress]:
         yield _plain_progress(label)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.0f}/s" if task.speed else "", style="progress.data.speed")
+
+    label = escape(label)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _plain_progress(label: str) -> Progress:
-    said = -1
+    """A line at each tenth, with the rate and the time left once there is something to tell them by."""
+    said, started = -1, time.monotonic()
 
     def report(done: int, total: int) -> None:
         nonlocal said
         tenth = 10 * done // total if total else 10
         if tenth > said:
             said = tenth
-            click.echo(f"{label}: {done} of {total}", err=True)
+            spent = time.monotonic() - started
+            pace = f", {done / spent:,.0f}/s, {(total - done) * spent / done:.0f} s left" if spent >= 1 and done else ""
+            click.echo(f"{label}: {done} of {total}{pace}", err=True)
 
     return report
 

@@ -2,51 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from commonplace.cli.common import print_page, progress_bar, with_library
-from commonplace.errors import CommonplaceError, NotFound
-from commonplace.ingest.folders import DEFAULT_PATTERN
+from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
-from commonplace.model import Filter, Mode
+from commonplace.model import SCHEMES, Filter, Mode
 from commonplace.models import DEFAULT, find
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option("--name", help="What to call the collection; the folder's name if left out.")
-@click.option("--pattern", default=DEFAULT_PATTERN, show_default=True, help="Which files, as a glob.")
-@click.option("--no-embed", is_flag=True, help="Index the words only.")
+@click.option("--kind", type=click.Choice(list(SCHEMES)), help="Only the items of this kind.")
+@click.option("--all", "everything", is_flag=True, help="Of every kind, which is also what happens without options.")
 @with_library
-def add(library: Library, path: Path, name: str | None, pattern: str, no_embed: bool) -> None:
-    """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date."""
-    report = library.add_folder(path, name, pattern)
-    library.lexical.catch_up()
-    click.echo(f"Indexed: {report.line()}")
-    for skipped, reason in report.skipped[:20]:
-        click.echo(f"  skipped {skipped}: {reason}", err=True)
-    if not no_embed:
-        _pull_default(library)
-        _embed(library)
-
-
-@click.command()
-@with_library
-def embed(library: Library) -> None:
+def embed(library: Library, kind: str | None, everything: bool) -> None:
     """Make the vectors that are missing. Stop it at any time: it goes on where it was."""
-    _embed(library)
+    if kind and everything:
+        raise InvalidInput("Give --kind or --all, not both.")
+    embed_with_progress(library, kind)
 
 
-def _embed(library: Library) -> None:
+def embed_with_progress(library: Library, kind: str | None = None) -> None:
+    """Make the vectors that are missing, and say how many there were."""
     with progress_bar("Embedding") as progress:
-        count = library.embed(progress)
+        count = library.embed(progress, kind=kind)
     click.echo(f"Embedded: {count} passages with {library.embedding.chosen}")
 
 
-def _pull_default(library: Library) -> None:
+def pull_default(library: Library) -> None:
     """The first embedding deserves the good model. Without a network the shipped one does, and status says so."""
     settings = library.settings
     if library.embedding.chosen or settings.model or find(DEFAULT, settings.models):
@@ -135,7 +120,6 @@ def status(library: Library) -> None:
 
 
 COMMANDS = {
-    "add": add,
     "embed": embed,
     "search": _finder("search", "lexical", "Find passages by their words. Instant: no model is loaded."),
     "query": _finder("query", "auto", "Find passages by words and meaning together."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import NoReturn
 
@@ -12,10 +13,17 @@ from commonplace import __version__
 from commonplace.errors import CommonplaceError
 
 _COMMANDS = {
-    "add": ("library", "Make a folder a collection: indexed, embedded, searchable."),
+    "add": ("folders", "Make a folder a collection: indexed, embedded, searchable."),
+    "update": ("folders", "Bring collections up to date with their folders."),
+    "watch": ("folders", "Keep collections up to date while their files change."),
+    "collections": ("folders", "List, rename, remove and set up collections."),
+    "context": ("qmd.contexts", "Describe everything, a collection, a folder in it, or a file."),
     "search": ("library", "Find passages by their words. Instant: no model is loaded."),
     "query": ("library", "Find passages by words and meaning together."),
+    "vsearch": ("qmd.finding", "Find documents by what they mean."),
+    "ls": ("qmd.reading", "List collections, or the documents of one."),
     "get": ("library", "Print an item, or part of it."),
+    "multi-get": ("qmd.reading", "Print many documents, by a glob or a list."),
     "related": ("library", "Find items like one."),
     "outline": ("library", "Print the headings of an item."),
     "status": ("library", "Say what is in the library and how ready it is."),
@@ -24,11 +32,15 @@ _COMMANDS = {
     "call": ("serve", "Call a tool as an agent would, with JSON in and JSON out."),
     "mcp": ("serve", "Serve one MCP client on standard input and output."),
     "serve": ("serve", "Serve MCP over HTTP on this machine."),
+    "users": ("users", "Add, list and remove the users of a shared server."),
+    "keys": ("users", "Make, list and revoke the keys that users call with."),
+    "install": ("install", "Tell an MCP client about this library, in its own configuration file."),
     "doctor": ("care", "Look everything over and say what is wrong."),
+    "cleanup": ("qmd.care", "Drop what is left over, then compact."),
     "backup": ("care", "Copy the library into one file."),
     "restore": ("care", "Put a backup in the library's place."),
-    "export": ("care", "Write every item as a line of JSON."),
-    "import": ("care", "Store what `export` wrote."),
+    "export": ("imports", "Write notes, media, chats, characters and prompts as lines of JSON."),
+    "import": ("imports", "Bring in notes, media, chats, characters and prompts."),
     "eval": ("evaluate", "Measure search quality on judged collections."),
 }
 
@@ -61,8 +73,14 @@ def cli(context: click.Context, home: str | None, space: str) -> None:
     context.obj = {"home": home, "space": space}
 
 
+def spare_threads() -> None:
+    """Before numpy is loaded: its linear algebra starts a thread per core, which takes as long as all the rest."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def main() -> NoReturn:
     """Run the command line. An error a caller can see is one sentence on stderr and its own exit code."""
+    spare_threads()
     try:
         status = cli(standalone_mode=False)
     except CommonplaceError as error:

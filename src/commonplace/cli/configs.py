@@ -1,0 +1,264 @@
+"""Edits of other programs' configuration files that touch one entry and leave every other byte as it is.
+
+Each edit is textual and then proved: the new text is read back, and unless it says what the old one said plus the
+entry, it is refused. So a file with comments, odd spacing or both keeps them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from commonplace.cli.clients import TRANSPORT, Entry, Format
+
+_BLANK = " \t\r\n"
+_COMMENT_OR_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)
+_COMMA_OR_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|,(?=[ \t\r\n]*[}\]])', re.DOTALL)
+
+
+class Unreadable(ValueError):
+    """The text is not what its format says. The message ends the sentence "… cannot be read: "."""
+
+
+class Uneditable(ValueError):
+    """The text is sound, but written in a way that this edit does not understand."""
+
+
+def read(text: str, format: Format) -> dict[str, Any]:
+    """What a configuration says. An empty file says nothing, which is no mistake."""
+    try:
+        if format == "toml":
+            return tomllib.loads(text)
+        plain = _strict(text) if format == "jsonc" else text
+        value = _DECODER.decode(plain) if plain.strip(_BLANK) else {}
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(str(error)) from error
+    if not isinstance(value, dict):
+        raise Unreadable("it does not hold an object")
+    return value
+
+
+def render(key: str, name: str, entry: Entry, format: Format) -> str:
+    """A whole configuration with this one entry: what is written where there was none, and what `--print` shows."""
+    if format == "toml":
+        return f"[{key}.{name}]\n{_toml_lines(entry)}"
+    return json.dumps({key: {name: entry}}, indent=2, ensure_ascii=False) + "\n"
+
+
+def put(text: str, format: Format, key: str, name: str, entry: Entry) -> str:
+    """The text with `entry` under `key` and `name`, put there or put in place of what was."""
+    expected = deepcopy(read(text, format))
+    servers = expected.setdefault(key, {})
+    if not isinstance(servers, dict):
+        raise Uneditable(f"{key} is not {'a table' if format == 'toml' else 'an object'} there")
+    if servers.get(name) == entry:
+        return text
+    servers[name] = entry
+    edit = _put_toml if format == "toml" else _put_json
+    edited = edit(text, key, name, entry)
+    try:
+        proved = _comparable(read(edited, format)) == _comparable(expected)
+    except Unreadable:
+        proved = False
+    if not proved:
+        raise Uneditable("it is written in a way that only a person can edit safely")
+    return edited
+
+
+def _comparable(value: dict[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+# JSON, with or without comments
+
+
+def _constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_constant)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    key: str
+    at: int
+    value_at: int
+    end: int
+
+
+def _strict(text: str) -> str:
+    """The same text, comments and trailing commas blanked out, every other character where it was."""
+    return _blanked(_COMMA_OR_STRING, _blanked(_COMMENT_OR_STRING, text))
+
+
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda match: match[0] if match[0].startswith('"') else " " * len(match[0]), text)
+
+
+def _members(plain: str, at: int) -> Iterator[_Member]:
+    """The members of the object that opens at `at`, in text known to be sound."""
+    at = _skip(plain, at + 1)
+    while plain[at] != "}":
+        key, end = _DECODER.raw_decode(plain, at)
+        value_at = _skip(plain, _skip(plain, end) + 1)
+        end = _DECODER.raw_decode(plain, value_at)[1]
+        yield _Member(key, at, value_at, end)
+        at = _skip(plain, end)
+        if plain[at] == ",":
+            at = _skip(plain, at + 1)
+
+
+def _skip(plain: str, at: int) -> int:
+    while at < len(plain) and plain[at] in _BLANK:
+        at += 1
+    return at
+
+
+def _put_json(text: str, key: str, name: str, entry: Entry) -> str:
+    plain = _strict(text)
+    root = _skip(plain, 0)
+    if root == len(plain):  # nothing, or comments only
+        return (
+            text + ("\n" if text.strip(_BLANK) and not text.endswith("\n") else "") + render(key, name, entry, "json")
+        )
+    servers = _last(plain, root, key)
+    if servers is None:
+        return _insert(text, plain, root, key, {name: entry})
+    ours = _last(plain, servers.value_at, name)
+    if ours is None:
+        return _insert(text, plain, servers.value_at, name, entry)
+    written = _dumps(text, entry, _line_indent(text, ours.at), _spread(text[ours.value_at : ours.end]))
+    return text[: ours.value_at] + written + text[ours.end :]
+
+
+def _last(plain: str, at: int, key: str) -> _Member | None:
+    """The member that counts: where a key stands twice, readers take the last."""
+    found = [member for member in _members(plain, at) if member.key == key]
+    return found[-1] if found else None
+
+
+def _insert(text: str, plain: str, at: int, key: str, value: Any) -> str:
+    """A new last member, after whatever comment follows the one before, in the style of its neighbours."""
+    close = _DECODER.raw_decode(plain, at)[1] - 1
+    members = list(_members(plain, at))
+    inner = text[at + 1 : close]
+    end = at + 1 + len(inner.rstrip(_BLANK))
+    spread = _spread(inner) or (not members and (_spread(text.strip(_BLANK)) or text.strip(_BLANK) == "{}"))
+    outer = _line_indent(text, at)
+    pad = outer + _unit(text, plain)
+    if members and not text[text.rfind("\n", 0, members[0].at) + 1 : members[0].at].strip(_BLANK):
+        pad = _line_indent(text, members[0].at)
+    member = f"{json.dumps(key, ensure_ascii=False)}: {_dumps(text, value, pad, spread)}"
+    before, after = text[at + 1 : end], text[end:close]
+    if members and "," not in _blanked(_COMMENT_OR_STRING, text)[members[-1].end : close]:
+        split = members[-1].end - at - 1
+        before = before[:split] + "," + before[split:]
+    if not spread:
+        return text[: at + 1] + before + (" " if members else "") + member + after + text[close:]
+    newline = _newline(text)
+    after = after if "\n" in after else newline + outer
+    return text[: at + 1] + before + newline + pad + member + after + text[close:]
+
+
+def _dumps(text: str, value: Any, pad: str, spread: bool) -> str:
+    if not spread:
+        return json.dumps(value, ensure_ascii=False)
+    unit = _unit(text, _strict(text))
+    return json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", _newline(text) + pad)
+
+
+def _unit(text: str, plain: str) -> str:
+    """One step of indentation, as the file's first member has it; two blanks where it has none of its own."""
+    first = next(_members(plain, _skip(plain, 0)), None)
+    if first is None:
+        return "  "
+    indent = text[text.rfind("\n", 0, first.at) + 1 : first.at]
+    return indent if indent and not indent.strip(" \t") and "\n" in text[: first.at] else "  "
+
+
+def _line_indent(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _spread(part: str) -> bool:
+    return "\n" in part or "\r" in part
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+# TOML
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A header, or a key with its value, or a line without either; `said` is what it says read alone."""
+
+    at: int
+    end: int
+    said: dict[str, Any]
+    header: bool
+
+
+def _statements(text: str) -> Iterator[_Statement]:
+    """The fewest lines that can be read alone are one statement: a value left open cannot be."""
+    start = end = 0
+    for line in re.findall(r"[^\n]*\n|[^\n]+", text):
+        end += len(line)
+        try:
+            said = tomllib.loads(text[start:end])
+        except tomllib.TOMLDecodeError:
+            continue
+        yield _Statement(start, end, said, header=text[start:end].lstrip(" \t").startswith("["))
+        start = end
+    if start < end:
+        raise Uneditable("its lines cannot be told apart")
+
+
+def _put_toml(text: str, key: str, name: str, entry: Entry) -> str:
+    """A table at the end of the file; or, where ours is a table already, its lines in their place."""
+    newline = _newline(text)
+    if name not in tomllib.loads(text).get(key, {}):
+        gap = "" if not text else newline if text.endswith("\n") else newline * 2
+        return text + gap + render(key, name, entry, "toml").replace("\n", newline)
+    pieces, path, found = [], [], False
+    for statement in _statements(text):
+        piece = text[statement.at : statement.end]
+        if statement.header:
+            path = _path(statement.said)
+            found = found or path == [key, name]
+        fields = [path[2]] if len(path) > 2 else list(statement.said)
+        if path == [key, name] and statement.header:
+            ours = {field: value for field, value in entry.items() if field in TRANSPORT}
+            piece = piece.rstrip("\r\n") + newline + _toml_lines(ours).replace("\n", newline)
+        elif path[:2] == [key, name] and statement.said and any(f in TRANSPORT or f not in entry for f in fields):
+            continue
+        pieces.append(piece)
+    if not found:
+        raise Uneditable(f"[{key}.{name}] is not a table of its own there")
+    return "".join(pieces)
+
+
+def _path(said: Any) -> list[str]:
+    """The keys of a header, from what it says read alone."""
+    if not isinstance(said, dict) or not said:
+        return []
+    ((key, inner),) = said.items()
+    return [key, *_path(inner)]
+
+
+def _toml_lines(entry: Entry) -> str:
+    """Strings and lists of strings, which is all our entries are made of; JSON writes both as TOML does."""
+    return "".join(f"{field} = {_toml_value(value)}\n" for field, value in entry.items())
+
+
+def _toml_value(value: str | list[str]) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,250 @@
+"""Commands for collections of files."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from commonplace.cli.common import progress_bar, with_library
+from commonplace.cli.library import embed_with_progress, pull_default
+from commonplace.errors import CommonplaceError
+from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Report
+from commonplace.library import Library
+
+MOST_NAMED = 20
+_STDERR = 2
+
+
+class CommandFailed(CommonplaceError):
+    code, status, exit_code = "command_failed", 500, 1
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--name", help="What to call the collection; the folder's name if left out.")
+@click.option("--pattern", help=f"Which files, as a glob. [default: {DEFAULT_PATTERN}]")
+@click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")
+@click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name, too.")
+@click.option("--no-embed", is_flag=True, help="Index the words only.")
+@with_library
+def add(library: Library, path: Path, name: str | None, pattern: str | None, no_embed: bool, **rules: Any) -> None:
+    """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date.
+
+    Files that .commonplaceignore files name, in the syntax of .gitignore, are always left out.
+    """
+    ignore, gitignore = rules["ignore"] or None, rules["gitignore"]
+    collection = library.folders.ensure(path, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
+    print_report(index_collection(library, collection.name))
+    if not no_embed:
+        pull_default(library)
+        embed_with_progress(library)
+
+
+def index_collection(library: Library, name: str, *, force: bool = False) -> Report:
+    """Bring a collection and the lexical index up to date, with progress."""
+    with progress_bar(f"Reading {name}") as progress:
+        report = library.folders.update(name, force=force, progress=progress)
+    with progress_bar(f"Indexing {name}") as progress:
+        library.lexical.catch_up(progress)
+    return report
+
+
+def print_report(report: Report) -> None:
+    """What an update did, on stdout; what it left out and why, on stderr."""
+    click.echo(f"Indexed: {report.line()}")
+    print_skipped(report)
+
+
+def print_skipped(report: Report) -> None:
+    """What an update left out or could not read as text, and why, on stderr."""
+    for path, code in report.skipped[:MOST_NAMED]:
+        click.echo(f"  skipped {path}: {code}", err=True)
+    if len(report.skipped) > MOST_NAMED:
+        counts = ", ".join(f"{count} {code}" for code, count in report.reasons().items())
+        click.echo(f"  and {len(report.skipped) - MOST_NAMED} more; in all {counts}", err=True)
+    for path, count in report.warnings[:MOST_NAMED]:
+        click.echo(f"  {path}: {count} places are no UTF-8 and became U+FFFD", err=True)
+    if len(report.warnings) > MOST_NAMED:
+        click.echo(f"  and {len(report.warnings) - MOST_NAMED} more with such places", err=True)
+
+
+def run_update_command(library: Library, collection: Collection) -> None:
+    """Run what its owner wants run before an update, in its root. Only commands a person typed may call this."""
+    command = library.folders.update_command(collection.name)
+    if not command:
+        return
+    click.echo(f"Running: {command}", err=True)
+    try:
+        done = subprocess.run(  # noqa: S602 - its owner wrote it; what it prints is no result of ours
+            command, shell=True, cwd=collection.root, stdout=_STDERR, check=False
+        )
+    except OSError as error:
+        raise CommandFailed(f"The update command of {collection.name} could not be started: {error}.") from error
+    if done.returncode:
+        raise CommandFailed(f"The update command of {collection.name} failed with status {done.returncode}: {command}")
+
+
+def update_collections(library: Library, names: tuple[str, ...], *, force: bool = False) -> int:
+    """Update these collections, or all, one after the other; returns how many failed. Update commands run first."""
+    found = [library.folders.get(name) for name in dict.fromkeys(names)] if names else library.folders.all()
+    failed = 0
+    for number, collection in enumerate(found, start=1):
+        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.pattern})")
+        try:
+            run_update_command(library, collection)
+            print_report(index_collection(library, collection.name, force=force))
+        except CommonplaceError as error:
+            click.echo(str(error), err=True)
+            failed += 1
+    return failed
+
+
+_NAMES = click.option("-c", "--collection", "names", multiple=True, help="Only this collection; may be repeated.")
+
+
+@click.command()
+@_NAMES
+@click.option("--force", is_flag=True, help="Look into every file, whatever its time says.")
+@with_library
+def update(library: Library, names: tuple[str, ...], force: bool) -> int:
+    """Bring collections up to date with their folders. Words only: `embed` or `watch` make the vectors."""
+    before = library.store.last_change()
+    failed = update_collections(library, names, force=force)
+    if failed:
+        return 1
+    click.echo("✓ All collections updated.")
+    if library.store.last_change() != before and library.embedding.chosen and (count := _pending(library)):
+        click.echo(f"Run `commonplace embed` to update embeddings ({count} passages need vectors)")
+    return 0
+
+
+def _pending(library: Library) -> int:
+    return library.embedding.coverage().pending
+
+
+@click.command()
+@_NAMES
+@click.option("--no-embed", is_flag=True, help="Keep the words up to date only.")
+@with_library
+def watch(library: Library, names: tuple[str, ...], no_embed: bool) -> None:
+    """Keep collections up to date while their files change, until Ctrl-C. Makes vectors where there are some."""
+    stop = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    watched = [library.folders.get(name) for name in names] if names else library.folders.all()
+    for collection in watched:
+        click.echo(f"Watching {collection.name} ({collection.root})", err=True)
+    try:
+        library.folders.watch(stop, names=names, embed=not no_embed, updated=_say, failed=_complain)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _say(name: str, report: Report) -> None:
+    click.echo(f"{name}: {report.line()}")
+
+
+def _complain(name: str, sentence: str) -> None:
+    click.echo(sentence, err=True)
+
+
+@click.group("collections")
+def collections() -> None:
+    """List, rename, remove and set up collections."""
+
+
+@collections.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_library
+def list_collections(library: Library, as_json: bool) -> None:
+    """Say which collections there are, where their files are and how many documents they hold."""
+    counts = library.store.parents("document")
+    found = [_record(library, collection, counts.get(collection.name, 0)) for collection in library.folders.all()]
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+        return
+    for record in found:
+        searched = "" if record["included"] else ", searched only when named"
+        click.echo(f"{record['name']}: {record['documents']} documents{searched}")
+        click.echo(f"  {record['root']} ({record['pattern']})")
+        for glob in record["ignore"]:
+            click.echo(f"  without {glob}")
+        if record["update_command"]:
+            click.echo(f"  updated by: {record['update_command']}")
+    if not found:
+        click.echo("There are no collections yet. Make one with `commonplace add FOLDER`.", err=True)
+
+
+def _record(library: Library, collection: Collection, documents: int) -> dict[str, Any]:
+    changed = library.folders.changed_at(collection.name)
+    return {
+        "name": collection.name,
+        "root": str(collection.root),
+        "pattern": collection.pattern,
+        "ignore": list(collection.ignore),
+        "gitignore": collection.gitignore,
+        "included": collection.included,
+        "update_command": library.folders.update_command(collection.name),
+        "documents": documents,
+        "changed_at": changed.isoformat() if changed else None,
+    }
+
+
+@collections.command()
+@click.argument("name")
+@with_library
+def remove(library: Library, name: str) -> None:
+    """Forget a collection and its documents. The files stay where they are."""
+    click.echo(f"Removed {name}: {library.folders.remove(name)} documents")
+
+
+@collections.command()
+@click.argument("old")
+@click.argument("new")
+@with_library
+def rename(library: Library, old: str, new: str) -> None:
+    """Give a collection another name. Documents, vectors and contexts move along."""
+    library.folders.rename(old, new)
+    click.echo(f"Renamed {old} to {new}")
+
+
+@collections.command()
+@click.argument("name")
+@with_library
+def include(library: Library, name: str) -> None:
+    """Search a collection whenever no other is named."""
+    library.folders.change(name, included=True)
+    click.echo(f"{name} is searched by default")
+
+
+@collections.command()
+@click.argument("name")
+@with_library
+def exclude(library: Library, name: str) -> None:
+    """Search a collection only when it is named."""
+    library.folders.change(name, included=False)
+    click.echo(f"{name} is searched only when it is named")
+
+
+@collections.command("update-command")
+@click.argument("name")
+@click.argument("command", default="")
+@with_library
+def update_command(library: Library, name: str, command: str) -> None:
+    """Run a command in the collection's folder before each `update`, such as `git pull`. Without one: run none."""
+    library.folders.set_update_command(name, command)
+    click.echo(f"{name} is updated by: {command}" if command.strip() else f"{name} has no update command")
+
+
+COMMANDS = {"add": add, "update": update, "watch": watch, "collections": collections}

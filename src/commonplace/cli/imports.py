@@ -1,0 +1,166 @@
+"""Commands that bring notes, media, chats, characters and prompts in and out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing, nullcontext
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+import click
+
+from commonplace.cli.care import export_everything, import_everything
+from commonplace.cli.common import WordOrFile, progress_bar, with_library
+from commonplace.cli.memory import export_memory, import_context_server, import_memory
+from commonplace.errors import InvalidInput
+from commonplace.ingest.imports.archives import Limits
+from commonplace.ingest.imports.dates import moment
+from commonplace.ingest.imports.formats import FORMATS, KINDS
+from commonplace.ingest.imports.run import Options, Put, Summary, import_lines, import_paths
+from commonplace.ingest.imports.source import Record
+from commonplace.knowledge.kinds import KIND_OF, SOURCES
+from commonplace.knowledge.records import Outcome, References, put_record, records
+from commonplace.library import Library
+from commonplace.model import Item
+
+_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+_FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Read every file as this, whatever it looks like.")
+_TAGS = click.option("--tags", default="", help="Tags for everything that comes in, with commas between.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be.")
+_STRICT = click.option("--strict", is_flag=True, help="Store nothing at all if anything fails.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
+
+
+def _kind_command(kind: str) -> click.Command:
+    @click.command(kind, help=f"Bring in {kind}: {KINDS[kind].takes}, in folders and .zip files too.")
+    @_PATHS
+    @_FORMAT
+    @_TAGS
+    @_DRY_RUN
+    @_STRICT
+    @_JSON
+    @with_library
+    def command(
+        library: Library, paths: tuple[Path, ...], format: str | None, tags: str, dry_run: bool, strict: bool,
+        as_json: bool, **fields: str | None,
+    ) -> int:  # fmt: skip
+        options = Options(format, tuple(tags.split(",")) if tags else (), _fields(fields), dry_run, strict)
+        limits = Limits(library.settings.import_max_bytes)
+        with progress_bar(f"Importing {kind}, KiB") as progress:
+            summary = import_paths(library.store, _put(library), kind, paths, limits, options, progress)
+        return _report(summary, as_json=as_json, dry_run=dry_run)
+
+    return command
+
+
+def _media_command() -> click.Command:
+    command = _kind_command("media")
+    wanted = {
+        "--type": ("media_type", "What it is, such as podcast, whatever its file says."),
+        "--title": ("title", "Its title."),
+        "--url": ("url", "Where it is on the web."),
+        "--author": ("author", "Who made it."),
+        "--date": ("created_at", "When it was recorded or published, as 2024-05-01 or 2024-05-01T09:30:00Z."),
+        "--language": ("language", "Its language, as an ISO 639-1 code."),
+    }
+    command.params += [click.Option([flag, name], help=help) for flag, (name, help) in wanted.items()]
+    return command
+
+
+def _fields(given: dict[str, str | None]) -> dict[str, str]:
+    fields = {name: value for name, value in given.items() if value}
+    if date := fields.get("created_at"):
+        found = moment(date)
+        if found is None:
+            raise InvalidInput(
+                f'--date "{date}" is not an ISO 8601 date; write 2024-05-01 or 2024-05-01T09:30:00Z.', argument="date"
+            )
+        fields["created_at"] = found
+    return fields
+
+
+def _put(library: Library) -> Put:
+    """Stores records; ids that were taken are followed by whatever else names them."""
+    references = References()
+
+    def put(record: Record, target: Item | None) -> Outcome:
+        return put_record(library.store, record, target=target, references=references)
+
+    return put
+
+
+def _report(summary: Summary, *, as_json: bool, dry_run: bool) -> int:
+    """What an import did on stdout, what is to be said about its files on stderr."""
+    for problem in (*summary.warnings, *summary.errors):
+        click.echo(str(problem), err=True)
+    if as_json:
+        click.echo(json.dumps(summary.shown(), ensure_ascii=False))
+    elif summary.exit_code == 2 and not summary.errors:
+        click.echo(
+            f"There is nothing to read; commonplace import {summary.kind} takes {_takes(summary.kind)}.", err=True
+        )
+    else:
+        click.echo(f"{'Would have ' if dry_run else ''}{summary.line()}")
+    return summary.exit_code
+
+
+def _takes(kind: str) -> str:
+    return KINDS[kind].takes if kind in KINDS else "JSON Lines"
+
+
+@click.command("jsonl")
+@click.argument("source", type=click.Path(path_type=Path, allow_dash=True))
+@_DRY_RUN
+@_STRICT
+@_JSON
+@with_library
+def import_jsonl(library: Library, source: Path, dry_run: bool, strict: bool, as_json: bool) -> int:
+    """Store what `export` wrote, from FILE or, for -, from standard input."""
+    options = Options(dry_run=dry_run, strict=strict)
+    most = library.settings.import_max_bytes
+    try:
+        with nullcontext(sys.stdin.buffer) if str(source) == "-" else closing(source.open("rb")) as stream:
+            lines = _lines(stream, most)
+            summary = import_lines(library.store, _put(library), lines, str(source), options, most)
+    except OSError as error:
+        raise InvalidInput(f"{source}: it cannot be read ({error.strerror or error}).") from None
+    return _report(summary, as_json=as_json, dry_run=dry_run)
+
+
+def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
+    """Lines, of which one that is too long is cut just beyond what may be: it is refused, not kept in memory."""
+    while line := stream.readline(most + 1):
+        yield line
+        while len(line) > most and not line.endswith(b"\n") and (rest := stream.readline(most)):
+            line = rest if len(rest) == most else b""
+
+
+@click.command("kinds")
+@click.argument("kinds", nargs=-1, type=click.Choice(SOURCES))
+@click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="A file instead of stdout.")
+@with_library
+def export_kinds(library: Library, kinds: tuple[str, ...], output: IO[str]) -> None:
+    """Write notes, media, chats, characters and prompts, or those that are named, as lines of JSON."""
+    for record in records(library.store, [KIND_OF[kind] for kind in kinds or SOURCES]):
+        output.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+_OTHERS: list[Any] = [import_jsonl, import_memory, import_context_server, import_everything]
+import_ = click.Group(
+    "import",
+    commands=[
+        *(_media_command() if kind == "media" else _kind_command(kind) for kind in KINDS),
+        *_OTHERS,
+    ],
+    help="Bring in what other programs wrote, or what `export` did.",
+)
+export = WordOrFile(
+    "export",
+    export_kinds,
+    [export_memory, export_everything],
+    help="Write notes, media, chats, characters and prompts, all or those named, as lines of JSON.",
+)
+
+COMMANDS = {"export": export, "import": import_}

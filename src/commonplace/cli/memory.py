@@ -1,0 +1,56 @@
+"""Commands that bring memory entries in and out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+import click
+
+from commonplace.cli.common import with_library
+from commonplace.library import Library
+from commonplace.memories.importing import Imported
+from commonplace.surfaces.memory.exchange import export_lines, import_file
+
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command("memory")
+@click.option("--thread", help="Only the entries of this thread.")
+@click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="A file instead of stdout.")
+@with_library
+def export_memory(library: Library, thread: str | None, output: IO[str]) -> None:
+    """Write memory entries as lines of JSON, by id, images included."""
+    for line in export_lines(library, thread.strip() if thread is not None else None):
+        output.write(line + "\n")
+
+
+@click.command("memory")
+@click.argument("source", type=_FILE)
+@with_library
+def import_memory(library: Library, source: Path) -> None:
+    """Store what `export memory` wrote."""
+    _report(import_file(library, source), dry_run=False)
+
+
+@click.command("context-server")
+@click.argument("source", type=_FILE)
+@click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be.")
+@click.option("--renumber", is_flag=True, help="Give every entry a new id and print the mapping.")
+@with_library
+def import_context_server(library: Library, source: Path, dry_run: bool, renumber: bool) -> None:
+    """Store the entries of an mcp-context-server's SQLite file. The file is only read."""
+    done = library.memories.import_context_server(source, renumber=renumber, dry_run=dry_run)
+    for old, new in done.numbers.items():
+        click.echo(f"{old} -> {new}")
+    if done.raw_metadata:
+        listed = ", ".join(map(str, done.raw_metadata[:20])) + (", …" if len(done.raw_metadata) > 20 else "")
+        click.echo(f"Metadata that is no JSON object is kept as import_raw_metadata in {listed}.", err=True)
+    _report(done, dry_run=dry_run)
+
+
+def _report(done: Imported, *, dry_run: bool) -> None:
+    did = "Would import" if dry_run else "Imported"
+    click.echo(f"{did}: {done.stored} entries with {done.images} images; {done.already} were here already")
+    if done.stored and not dry_run:
+        click.echo("Run `commonplace embed` to find them by meaning too.", err=True)

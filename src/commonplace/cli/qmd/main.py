@@ -1,0 +1,128 @@
+"""The `qmd` command. Each command's module is imported when it is called, so that a search stays quick."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import io
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from commonplace import __version__
+from commonplace.cli.main import spare_threads
+from commonplace.errors import CommonplaceError, InvalidInput
+
+_COMMANDS = {
+    "collection": ("collections", "Add, list, rename, remove and set up collections."),
+    "context": ("contexts", "Describe everything, a collection, a folder in it, or a file."),
+    "update": ("care", "Bring collections up to date with their folders."),
+    "watch": ("care", "Keep collections up to date while their files change."),
+    "embed": ("care", "Make the vectors that are missing."),
+    "search": ("finding", "Find documents by their words. Instant: no model is loaded."),
+    "vsearch": ("finding", "Find documents by what they mean."),
+    "query": ("finding", "Find documents by words and meaning together: the best results."),
+    "ls": ("reading", "List collections, or the documents of one."),
+    "get": ("reading", "Print a document, or some lines of it."),
+    "multi-get": ("reading", "Print many documents, by a glob or a list."),
+    "status": ("care", "Say what is in the collections and how ready it is."),
+    "cleanup": ("care", "Drop what is left over, then compact."),
+    "doctor": ("care", "Look everything over and say what is wrong."),
+    "server": ("serving", "Serve MCP and HTTP."),
+    "mcp": ("serving", "Serve MCP on standard input and output, or on HTTP; `stop` and `status` of a daemon."),
+    "import": ("importing", "Take over the collections of another qmd, from its index.yml."),
+}
+_ALIASES = {"index": "update", "vector-search": "vsearch", "deep-search": "query"}
+
+
+class _Lazy(click.Group):
+    """Knows its commands by name; loads one when it is needed."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        name = _ALIASES.get(name, name)
+        if name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"commonplace.cli.qmd.{_COMMANDS[name][0]}")
+        return _with_index(module.COMMANDS[name])
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in _COMMANDS.items()])
+
+
+def _with_index(command: click.Command) -> click.Command:
+    """The command with `--index`, which may stand before its name and after it."""
+    found = copy.copy(command)
+    found.params = [*command.params, _index()]
+    if isinstance(found, click.Group) and isinstance(command, click.Group):
+        found.commands = {name: _with_index(each) for name, each in command.commands.items()}
+    return found
+
+
+def _choose(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.find_root().obj["space"] = value
+
+
+def _index() -> click.Option:
+    help = "Use another index of this machine."
+    return click.Option(
+        ["--index"], metavar="NAME", expose_value=False, callback=_choose, is_eager=True, help=help
+    )  # fmt: skip
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="qmd")
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Folders of Markdown and other text, searched and read."""
+
+
+cli.params.append(_index())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Carry out a command line; returns its exit code: 0, 1 for what failed, 2 for what was asked wrongly."""
+    try:
+        status = cli(arguments, prog_name="qmd", standalone_mode=False, obj={"home": None, "space": "default"})
+    except CommonplaceError as error:
+        click.echo(str(error), err=True)
+        return 2 if isinstance(error, InvalidInput) else 1
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped. What was done so far is kept.", err=True)
+        return 130
+    return status if isinstance(status, int) else 0
+
+
+def main() -> NoReturn:
+    """The entry point."""
+    spare_threads()
+    _speak_utf8(sys.stdout)
+    _speak_utf8(sys.stderr)
+    try:
+        status = run()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _hush()
+        status = 0
+    sys.exit(status)
+
+
+def _speak_utf8(stream: Any) -> None:
+    """Results are UTF-8 whatever the locale; a name that is no text is shown as well as can be."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _hush() -> None:
+    """Nobody reads on: what is left in the buffer goes nowhere, without a complaint when the process ends."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

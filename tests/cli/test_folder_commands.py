@@ -1,0 +1,174 @@
+"""The commands for collections as a person uses them: real processes, real files, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home"), "COMMONPLACE_MODEL": "static"}
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    (folder / "drafts").mkdir(parents=True)
+    (folder / "tea.md").write_text("# Tea\n\nOolong.\n", "utf-8")
+    (folder / "drafts" / "half.md").write_text("# Half\n", "utf-8")
+    (folder / "tool.py").write_text("def steep():\n    return 3\n", "utf-8")
+    return folder
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Run:
+    def call(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "commonplace", *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return call
+
+
+def test_collections_are_added_listed_renamed_and_removed(run: Run, notes: Path) -> None:
+    assert "2 new" in run("add", str(notes), "--no-embed", "--ignore", "drafts/**").stdout
+    (listed,) = json.loads(run("collections", "list", "--json").stdout)
+    assert (listed["name"], listed["documents"], listed["ignore"]) == ("notes", 2, ["drafts/**"])
+    assert "notes: 2 documents" in run("collections", "list").stdout
+    run("collections", "rename", "notes", "papers")
+    assert "qmd://papers/tool.py" in run("search", "steep").stdout
+    run("collections", "exclude", "papers")
+    assert "searched only when named" in run("collections", "list").stdout
+    run("collections", "include", "papers")
+    assert run("collections", "remove", "papers").stdout == "Removed papers: 2 documents\n"
+    assert run("collections", "list").stdout == ""
+    assert "Collection not found: papers" in run("collections", "remove", "papers", code=1).stderr
+
+
+def test_update_says_what_it_did_for_each_and_goes_on_after_a_failure(run: Run, notes: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    run("add", str(notes), "--no-embed", "--pattern", "**/*.md")
+    run("add", str(other), "--no-embed")
+    (notes / "tea.md").write_text("# Tea\n\nMatcha.\n", "utf-8")
+    done = run("update")
+    assert done.stdout.splitlines()[:2] == [
+        "[1/2] notes (**/*.md)",
+        "Indexed: 0 new, 1 updated, 1 unchanged, 0 removed",
+    ]
+    assert done.stdout.splitlines()[-1] == "✓ All collections updated."
+    assert "0 new, 0 updated, 2 unchanged" in run("update", "-c", "notes", "--force").stdout
+    notes.rename(tmp_path / "away")
+    failed = run("update", code=1)
+    assert "The folder of collection notes cannot be read" in failed.stderr
+    assert "[2/2] other" in failed.stdout
+    assert "Matcha" in run("get", "notes/tea.md").stdout
+    assert "Collection not found: nope" in run("update", "-c", "nope", code=1).stderr
+
+
+def test_an_update_command_runs_before_update_and_a_failing_one_stops_its_collection_only(
+    run: Run, notes: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.md").write_text("# A\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    run("add", str(other), "--no-embed")
+    run("collections", "update-command", "notes", "echo '# Fetched' > fetched.md")
+    assert "1 new" in run("update").stdout
+    assert "# Fetched" in run("get", "notes/fetched.md").stdout
+    run("collections", "update-command", "notes", "exit 3")
+    (other / "b.md").write_text("# B\n", "utf-8")
+    failed = run("update", code=1)
+    assert "The update command of notes failed with status 3" in failed.stderr
+    assert "1 new" in failed.stdout
+    run("collections", "update-command", "notes")
+    run("update")
+
+
+def test_what_is_skipped_is_named_with_its_reason_and_counted(run: Run, notes: Path) -> None:
+    for number in range(25):
+        (notes / f"{number:02}.md").write_bytes(b"\0")
+    (notes / "bad.md").write_bytes(b"caf\xe9\n")
+    done = run("add", str(notes), "--no-embed")
+    assert "25 skipped" in done.stdout
+    assert "skipped 00.md: BINARY" in done.stderr
+    assert "and 5 more; in all 25 BINARY" in done.stderr
+    assert "bad.md: 1 places are no UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_watch_follows_changes_and_ends_with_zero_on_a_signal(
+    run: Run, notes: Path, environment: dict[str, str], number: signal.Signals
+) -> None:
+    run("add", str(notes), "--no-embed")
+    (notes / "before.md").write_text("# Before\n", "utf-8")
+    command = [sys.executable, "-m", "commonplace", "watch", "-c", "notes"]
+    process = subprocess.Popen(
+        command, env={**environment, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("notes: 1 new")
+        (notes / "after.md").write_text("# After honey\n", "utf-8")
+        assert process.stdout.readline().startswith("notes: 1 new")
+        assert "after.md" in run("search", "honey").stdout
+    finally:
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0, errors
+    assert "Traceback" not in errors
+
+
+def test_ctrl_c_in_the_middle_of_an_add_leaves_a_library_that_goes_on(
+    run: Run, notes: Path, environment: dict[str, str]
+) -> None:
+    for number in range(1500):
+        (notes / f"page-{number}.md").write_text(f"# Page {number}\n\n" + "words of prose. " * 300, "utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "commonplace", "add", str(notes), "--no-embed"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("Reading notes: ")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped." in errors
+    assert "Traceback" not in errors
+    assert "Everything is in order." in run("doctor").stdout
+    assert "skipped" not in run("update").stderr
+    assert "1503 documents" in run("collections", "list").stdout
+
+
+def test_on_a_terminal_there_is_a_bar_with_counts(notes: Path, environment: dict[str, str]) -> None:
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "commonplace", "add", str(notes), "--no-embed"]
+    process = subprocess.Popen(
+        command, env={**environment, "TERM": "xterm", "COLUMNS": "100"}, stdout=subprocess.DEVNULL, stderr=end
+    )
+    os.close(end)
+    shown = b""
+    try:
+        while data := os.read(terminal, 65536):
+            shown += data
+    except OSError:  # how a terminal says that nobody writes to it any more
+        pass
+    finally:
+        os.close(terminal)
+    assert process.wait(timeout=60) == 0
+    assert b"Reading notes" in shown
+    assert b"3/3" in shown

@@ -1,0 +1,95 @@
+"""Memory entries from the command line: exported, imported, taken over from another server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+ARCHIVE = Path(__file__).parents[1] / "memories" / "context-server-2.2.2.zip"
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    with zipfile.ZipFile(ARCHIVE) as archive:
+        archive.extractall(tmp_path / "theirs")
+    return tmp_path / "theirs" / "context.db"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    environment = {**os.environ, "COMMONPLACE_MODEL": "static", "COMMONPLACE_HOME": str(tmp_path / "home")}
+
+    def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "commonplace", *arguments],
+            env={name: value for name, value in {**environment, **more}.items() if value},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            input="",
+        )
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return call
+
+
+def test_what_another_server_kept_is_imported_and_exported_again(run: Run, theirs: Path, tmp_path: Path) -> None:
+    assert "Would import: 4 entries with 2 images" in run("import", "context-server", str(theirs), "--dry-run").stdout
+    assert (
+        "Imported: 4 entries with 2 images; 0 were here already" in run("import", "context-server", str(theirs)).stdout
+    )
+    assert "Imported: 0 entries with 0 images; 4 were here" in run("import", "context-server", str(theirs)).stdout
+    first = run("export", "memory").stdout
+    assert [json.loads(line)["id"] for line in first.splitlines()] == [1, 2, 3, 5]
+    thread = run("export", "memory", "--thread", "tea", "-o", str(tmp_path / "tea.jsonl"))
+    assert (thread.stdout, len((tmp_path / "tea.jsonl").read_text("utf-8").splitlines())) == ("", 2)
+    (tmp_path / "all.jsonl").write_text(first, "utf-8")
+    elsewhere = {"COMMONPLACE_HOME": str(tmp_path / "elsewhere")}
+    assert "Imported: 4 entries" in run("import", "memory", str(tmp_path / "all.jsonl"), **elsewhere).stdout
+    assert run("export", "memory", **elsewhere).stdout == first
+
+
+def test_taken_numbers_are_refused_and_renumbered_on_request(run: Run, theirs: Path) -> None:
+    arguments = json.dumps({"thread_id": "mine", "source": "user", "text": "first"})
+    run("call", "store_context", arguments, "--allow-writes")
+    assert "Entry 1 is taken by another entry here" in run("import", "context-server", str(theirs), code=2).stderr
+    renumbered = run("import", "context-server", str(theirs), "--renumber").stdout
+    assert renumbered.splitlines()[:3] == ["1 -> 2", "2 -> 3", "3 -> 4"]
+
+
+def test_a_setting_that_cannot_be_parsed_ends_the_memory_profile_with_78(run: Run) -> None:
+    failed = run("mcp", "--profile", "memory", code=78, ENABLE_FTS="perhaps")
+    assert failed.stderr.strip() == "ENABLE_FTS must be true or false, not 'perhaps'."
+
+
+def test_other_profiles_do_not_read_those_variables(run: Run) -> None:
+    run("mcp", ENABLE_FTS="perhaps")
+
+
+def test_a_database_named_by_the_environment_is_taken_over(run: Run, theirs: Path) -> None:
+    run("mcp", "--profile", "memory", DB_PATH=str(theirs), COMMONPLACE_HOME="")
+    home = theirs.with_name("context.db.commonplace")
+    assert len(run("--home", str(home), "export", "memory").stdout.splitlines()) == 4
+
+
+def test_one_kind_is_embedded_alone(run: Run, theirs: Path) -> None:
+    run("import", "context-server", str(theirs))
+    run("call", "remember", json.dumps({"text": "tea"}), "--allow-writes")
+    assert "Embedded: 4 passages" in run("embed", "--kind", "memory").stdout
+    assert "Embedded: 0 passages" in run("embed", "--kind", "memory").stdout
+    assert "Embedded: 1 passages" in run("embed", "--all").stdout
+
+
+def test_doctor_names_variables_without_effect(run: Run) -> None:
+    assert "without effect here: POOL_MAX_READERS" in run("doctor", POOL_MAX_READERS="4").stdout
