@@ -62,7 +62,8 @@ def bare(door: str, port: int) -> None:
         return
     import uvicorn
 
-    uvicorn.run(server.streamable_http_app(), host="127.0.0.1", port=port, log_level="warning")
+    app = server.streamable_http_app()  # on what the SDK brings along: without httptools and uvloop, which we add
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", http="h11", loop="asyncio")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,7 +28,7 @@ from commonplace.server.calls import Failure
 from commonplace.server.changes import listening, telling
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
-from commonplace.server.stdio import Input, told_to_end
+from commonplace.server.stdio import Input, Output, told_to_end
 from commonplace.surfaces.profile import Profile, Prompts, Registry, Resources
 from commonplace.surfaces.schema import Schema
 from commonplace.surfaces.tool import Call, Reply, Report, Tool
@@ -300,7 +301,8 @@ async def serve_input(service: Service, profile: str, principal: Principal, endi
     """The same, on an event loop that may have other things to do, until `ending` is set at the latest."""
     visitor = Visitor(principal)
     server = make_server(service, service.registry(profile), lambda context: visitor)
-    async with stdio_server(stdin=cast(Any, Input(ending))) as streams:
+    gc.freeze()  # what is there now stays: looking it through for garbage again and again is lost time
+    async with stdio_server(cast(Any, Input(ending)), cast(Any, Output())) as streams:
         await serve_streams(server, streams)
 
 

@@ -1,18 +1,21 @@
-"""Standard input as a server reads it: until it ends, or until somebody tells the process to end."""
+"""Standard input and output as a server uses them: until the input ends, or somebody tells the process to end."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import threading
-from collections.abc import AsyncIterator
-from concurrent.futures import CancelledError
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import anyio
+import anyio.to_thread
 
 _READ_BYTES = 65_536
+_MOST_LINES = 64
 
 
 @asynccontextmanager
@@ -43,51 +46,79 @@ class Input:
 
     def __init__(self, ending: anyio.Event) -> None:
         self._ending = ending
-        self._descriptor = os.dup(0)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
+        self._descriptor = _taken(0, os.open(os.devnull, os.O_RDONLY))
+        self._lines: deque[str | None] = deque()
+        self._room = threading.Semaphore(_MOST_LINES)  # a client that writes without end fills its own pipe
+        self._arrived = asyncio.Event()
 
-    def __aiter__(self) -> AsyncIterator[str]:
-        return self._lines()
-
-    async def _lines(self) -> AsyncIterator[str]:
-        lines: asyncio.Queue[str | None] = asyncio.Queue(1)
-        reader = threading.Thread(
-            target=self._read, args=(lines, asyncio.get_running_loop()), name="stdin", daemon=True
-        )
-        reader.start()
-        ended = asyncio.ensure_future(self._ending.wait())
+    async def __aiter__(self) -> AsyncIterator[str]:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(loop,), name="stdin", daemon=True).start()
+        watching = loop.create_task(self._watch())
         try:
-            while not ended.done():
-                following = asyncio.ensure_future(lines.get())
-                await asyncio.wait((following, ended), return_when=asyncio.FIRST_COMPLETED)
-                if not following.done():
-                    following.cancel()
-                    return
-                line = following.result()
-                if line is None:
-                    return
-                yield line
+            while not self._ending.is_set():
+                while self._lines and not self._ending.is_set():
+                    line = self._lines.popleft()
+                    self._room.release()
+                    if line is None:
+                        return
+                    yield line
+                self._arrived.clear()
+                await self._arrived.wait()
         finally:
-            ended.cancel()
+            watching.cancel()
 
-    def _read(self, lines: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop) -> None:
+    async def _watch(self) -> None:
+        await self._ending.wait()
+        self._arrived.set()
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         rest = b""
-        with suppress(RuntimeError, OSError, CancelledError):  # nobody listens any more
+        with suppress(RuntimeError, OSError):  # nobody listens any more
             while data := os.read(self._descriptor, _READ_BYTES):
                 *whole, rest = (rest + data).split(b"\n")
-                for line in whole:
-                    _hand_over(f"{line.decode('utf-8', 'replace')}\n", lines, loop)
-            if rest:
-                _hand_over(rest.decode("utf-8", "replace"), lines, loop)
-            _hand_over(None, lines, loop)
+                self._hand_over([f"{line.decode('utf-8', 'replace')}\n" for line in whole], loop)
+            self._hand_over([rest.decode("utf-8", "replace"), None] if rest else [None], loop)
+
+    def _hand_over(self, lines: Sequence[str | None], loop: asyncio.AbstractEventLoop) -> None:
+        for line in lines:
+            self._room.acquire()
+            loop.call_soon_threadsafe(self._take, line)
+
+    def _take(self, line: str | None) -> None:
+        self._lines.append(line)
+        self._arrived.set()
 
 
-def _hand_over(line: str | None, lines: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop) -> None:
-    """Waits until it is taken, so that a client that writes without end fills its own pipe and not our memory."""
-    handing = lines.put(line)
-    try:
-        asyncio.run_coroutine_threadsafe(handing, loop).result()
-    finally:
-        handing.close()
+class Output:
+    """Standard output, for messages alone: what anything else prints goes to standard error."""
+
+    def __init__(self) -> None:
+        self._descriptor = _taken(1, os.dup(2))
+        self._poll = select.poll()
+        self._poll.register(self._descriptor, select.POLLOUT)
+
+    async def write(self, text: str) -> None:
+        data = text.encode("utf-8", "surrogatepass")
+        if len(data) <= select.PIPE_BUF and self._poll.poll(0):
+            self._write(
+                data
+            )  # it has room for this much, so nobody waits; a thread would cost twice as much as the call
+        else:
+            await anyio.to_thread.run_sync(self._write, data)
+
+    async def flush(self) -> None:
+        """Nothing is held back."""
+
+    def _write(self, data: bytes) -> None:
+        with suppress(BrokenPipeError):  # nobody reads any more; the end of the input follows
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+
+
+def _taken(descriptor: int, instead: int) -> int:
+    """A descriptor of our own for what this one is, with something else in its place."""
+    own = os.dup(descriptor)
+    os.dup2(instead, descriptor)
+    os.close(instead)
+    return own

@@ -65,6 +65,8 @@ class Endpoint:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Blanks around a header's value are no part of it, but httptools leaves those after it.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         request = Request(scope, receive)
         principal: Principal = scope["principal"]
         if request.method == "POST" and self._service.settings.limits_calls:
