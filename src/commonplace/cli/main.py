@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import os
 import sys
 from typing import NoReturn
 
 import click
 
 from commonplace import __version__
+from commonplace.cli.lazy import LazyGroup, ReaderLeft, hush, spare_threads
 from commonplace.errors import CommonplaceError
 
 _COMMANDS = {
@@ -45,25 +44,11 @@ _COMMANDS = {
 }
 
 
-class _Lazy(click.Group):
-    """Knows its commands by name; loads one when it is needed."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
-            return None
-        module = importlib.import_module(f"commonplace.cli.{_COMMANDS[name][0]}")
-        command: click.Command = module.COMMANDS[name]
-        return command
-
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in _COMMANDS.items()])
+class _Commands(LazyGroup):
+    package, table = "commonplace.cli", _COMMANDS
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 @click.option("--home", envvar="COMMONPLACE_HOME", help="Where the library lives.", type=click.Path(file_okay=False))
 @click.option("--space", default="default", show_default=True, help="Which of the home's spaces.")
@@ -71,11 +56,6 @@ class _Lazy(click.Group):
 def cli(context: click.Context, home: str | None, space: str) -> None:
     """Keep what an agent may need to look up, and serve it over the Model Context Protocol."""
     context.obj = {"home": home, "space": space}
-
-
-def spare_threads() -> None:
-    """Before numpy is loaded: its linear algebra starts a thread per core, which takes as long as all the rest."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main() -> NoReturn:
@@ -92,6 +72,7 @@ def main() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped. What was done so far is kept.", err=True)
         sys.exit(130)
-    except BrokenPipeError:
+    except (ReaderLeft, BrokenPipeError):
+        hush()
         sys.exit(0)
     sys.exit(status if isinstance(status, int) else 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib
 import io
 import sys
 from typing import Any, NoReturn
@@ -11,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from commonplace import __version__
-from commonplace.cli.main import spare_threads
+from commonplace.cli.lazy import LazyGroup, ReaderLeft, hush, spare_threads
 from commonplace.errors import CommonplaceError, InvalidInput
 
 _COMMANDS = {
@@ -36,22 +35,12 @@ _COMMANDS = {
 _ALIASES = {"index": "update", "vector-search": "vsearch", "deep-search": "query"}
 
 
-class _Lazy(click.Group):
-    """Knows its commands by name; loads one when it is needed."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(_COMMANDS)
+class _Commands(LazyGroup):
+    package, table = "commonplace.cli.qmd", _COMMANDS
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        name = _ALIASES.get(name, name)
-        if name not in _COMMANDS:
-            return None
-        module = importlib.import_module(f"commonplace.cli.qmd.{_COMMANDS[name][0]}")
-        return _with_index(module.COMMANDS[name])
-
-    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in _COMMANDS.items()])
+        found = super().get_command(context, _ALIASES.get(name, name))
+        return found and _with_index(found)
 
 
 def _with_index(command: click.Command) -> click.Command:
@@ -75,7 +64,7 @@ def _index() -> click.Option:
     )  # fmt: skip
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="qmd")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -109,8 +98,8 @@ def main() -> NoReturn:
     try:
         status = run()
         sys.stdout.flush()
-    except BrokenPipeError:
-        _hush()
+    except (ReaderLeft, BrokenPipeError):
+        hush()
         status = 0
     sys.exit(status)
 
@@ -119,10 +108,3 @@ def _speak_utf8(stream: Any) -> None:
     """Results are UTF-8 whatever the locale; a name that is no text is shown as well as can be."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-
-
-def _hush() -> None:
-    """Nobody reads on: what is left in the buffer goes nowhere, without a complaint when the process ends."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,53 @@
+"""What both commands have in common: subcommands that are loaded when they are called, and a reader who may leave."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import click
+
+
+class ReaderLeft(Exception):
+    """Nobody reads the output any more, as with `| head`. No error: click makes one of a BrokenPipeError."""
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name; loads one when it is needed, so that `--help` and a search stay quick."""
+
+    package: ClassVar[str]
+    table: ClassVar[Mapping[str, tuple[str, str]]]
+    """Name -> the module it is in, and what it does in a line."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.table)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self.table:
+            return None
+        module = importlib.import_module(f"{self.package}.{self.table[name][0]}")
+        command: click.Command = module.COMMANDS[name]
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in self.table.items()])
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            return super().invoke(context)
+        except BrokenPipeError:
+            raise ReaderLeft from None
+
+
+def spare_threads() -> None:
+    """Before numpy is loaded: its linear algebra starts a thread per core, which takes as long as all the rest."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def hush() -> None:
+    """Nobody reads on: what is left in the buffer goes nowhere, without a complaint when the process ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
