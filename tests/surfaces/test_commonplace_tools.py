@@ -25,6 +25,7 @@ from jsonschema import Draft202012Validator
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.patch import merge
+from commonplace.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.server.mcp import declared
@@ -188,6 +189,42 @@ def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:
             call(name, uri="qmd://docs/guide.md", **more)
     with pytest.raises(InvalidInput, match="nothing in it"):
         call("remember", text="  \n ")
+
+
+def test_fetch_reads_the_passage_at_a_place_and_its_neighbours(call: Call, library: Library) -> None:
+    body = "\n\n".join(f"## Part {n}\n\n" + f"Sentence {n} of part. " * 170 for n in range(6))
+    library.put(Draft("document", "long.md", parent="docs", title="Long", body=body, format="markdown"))
+    uri = "qmd://docs/long.md"
+    chunks = library.store.chunks_of(library.get(uri).id)
+    assert len(chunks) > 3
+    whole = call("fetch", uri=uri, max_tokens=100_000)["items"][0]["text"]
+    assert whole == body
+    second = call("fetch", uri=f"{uri}#chunk-1", max_tokens=100_000)["items"][0]
+    assert second["text"].strip() == chunks[1].text.strip()
+    at_line = call("fetch", uri=f"{uri}:{chunks[2].line_start}", mode="chunk", max_tokens=100_000)["items"][0]
+    assert at_line["text"].strip() == chunks[2].text.strip()
+    around = call("fetch", uri=f"{uri}#chunk-2", mode="siblings", max_tokens=3500)["items"][0]
+    assert chunks[2].text.strip() in around["text"]
+    assert chunks[1].text.strip() in around["text"]
+    assert len(around["text"]) < len(whole)
+    assert call("fetch", uri=uri, mode="siblings", max_tokens=100_000)["items"][0]["text"] == body
+    with pytest.raises(NotFound, match="has no passage 99"):
+        call("fetch", uri=f"{uri}#chunk-99")
+
+
+def test_a_line_that_is_longer_than_the_budget_is_cut(call: Call, library: Library) -> None:
+    library.put(Draft("note", "blob", title="Blob", body="x" * 100_000))
+    answer = call("fetch", uri="notes://blob", max_tokens=500)
+    assert tokens_of(answer) <= 500
+    assert answer["items"][0]["text"].endswith("…")
+
+
+def test_fetch_reads_a_conversation_and_one_message_of_it(call: Call, library: Library) -> None:
+    said = [{"id": "m1", "sender": "Ada", "content": "Is it warm?"}, {"id": "m2", "sender": "Bo", "content": "Very."}]
+    put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
+    text = call("fetch", uri="chats://talk")["items"][0]["text"]
+    assert text.index("Is it warm?") < text.index("Very.")
+    assert call("fetch", uri="chats://talk/m2")["items"][0]["text"] == "Very."
 
 
 def test_a_memory_is_remembered_replaced_revised_and_forgotten(call: Call, library: Library) -> None:

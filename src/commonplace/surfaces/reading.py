@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
@@ -16,6 +17,7 @@ from commonplace.surfaces.schema import (
     STRING,
     STRINGS,
     answer,
+    choice,
     integer,
     many,
     maybe,
@@ -25,9 +27,20 @@ from commonplace.surfaces.schema import (
 )
 from commonplace.surfaces.tool import READ_ONLY, Call, Tool
 from commonplace.text.structure import outline
-from commonplace.text.tokens import estimate
+from commonplace.text.tokens import estimate, reach, safe_cut
 
 _LINES = re.compile(r":(\d{1,9})(?::(\d{1,9}))?$")
+_CHUNK = re.compile(r"chunk-(\d{1,7})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an address means: an item's text, and the lines of it that are wanted, counted from 1."""
+
+    item: Item
+    body: str
+    first: int = 1
+    last: int | None = None
 
 
 def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -37,48 +50,86 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     left, unread = max(1, given["max_tokens"] - FRAME), []
     for uri in wanted:
         try:
-            item, first, last = _located(call.library, uri, given["from_line"])
+            place = _located(call.library, uri, given["from_line"])
         except CommonplaceError as error:
             missing.append({"uri": uri, "message": str(error)})
             continue
         if items and left <= FRAME:
             unread.append(uri)
             continue
-        items.append(_read(item, first, last, left))
+        items.append(_read(_narrowed(call.library, place, given["mode"], left), left))
         left -= tokens_of(items[-1])
     if missing and not items:
         raise NotFound(" ".join(str(entry["message"]) for entry in missing))
     return {"items": items, "missing": missing, "left_out": unread}
 
 
-def _located(library: Library, uri: str, from_line: int) -> tuple[Item, int, int | None]:
-    """An item and the lines of it that an address means: `…#heading`, `…:line`, `…:line:count`."""
+def _located(library: Library, uri: str, from_line: int) -> Place:
+    """`…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, or an address as it is."""
     address, _, heading = uri.partition("#")
     lines = _LINES.search(address)
+    item = library.get(address[: lines.start()] if lines and not heading else address)
+    body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
     if lines and not heading:
-        first, many = int(lines[1]), int(lines[2]) if lines[2] else None
-        item = library.get(address[: lines.start()])
-        return item, max(1, first), max(1, first) + many - 1 if many else None
-    item = library.get(address)
+        first = max(1, int(lines[1]))
+        return Place(item, body, first, first + int(lines[2]) - 1 if lines[2] else None)
     if not heading:
-        return item, from_line, None
+        return Place(item, body, from_line)
+    if chunk := _CHUNK.match(heading):
+        return _chunk(library, Place(item, body), int(chunk[1]))
     found = library.heading(item, heading)
-    return item, found.line, found.line_end
+    return Place(item, body, found.line, found.line_end)
 
 
-def _read(item: Item, first: int, last: int | None, room: int) -> dict[str, JSON]:
-    lines = (item.body or "").split("\n")
-    end = min(last or len(lines), len(lines))
-    start = min(first, len(lines))
+def _conversation(library: Library, item: Item) -> str:
+    from commonplace.knowledge.reading import rendered  # a room of its own, that only conversations need
+
+    return rendered(library.store, item)
+
+
+def _chunk(library: Library, place: Place, ordinal: int) -> Place:
+    chunks = library.store.chunks_of(place.item.id)
+    if ordinal >= len(chunks):
+        raise NotFound(f"{place.item.uri} has no passage {ordinal}. Its passages count from 0 to {len(chunks) - 1}.")
+    return replace(place, first=chunks[ordinal].line_start, last=chunks[ordinal].line_end)
+
+
+def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
+    """The passage at a place; with its neighbours, as many as there is room for, in turn before and after it."""
+    chunks = library.store.chunks_of(place.item.id) if mode != "full" else []
+    if not chunks:
+        return place
+    at = max((n for n, chunk in enumerate(chunks) if chunk.line_start <= place.first), default=0)
+    first = last = at
+    left = room - estimate(chunks[at].text)
+    growing = {-1, 1} if mode == "siblings" else set()
+    while growing:
+        for side, following in ((-1, first - 1), (1, last + 1)):
+            size = estimate(chunks[following].text) if 0 <= following < len(chunks) else left + 1
+            if side not in growing or size > left:
+                growing.discard(side)
+                continue
+            left -= size
+            first, last = min(first, following), max(last, following)
+    return replace(place, first=chunks[first].line_start, last=chunks[last].line_end)
+
+
+def _read(place: Place, room: int) -> dict[str, JSON]:
+    item, lines = place.item, place.body.split("\n")
+    end = min(place.last or len(lines), len(lines))
+    start = min(place.first, len(lines))
     frame = {"uri": item.uri, "title": item.title, "lines": len(lines), "from_line": start, "next_line": None}
     frame |= {"tags": list(item.tags), "metadata": dict(item.metadata), "version": item.version}
     frame |= {"updated_at": item.updated_at.isoformat()}
     kept: list[str] = []
     used = tokens_of(frame)
     for line in lines[start - 1 : end]:
-        used += estimate(line) + 1
-        if kept and used > room:
+        size = estimate(line) + 1
+        if used + size > room:
+            if not kept:  # one line that is too long by itself: what fits of it, rather than nothing
+                kept.append(line[: safe_cut(line, reach(line, 0, 4 * max(1, room - used)))] + "…")
             break
+        used += size
         kept.append(line)
     following = start + len(kept)
     return {**frame, "text": "\n".join(kept), "next_line": following if following <= end else None}
@@ -142,15 +193,16 @@ FETCH = Tool(
     name="fetch",
     title="Fetch",
     description=(
-        "Read items by their addresses (the uri of a search result), within a token budget. An address may end in "
-        "#heading for one section, :120 to start at a line, or :120:40 for forty lines from there. next_line says "
-        "where to go on and is null at the end; left_out lists items that did not fit."
+        "Read items by their addresses, within a token budget. An address may end in #heading for a section, #chunk-3 "
+        "for a passage, :120 to start at a line, :120:40 for forty lines. next_line says where to go on, null at the "
+        "end; left_out lists what did not fit."
     ),
     input=obj(
         required=("uri",),
-        uri=one_or_many("One address or up to 50, such as qmd://docs/guide.md#install or notes://tea:12.", 50),
-        from_line=integer("The first line to read, where the address names none.", default=1, least=1, most=10**9),
-        max_tokens=integer("How much to read at most, all items together.", default=4000, least=100, most=200_000),
+        uri=one_or_many("One address or up to 50, such as notes://tea:12.", 50),
+        from_line=integer("The first line, where the address names none.", default=1, least=1, most=10**9),
+        mode=choice("From there on, the passage there, or it with neighbours.", "full", "chunk", "siblings"),
+        max_tokens=integer("How much to read at most.", default=4000, least=100, most=200_000),
     ),
     output=answer(
         items=many(
