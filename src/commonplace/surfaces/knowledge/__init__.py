@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commonplace.library import Library
-from commonplace.surfaces.knowledge import characters, chats, everything, media, notes, prompts
+from commonplace.surfaces.knowledge import characters, chats, everything, library_prompts, media, notes, prompts
 from commonplace.surfaces.knowledge.library_prompts import PROMPTS
 from commonplace.surfaces.knowledge.research_tools import FETCH, SEARCH
 from commonplace.surfaces.knowledge.resources import RESOURCES
@@ -45,4 +45,12 @@ def instructions(library: Library) -> str:
     return _INSTRUCTIONS.format(counts=told)
 
 
-PROFILE = Profile("knowledge", TOOLS, instructions, aliases=(SEARCH, FETCH), resources=RESOURCES, prompts=PROMPTS)
+PROFILE = Profile(
+    "knowledge",
+    TOOLS,
+    instructions,
+    aliases=(SEARCH, FETCH),
+    resources=RESOURCES,
+    prompts=PROMPTS,
+    lists={"prompts": library_prompts.state},
+)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.errors import InvalidInput
 from commonplace.knowledge.prompts import filled, variables
-from commonplace.model import JSON, Item
+from commonplace.library import Library
+from commonplace.model import JSON, Filter, Item, fingerprint
 from commonplace.store.filters import fold_value
 from commonplace.surfaces.profile import Prompts
 from commonplace.surfaces.tool import Call
@@ -23,6 +24,15 @@ def page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], 
     items = store.items([item for item, _ in found[:PAGE]])
     following = _written(fold_value(found[PAGE - 1][1])) if len(found) > PAGE else None
     return [_entry(item) for item in items], following
+
+
+def state(library: Library) -> bytes:
+    """What is different once the list is: every prompt and its version."""
+    seen, after = b"", 0
+    while items := library.store.scan(Filter(kinds=("prompt",)), after=after):
+        after = items[-1].id
+        seen = fingerprint(seen, *(f"{item.id}:{item.version}" for item in items))
+    return seen
 
 
 def get(call: Call, name: str, given: Mapping[str, str]) -> Mapping[str, JSON]:
