@@ -154,24 +154,24 @@ class Endpoint:
 
 async def read_body(request: Request, most: int) -> bytes | None:
     """The body of a request, or None as soon as it proves longer than it may be."""
-    body = bytearray()
+    pieces: list[bytes] = []
+    size = 0
     async for piece in request.stream():
-        body += piece
-        if len(body) > most:
+        size += len(piece)
+        if size > most:
             return None
-    return bytes(body)
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
     """The request's body once more, then whatever comes after it."""
-    sent = False
+    waiting = [body]
 
     async def again() -> Message:
-        nonlocal sent
-        if sent:
+        if not waiting:
             return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {"type": "http.request", "body": waiting.pop(), "more_body": False}  # it is not kept here as well
 
     return again
 
