@@ -113,3 +113,29 @@ def test_standard_output_carries_the_protocol_and_the_end_of_input_ends_the_serv
     replies = [json.loads(line) for line in done.stdout.splitlines()]
     assert replies[0]["result"]["protocolVersion"] == "2025-11-25"
     assert "2 notes" in replies[0]["result"]["instructions"]
+
+
+def test_a_line_of_many_megabytes_is_read_at_once_and_answered(environment: dict[str, str]) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    queries = {2: "x" * 40_000_000, 3: "oolong"}
+    sent = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        *(
+            {
+                "jsonrpc": "2.0",
+                "id": id,
+                "method": "tools/call",
+                "params": {"name": "search", "arguments": {"query": q}},
+            }
+            for id, q in queries.items()
+        ),
+    ]
+    command, lines = [sys.executable, "-m", "commonplace", "mcp"], "\n".join(map(json.dumps, sent))
+    done = subprocess.run(
+        command, env=environment, input=lines, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    replies = {reply["id"]: reply["result"] for reply in map(json.loads, done.stdout.splitlines())}
+    assert replies[2]["content"][0]["text"] == "query must have at most 10000 characters, not 40000000."
+    assert replies[3]["structuredContent"]["results"]

@@ -73,11 +73,15 @@ class Input:
         self._arrived.set()
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        rest = b""
+        begun: list[bytes] = []  # a line may be a hundred megabytes long: its pieces are joined once
         with suppress(RuntimeError, OSError):  # nobody listens any more
             while data := os.read(self._descriptor, _READ_BYTES):
-                *whole, rest = (rest + data).split(b"\n")
-                self._hand_over([f"{line.decode('utf-8', 'replace')}\n" for line in whole], loop)
+                begun.append(data)
+                if b"\n" in data:
+                    *whole, rest = b"".join(begun).split(b"\n")
+                    begun = [rest]
+                    self._hand_over([f"{line.decode('utf-8', 'replace')}\n" for line in whole], loop)
+            rest = b"".join(begun)
             self._hand_over([rest.decode("utf-8", "replace"), None] if rest else [None], loop)
 
     def _hand_over(self, lines: Sequence[str | None], loop: asyncio.AbstractEventLoop) -> None:
