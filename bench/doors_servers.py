@@ -19,7 +19,7 @@ def ours(door: str, port: int) -> None:
     from commonplace.settings import Settings
     from commonplace.surfaces import profile as profiles
 
-    profiles._MODULES["ping"] = "doors_profile"
+    profiles.PROFILES["ping"] = "doors_profile"
     settings = Settings(home=Path(tempfile.mkdtemp()), model="static")
     if door == "stdio":
         from commonplace.server.mcp import serve_stdio

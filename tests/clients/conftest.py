@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +12,7 @@ from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.settings import Settings
 from needs import needs_node
+from serving import process
 
 _FOREIGN = ("COMMONPLACE_", "ANTHROPIC_", "CLAUDE", "MCP_", "XDG_")
 
@@ -46,24 +43,5 @@ def environment(home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[st
 
 @pytest.fixture(scope="module")
 def address(environment: dict[str, str], bin: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "commonplace", "serve", "--port", str(port)]
-    server = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    try:
-        _wait_for(port, server)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-
-
-def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(300):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert server.poll() is None
-        time.sleep(0.1)  # the bound of a wait for another process, not a guess at its speed
-    raise AssertionError("the server did not start")
+    with process(environment) as server:
+        yield server.address

@@ -59,7 +59,7 @@ PROFILE = Profile(
 
 if __name__ == "__main__":
     home, *port = sys.argv[1:]
-    profile._MODULES["growing"] = "growing"
+    profile.PROFILES["growing"] = "growing"
     settings = Settings(home=Path(home), models=Path(home) / "models", model="static")
     if port:
         serve_http(settings, make_gate(settings), "127.0.0.1", int(port[0]))

@@ -28,7 +28,6 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged
-from serving import served
 from test_websocket import ENVELOPE, HELLO
 from websockets.sync.client import ClientConnection, connect
 
@@ -43,6 +42,7 @@ from commonplace.settings import Settings
 from commonplace.store.accounts import Accounts
 from commonplace.surfaces import profile
 from opening import library_settings
+from serving import served
 
 HERE = Path(__file__).parent
 DOORS = ["stdio", "http"]
@@ -50,7 +50,7 @@ DOORS = ["stdio", "http"]
 
 @pytest.fixture(autouse=True)
 def growing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(profile._MODULES, "growing", "growing")
+    monkeypatch.setitem(profile.PROFILES, "growing", "growing")
     profile.profile.cache_clear()
     yield
     profile.profile.cache_clear()

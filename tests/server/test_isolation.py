@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commonplace.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.server.calls import Failure
@@ -30,8 +31,25 @@ SECRET = "zanzibarite"
 ALICE = Principal("alice", "alice", frozenset({"read", "write"}))
 BOB = Principal("bob", "bob", frozenset({"read", "write"}))
 
+RECORDS: list[dict[str, Any]] = [
+    {"kind": "media", "id": "talk", "title": SECRET, "media_type": "video", "body": f"The {SECRET} is under the bed."},
+    {"kind": "character", "id": "ada", "name": SECRET, "description": f"I hid the {SECRET}."},
+    {"kind": "prompt", "id": "ask", "name": SECRET, "user_prompt": f"I hid the {SECRET}."},
+    {"kind": "conversation", "id": "chat", "title": SECRET,
+     "messages": [{"id": "m1", "sender": "Ada", "content": f"I hid the {SECRET}."}]},
+]  # fmt: skip
+
 reaching = st.sampled_from(
     [
+        "media://talk",
+        "chats://chat",
+        "chats://chat/m1",
+        "characters://ada",
+        "prompts://ask",
+        "talk",
+        "chat",
+        "ada",
+        "ask",
         "notes://plan",
         "qmd://papers/plan.md",
         "memory://1",
@@ -65,6 +83,8 @@ def service(tmp_path: Path) -> Iterator[Service]:
         )
         library.put(Draft("document", "plan.md", parent="papers", title="Plan", body=f"# Plan\n\n{SECRET}\n"))
         library.put(Draft("memory", "1", parent="papers", body=f"I hid the {SECRET}.", fields={"source": "user"}))
+        for record in RECORDS:
+            put_record(library.store, record)
         library.embed()
     service = Service(config)
     yield service

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
+import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -139,3 +140,39 @@ def test_a_line_of_many_megabytes_is_read_at_once_and_answered(environment: dict
     replies = {reply["id"]: reply["result"] for reply in map(json.loads, done.stdout.splitlines())}
     assert replies[2]["content"][0]["text"] == "query must have at most 10000 characters, not 40000000."
     assert replies[3]["structuredContent"]["results"]
+
+
+def test_a_search_leaves_something_out_only_where_it_is_asked_to(address: str) -> None:
+    async def main() -> None:
+        with anyio.fail_after(60):
+            for era in ERAS:
+                async with Client(address, mode=era) as client:
+                    twice = [await client.call_tool("search", {"query": "oolong"}) for _ in range(2)]
+                    assert twice[0].structured_content == twice[1].structured_content
+                    asked = {"query": "oolong bread", "limit": 1, "session": f"mine-{era}"}
+                    first, second = [(await client.call_tool("search", asked)).structured_content for _ in range(2)]
+                    assert first["results"] != second["results"]
+                    assert second["session"]["skipped"] == 1
+
+    anyio.run(main)
+
+
+def test_a_session_that_a_stateless_client_made_up_is_none(address: str) -> None:
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    place = address.replace("/mcp", "/mcp/research")
+    headers = {
+        "Accept": "application/json, text/event-stream",
+        "Mcp-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "search",
+        "Mcp-Session-Id": "made-up",
+    }
+    params = {"name": "search", "arguments": {"query": "oolong"}, "_meta": meta}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    replies = [httpx.post(place, json=call, headers=headers, timeout=30).json() for _ in range(2)]
+    assert [len(reply["result"]["structuredContent"]["results"]) for reply in replies] == [1, 1]
+    assert all("session" not in reply["result"]["structuredContent"] for reply in replies)

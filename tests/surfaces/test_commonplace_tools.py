@@ -288,6 +288,8 @@ def test_both_spellings_of_a_name_are_one_tool() -> None:
     underscored = Registry(replace(PROFILE, tools=(dotted,)), writable=True, underscored=True)
     assert [tool.name for tool in underscored.tools] == ["notes_search"]
     assert underscored.find("notes.search") is dotted
+    known = replace(dotted, aliases=("notes.find",))
+    assert Registry(replace(PROFILE, tools=(known,)), writable=True).find("notes_find") is known
 
 
 @pytest.mark.parametrize(

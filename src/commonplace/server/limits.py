@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Hashable
 
@@ -37,6 +38,11 @@ class Buckets:
     def _forget(self, now: float) -> None:
         """Those not used for a minute are full again, as good as never used."""
         self._buckets = {key: bucket for key, bucket in self._buckets.items() if now - bucket[1] < 60}
+
+
+def come_back_in(seconds: float) -> dict[str, str]:
+    """The header that says when to try again: whole seconds, and never too few."""
+    return {"Retry-After": str(max(1, math.ceil(seconds)))}
 
 
 class Patience:

@@ -13,6 +13,7 @@ from commonplace import __version__
 from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge
 from commonplace.model import JSON
 from commonplace.server.calls import Failure
+from commonplace.server.limits import come_back_in
 from commonplace.server.mcp import declared
 from commonplace.server.metrics import CONTENT_TYPE, Metrics
 from commonplace.server.principal import OWNER
@@ -132,5 +133,5 @@ def read_object(body: bytes) -> dict[str, Any]:
 def said(failure: Failure) -> Response:
     """A failure as HTTP says it; one that passes by itself says when to come back."""
     retry: Any = failure.details.get("retry_after")
-    headers = {} if retry is None else {"Retry-After": str(max(1, round(retry + 0.5)))}
+    headers = {} if retry is None else come_back_in(retry)
     return JSONResponse(failure.record(), status_code=failure.status, headers=headers)

@@ -10,12 +10,14 @@ from typing import Any, cast
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from commonplace.errors import RateLimited
 from commonplace.library import Library
+from commonplace.server.limits import come_back_in
 from commonplace.server.mcp import Context, meta_config
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
@@ -23,7 +25,8 @@ from commonplace.sessions import Session
 from commonplace.surfaces.profile import Registry
 
 HEADER = "mcp-session-id"
-HANDSHAKE_ERAS = frozenset({"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"})
+METERED = "commonplace.metered"
+"""Where a request's scope says that its call has been taken off the caller's allowance."""
 MakeServer = Callable[[Service, Registry, Callable[[Context], Visitor]], Server[Any]]
 
 
@@ -31,11 +34,13 @@ def visitor_of(context: Context) -> Visitor:
     """Whom a request over HTTP comes from: its principal was settled before it got here."""
     request: Request = cast(Request, context.request)
     query = request.query_params if request.scope["query_string"] else {}
+    # The stateless era has no such header: there it is whatever a client made up.
+    issued = request.headers.get(HEADER) if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else None
     return Visitor(
         principal=request.scope["principal"],
-        session=query.get(HEADER) or request.headers.get(HEADER),
+        session=query.get(HEADER) or issued,
         config=meta_config(context) or query.get("config"),
-        metered=True,
+        metered=METERED in request.scope,
     )
 
 
@@ -75,7 +80,8 @@ class Endpoint:
                 return
             receive = metered
         session = request.headers.get(HEADER)
-        if request.headers.get("mcp-protocol-version", "2025-11-25") not in HANDSHAKE_ERAS:
+        era = request.headers.get("mcp-protocol-version")
+        if era is not None and era not in HANDSHAKE_PROTOCOL_VERSIONS:
             await self._stateful.handle_request(scope, receive, send)
         elif session is None:
             await self._stateful.handle_request(scope, receive, self._registering(principal, request, send))
@@ -149,6 +155,7 @@ class Endpoint:
                 refusal = _said(429, types.INVALID_REQUEST, str(error), asked, error.retry_after)
                 await refusal(request.scope, receive, send)
                 return None
+            request.scope[METERED] = True
         return _again(body, receive)
 
 
@@ -186,6 +193,6 @@ def _called(body: bytes) -> tuple[str | None, Any]:
 
 
 def _said(status: int, code: int, sentence: str, asked: Any = None, retry_after: float | None = None) -> Response:
-    headers = {} if retry_after is None else {"Retry-After": str(max(1, round(retry_after + 0.5)))}
+    headers = {} if retry_after is None else come_back_in(retry_after)
     error = {"jsonrpc": "2.0", "id": asked, "error": {"code": code, "message": sentence}}
     return JSONResponse(error, status_code=status, headers=headers)

@@ -14,6 +14,7 @@ from mcp.shared.message import SessionMessage
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from commonplace.errors import CommonplaceError
 from commonplace.library import Library
 from commonplace.server.auth import Gate, token_of
 from commonplace.server.mcp import Context, meta_config, serve_streams
@@ -24,6 +25,7 @@ from commonplace.surfaces.profile import Registry
 
 WRONG_OWNER, OVER_LIMIT, IDLE = 1008, 1013, 1001
 SUBPROTOCOL = "mcp"
+_LONGEST_REASON = 100  # of the 123 bytes that a close frame has room for
 
 
 class Connections:
@@ -47,16 +49,15 @@ class Connections:
         if self._open >= self._service.settings.connections:
             await socket.close(OVER_LIMIT, "There are too many connections. Try again later.")
             return
-        principal: Principal = socket.scope["principal"]
-        session = await self._session(socket, principal)
-        if session is None:
-            await socket.close(WRONG_OWNER, "There is no such session of yours.")
-            return
         self._open += 1
         try:
-            await _Connection(self._service, self._gate, socket, Visitor(principal, session)).serve(
-                registry, self._make_server
-            )
+            principal: Principal = socket.scope["principal"]
+            session = await self._session(socket, principal)
+            if session is None:
+                await socket.close(WRONG_OWNER, "There is no such session of yours.")
+                return
+            connection = _Connection(self._service, self._gate, socket, Visitor(principal, session))
+            await connection.serve(registry, self._make_server)
         finally:
             self._open -= 1
 
@@ -108,11 +109,21 @@ class _Connection:
                     break
                 if not frame:
                     break
-                if await self.gate.admit(token_of(self.socket.scope)) != self.visitor.principal:
-                    await self._close(WRONG_OWNER, "The key is no longer valid.")
+                if not await self._still_admitted():
                     tasks.cancel_scope.cancel()
                     break
                 await inbox.send(_message(frame))
+
+    async def _still_admitted(self) -> bool:
+        """Whether the key is still good. One that is not, or cannot be told now, ends the connection."""
+        try:
+            principal = await self.gate.admit(token_of(self.socket.scope))
+        except CommonplaceError as error:
+            await self._close(OVER_LIMIT, str(error)[:_LONGEST_REASON])
+            return False
+        if principal != self.visitor.principal:
+            await self._close(WRONG_OWNER, "The key is no longer valid.")
+        return principal == self.visitor.principal
 
     async def _frame(self) -> str:
         """The next frame's text; empty when the client has left."""

@@ -47,8 +47,9 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         shown = fit((_shown(hit, detail) for hit in page.hits), given["max_tokens"], _trimmed(detail))
         return Found((page, *shown), [record["uri"] for record in shown[0]], page.found, page.skipped)
 
+    session = call.open_session(given["session"]) if "session" in given else None  # nothing is left out unasked
     (page, records, tokens, left_out), told = deduped(
-        call.open_session(given.get("session")), run, query=given["query"], listing=digest(given), offset=offset
+        session, run, query=given["query"], listing=digest(given), offset=offset
     )
     following = offset + len(records)
     reasons = [stage.reason for stage in page.stages if stage.name == "vector" and stage.status == "skipped"]

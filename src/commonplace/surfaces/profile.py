@@ -16,7 +16,7 @@ from commonplace.settings import Settings
 from commonplace.surfaces.tool import Call, Tool
 
 DEFAULT = "commonplace"
-_MODULES = {
+PROFILES = {
     "commonplace": "commonplace.surfaces.commonplace",
     "memory": "commonplace.surfaces.memory",
     "qmd": "commonplace.surfaces.qmd.profile",
@@ -113,7 +113,7 @@ def _spelled(name: str) -> str:
 
 
 def profile_names() -> tuple[str, ...]:
-    return (*_MODULES, "all")
+    return (*PROFILES, "all")
 
 
 @cache
@@ -121,16 +121,16 @@ def profile(name: str) -> Profile:
     """The profile of this name. `all` is everything there is, for inspection."""
     if name == "all":
         return _everything()
-    if name not in _MODULES:
+    if name not in PROFILES:
         raise InvalidInput(f"There is no profile {name!r}. The profiles are {', '.join(profile_names())}.")
-    found: Profile = import_module(_MODULES[name]).PROFILE
+    found: Profile = import_module(PROFILES[name]).PROFILE
     return found
 
 
 def _everything() -> Profile:
     """Every tool, under its own name where no earlier profile has it, else with its profile's name before it."""
     taken: dict[str, Tool] = {}
-    for name in _MODULES:
+    for name in PROFILES:
         for tool in (*profile(name).tools, *profile(name).unlisted):
             if tool in taken.values():
                 continue
