@@ -20,7 +20,6 @@ import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import get, served
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -46,6 +45,7 @@ from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import BadSetting, Settings
 from commonplace.store.accounts import Accounts
 from opening import library_settings
+from serving import get, served
 
 SECRET = "a secret of more than thirty-two bytes"
 JWT = {"auth": "jwt", "jwt_issuer": "https://issuer.example", "jwt_audience": "commonplace"}

@@ -19,8 +19,9 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from serving import Server, environment_of, fill, process
 from test_websocket import HELLO
+
+from serving import Server, environment_of, fill, process
 
 CALL = json.dumps({"query": "oolong", "limit": 3})
 

@@ -27,7 +27,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given
 from hypothesis import strategies as st
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
-from serving import get, served
 
 from commonplace.errors import Unavailable
 from commonplace.library import space_folder
@@ -36,6 +35,7 @@ from commonplace.server.principal import Principal
 from commonplace.server.signing import BURST, FRESH_S, KEPT_S, REFILL_S, PublishedKeys
 from commonplace.server.tokens import TokenGate, space_of
 from commonplace.settings import BadSetting, Settings
+from serving import get, served
 
 ISSUER, AUDIENCE = "https://issuer.example", "https://books.example.org/mcp"
 SECRET = "a secret of more than thirty-two bytes"

@@ -9,7 +9,6 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.checks import not_a_server_error
-from serving import served
 
 from commonplace.library import Library
 from commonplace.model import Draft
@@ -17,6 +16,7 @@ from commonplace.server.auth import OpenGate
 from commonplace.server.http import make_app
 from commonplace.settings import Settings
 from commonplace.surfaces.profile import profile
+from serving import served
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 import pytest
 from mcp.client import Client
-from serving import served
 
 from commonplace.library import Library
 from commonplace.server.auth import KeyGate, OpenGate
@@ -23,6 +22,7 @@ from commonplace.settings import Settings
 from commonplace.store.accounts import Accounts
 from opening import library_settings
 from qmd_library import fill, write
+from serving import served
 
 
 @pytest.fixture(scope="module")

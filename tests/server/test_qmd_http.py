@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import served
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,6 +21,7 @@ from commonplace.server.qmd_http import Details, allowed_hosts, routes
 from commonplace.server.service import Service
 from opening import library_settings
 from qmd_library import fill, write
+from serving import served
 
 Ask = Callable[..., tuple[int, Any]]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from serving import environment_of
 
 from commonplace.library import Library
 from opening import library_settings
 from qmd_library import fill, write
+from serving import environment_of
 
 Rpc = Callable[..., dict[str, Any]]
 

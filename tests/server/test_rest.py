@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+
 from serving import environment_of, fill, process
 
 Send = Callable[..., tuple[int, Any]]
