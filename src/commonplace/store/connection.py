@@ -196,6 +196,10 @@ def explained(path: Path) -> Iterator[None]:
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StorageBroken(f"{path} is damaged: {error}. Restore it with `commonplace restore`.") from error
+    except apsw.SQLError as error:
+        if "malformed JSON" not in str(error):  # what is left is a mistake of ours
+            raise
+        raise StorageBroken(f"{path} holds a damaged row: {error}. Restore it with `commonplace restore`.") from error
     except apsw.CantOpenError as error:
         if _takes_no_files(path.parent):  # SQLite does not say why
             raise StorageFull(f"{path} could not be written: the disk takes no more files. Remove some.") from error

@@ -7,6 +7,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,6 +68,25 @@ def test_filters_constrain_their_own_source_only(filled: Tools) -> None:
         filters={"notes": {"keywords": ["brewing"]}, "chats": {"sender": "alice"}, "media": {"media_types": ["video"]}},
     )
     assert set(uris(found)) == {"notes://tea", "chats://talk/m1", "media://1", "characters://1", "prompts://1"}
+
+
+def test_a_source_that_fails_leaves_the_others_their_answers(filled: Tools) -> None:
+    by_character: Any = {"chats": {"character_id": 1}}
+    asked: dict[str, Any] = {"query": "tea water", "filters": by_character}
+    before = filled("knowledge.search", **asked)["results"]
+    assert {result["source"] for result in before} >= {"chats", "notes"}
+    damage = apsw.Connection(str(filled.library.store.path))  # type: ignore[attr-defined]
+    for (index,) in list(damage.execute("select name from sqlite_master where type = 'index' and sql like '%character%'")):
+        damage.execute(f'drop index "{index}"')
+    damage.execute("update items set fields = '{' where kind = 'conversation'")
+    damage.close()
+    after = filled("knowledge.search", **asked)
+    assert after["results"] == [result for result in before if result["source"] != "chats"]
+    (said,) = after["warnings"]
+    assert (said["source"], said["code"]) == ("chats", "source_failed")
+    assert said["reason"]
+    alone = filled.refused("knowledge.search", **asked, sources=["chats"])
+    assert alone.message == said["reason"]
 
 
 def test_filters_of_a_source_that_is_not_asked_are_ignored_with_a_warning(filled: Tools) -> None:
