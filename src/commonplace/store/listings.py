@@ -57,12 +57,15 @@ class Listings(Items):
             if len(found) >= limit or walked is None or seen < walked:
                 return found
         where, more = self._compiled(filter)
-        where = where.replace("(items.kind in", "(+items.kind in", 1)  # by time, not by kind: nothing has to be sorted
-        if filter.entries is not None:
+        if filter.entries is None:
+            where = where.replace("(items.kind in", "(+items.kind in", 1)  # by time, not by kind: nothing to be sorted
+            order = "created_at desc, id desc"
+        else:
             where += " and exists (select 1 from memories where memories.item_id = items.id)"
+            order = "+created_at desc, +id desc"  # what is rare is found in the order of the rows, and then sorted
         rows: Any = self._database.reading().execute(
             f"""select id, created_at from items where {where}{bounds.format("items", "id")}
-                order by created_at desc, id desc limit :limit""",
+                order by {order} limit :limit""",
             {**values, **more, "limit": limit},
         )
         return [Moment(*row) for row in rows]
