@@ -237,12 +237,13 @@ def talks(size: int) -> Iterator[bytes]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=0, help="import a ChatGPT export of this size, too")
+    parser.add_argument("--only-large", action="store_true", help="leave the small files out")
     parser.add_argument("--folder", type=Path, help="where files and homes are made; a temporary one by default")
     asked = parser.parse_args()
     kept = True
     with tempfile.TemporaryDirectory(dir=asked.folder) as made:
         print(f"{'format':16}{'MB':>7}{'CPU s':>8}{'MB/s':>7}{'RSS MB':>8}")
-        for name, format in FORMATS.items():
+        for name, format in () if asked.only_large else FORMATS.items():
             folder = Path(made) / name.replace(" ", "-")
             folder.mkdir()
             for number in range(format.files):

@@ -31,8 +31,19 @@ from commonplace.surfaces.tool import Call
 VOCABULARY, CALLS, BATCH = 20_000, 100, 1000
 SEARCH_MS, WINDOW_MS = 5.0, 2.0
 QUERIES = {"common": (0, 50), "usual": (50, 500), "rare": (500, 5000)}
-_WORDS = [f"w{rank}" for rank in range(VOCABULARY)]
+_SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 _WEIGHTS = [1 / (rank + 5) for rank in range(VOCABULARY)]
+
+
+def vocabulary() -> list[str]:
+    """Words that can be told apart by how they begin, as those of a language can."""
+    random, words = Random(3), dict[str, None]()
+    while len(words) < VOCABULARY:
+        words["".join(random.choices(_SYLLABLES, k=random.randint(1, 4)))] = None
+    return list(words)
+
+
+_WORDS = vocabulary()
 
 
 def record(random: Random, number: int) -> dict[str, Any]:
@@ -91,7 +102,7 @@ def run(library: Library) -> bool:
 
     def asking(low: int, high: int, **more: Any) -> Callable[[], Callable[[], Any]]:
         def make() -> Callable[[], Any]:
-            query = " ".join(f"w{random.randrange(low, high)}" for _ in range(3))
+            query = " ".join(_WORDS[random.randrange(low, high)] for _ in range(3))
             return lambda: search.call(call, {"query": query, **more})
 
         return make

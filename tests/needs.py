@@ -14,11 +14,11 @@ NODE = Path(__file__).parent / "node"
 def needs_node() -> Path:
     """The folder of Node 22 (`node`) and the commands of the packages in tests/node, as `make node` installs them."""
     if not (NODE / "node_modules" / ".ready").exists():
-        _missing("The clients written for Node are not installed. Run `make node`.")
+        missing("The clients written for Node are not installed. Run `make node`.")
     return NODE / "node_modules" / ".bin"
 
 
-def _missing(sentence: str) -> NoReturn:
+def missing(sentence: str) -> NoReturn:
     if os.environ.get("CI", "").lower() in ("1", "true", "yes"):
         pytest.fail(f"{sentence} With CI set this is a failure.", pytrace=False)
     pytest.skip(sentence)

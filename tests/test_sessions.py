@@ -28,7 +28,7 @@ from commonplace.model import Draft, Page
 from commonplace.sessions import Found, Session, Sessions, Told, deduped
 from commonplace.store.base import Store
 from commonplace.store.rows import MOST_LISTS
-from opening import library_settings
+from opening import library_settings, open_library
 
 TOPICS = ["tea", "tea water", "tea water kettle", "kettle", "kettle tea tea", "garden"]
 DRAFTS = [Draft("note", f"n{n}", body=f"{TOPICS[n % 6]} {'leaf ' * (n % 4)} x{n}") for n in range(30)]
@@ -166,10 +166,10 @@ def test_beyond_the_capacity_the_least_recently_used_goes(sessions: Sessions, cl
     assert store.check() == []
 
 
-def test_a_session_is_shared_by_all_who_open_the_space(library: Library, tmp_path: Path) -> None:
+def test_a_session_is_shared_by_all_who_open_the_space(library: Library, backend: str, tmp_path: Path) -> None:
     library.put_many(DRAFTS)
     first, _ = search(library, library.sessions.open("s"), "tea")
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as other:
+    with open_library(backend, tmp_path) as other:
         second, told = search(other, other.sessions.find("s"), "tea")
         assert not set(uris(first)) & set(uris(second))
         assert told == Told("s", 10, 5, False)
@@ -384,7 +384,8 @@ from commonplace.sessions import Found, deduped
 from commonplace.settings import Settings
 
 folder = Path(sys.argv[1])
-with Library.open(folder, settings=Settings(home=folder, models=folder, model="static")) as library:
+settings = Settings(home=folder, models=folder, model="static", store=sys.argv[3])
+with Library.open(folder, sys.argv[2], settings) as library:
     def run(without):
         page = library.search("tea", mode="lexical", limit=2, exclude=without)
         return Found(page, [hit.uri for hit in page.hits], page.found, page.skipped)
@@ -404,7 +405,8 @@ with Library.open(folder, settings=Settings(home=folder, models=folder, model="s
 def test_processes_that_share_a_session_never_give_an_item_out_twice(library: Library, tmp_path: Path) -> None:
     library.put_many(DRAFTS)
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    readers = [subprocess.Popen([sys.executable, "-c", READER, str(tmp_path)], **pipes) for _ in range(3)]
+    place = [str(tmp_path), library.folder.name, library.settings.store]
+    readers = [subprocess.Popen([sys.executable, "-c", READER, *place], **pipes) for _ in range(3)]
     for reader in readers:
         assert reader.stdout.readline() == "ready\n"
     for reader in readers:

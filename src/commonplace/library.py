@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shutil
 import threading
@@ -14,33 +15,40 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from uuid import uuid4
 
-from commonplace.errors import InvalidInput, NotFound
+from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable
+from commonplace.index.base import WordIndex
 from commonplace.index.lexical import LexicalIndex
-from commonplace.ingest.embedding import Coverage, Embedding, Progress, better_model
+from commonplace.ingest.embedding import Coverage, Embedding, Progress
 from commonplace.ingest.prepare import prepare
+from commonplace.ingest.suited import better_model
+from commonplace.ingest.switching import Switch, switching
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, parse_uri
 from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.search.request import Request
 from commonplace.settings import Settings
 from commonplace.store.base import Store
+from commonplace.store.opening import open_store
 from commonplace.store.rows import Write
-from commonplace.store.sqlite_extras import SqliteStore
-from commonplace.text.structure import Heading, outline
+from commonplace.text.outline import Heading, outline
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
+    from commonplace.documents.documents import Documents
+    from commonplace.index.turbopuffer_space import TurbopufferSpace
     from commonplace.ingest.folders import Folders, Report
     from commonplace.knowledge import Knowledge
     from commonplace.memories import Memories
     from commonplace.search.hybrid import Hybrid
     from commonplace.search.ranked import RankedLists
     from commonplace.sessions import Sessions
+    from commonplace.tables import Tables
+
+log = logging.getLogger(__name__)
 
 BATCH_ITEMS = 500
 BATCH_CHARS = 8_000_000
 """How much one transaction of a bulk write holds: enough to be fast, little enough to let others in."""
 
 _SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
-_DATABASE = "library.db"
 K = TypeVar("K")
 
 
@@ -56,6 +64,10 @@ class Status:
     """The change the lexical index is level with."""
     coverage: Coverage
     better_model: str | None
+    switching: Coverage | None = None
+    """How far it is on its way to another model."""
+    index_trouble: str = ""
+    """Why an index on a service is behind, in a sentence; empty where nothing went wrong."""
 
 
 class Library:
@@ -72,8 +84,10 @@ class Library:
         self.settings = settings
         self.folder = folder
         self._indexes = folder / f"index-{_identity(store)}"
-        self.lexical = LexicalIndex(self._indexes / "lexical", store, settings.language)
-        self.embedding = Embedding(store, self._indexes, settings)
+        self._remote = _remote(store, folder, settings)
+        make = self._remote.words if self._remote else LexicalIndex
+        self.lexical: WordIndex = make(self._indexes / "lexical", store, settings.language)
+        self.embedding = Embedding(store, self._indexes, settings, self._remote.vectors if self._remote else None)
         self._pipeline = Pipeline(store, self.lexical, self._semantic)
         self._kept: dict[object, object] = {}
         self._keeping = threading.Lock()
@@ -83,7 +97,12 @@ class Library:
         """Open a space of a home, creating it where there is none."""
         settings = settings or Settings.load(home=Path(home) if home is not None else None)
         folder = space_folder(Path(home) if home is not None else settings.home, space)
-        return cls(SqliteStore(folder / _DATABASE), folder, settings)
+        store = open_store(settings, folder)
+        try:
+            return cls(store, folder, settings)
+        except BaseException:
+            store.close()
+            raise
 
     @cached_property
     def folders(self) -> Folders:
@@ -118,17 +137,47 @@ class Library:
         """Notes, media, chats, characters and prompts."""
         from commonplace.knowledge import Knowledge
 
-        return Knowledge(self.store, self.lexical, self._indexes, self.settings, self._semantic)
+        make = self._remote.words if self._remote else None
+        return Knowledge(self.store, self.lexical, self._indexes, self.settings, self._semantic, make)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """Documents of collections: listed, outlined, read in sections, and searched."""
+        from commonplace.documents.documents import Documents
+
+        return Documents(self.store, self._pipeline, self._semantic)
 
     @cached_property
     def hybrid(self) -> Hybrid:
         """Typed searches, fused by rank, of which every stage has a budget."""
+        from commonplace.models import open_generator, open_reranker
         from commonplace.search.hybrid import Hybrid
+        from commonplace.search.rerank import SecondLook
         from commonplace.search.timed import Budgets
 
         settings = self.settings
         budgets = Budgets(settings.expand_ms / 1000, settings.embed_query_ms / 1000, settings.rerank_ms / 1000)
-        return Hybrid(self.store, self.lexical, self._semantic, self.embedding.documents_lacking, budgets=budgets)
+        return Hybrid(
+            self.store,
+            self.lexical,
+            self._semantic,
+            self.embedding.documents_lacking,
+            budgets=budgets,
+            generator=open_generator(settings),
+            reranker=open_reranker(settings),
+            look=SecondLook(self.store),
+        )
+
+    @cached_property
+    def tables(self) -> Tables:
+        """JSON tables, their tools and instances."""
+        from commonplace.store.table_base import TableStore
+        from commonplace.tables import Tables
+
+        if not hasattr(self.store, "tables_state"):
+            raise Unavailable("This store keeps no tables. Use the SQLite store.")
+        kept = cast(TableStore, self.store)
+        return Tables(kept, self.lexical, self.embedding, self.settings, self._semantic, self.folder.name)
 
     def _sweep(self) -> None:
         """What has expired is gone, whoever looks. Costs a look at an index where nothing has."""
@@ -147,7 +196,11 @@ class Library:
 
     def close(self) -> None:
         self._kept.clear()
+        if "tables" in self.__dict__:
+            self.tables.close()
         self.store.close()
+        if self._remote:
+            self._remote.close()
 
     def __enter__(self) -> Self:
         return self
@@ -263,16 +316,19 @@ class Library:
         per_item: bool = True,
         explain: bool = False,
         exclude: Collection[str] = (),
+        rerank: bool = False,
     ) -> Page:
         """Find passages by their words, their meaning, or both. Sees every write that returned before it.
 
         `auto` uses meaning where there are vectors and says so where there are none. `exclude`: addresses of items to
-        leave out, before the limit; the others answer as they would anyway.
+        leave out, before the limit; the others answer as they would anyway. `rerank`: look at the best a second time.
         """
         self._sweep()
         left_out = frozenset(self._ids_of(exclude)) if exclude else frozenset()
         return self._pipeline.search(
-            Request(text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain, left_out)
+            Request(
+                text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain, left_out, rerank=rerank
+            )
         )
 
     def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
@@ -287,9 +343,40 @@ class Library:
     def embed(self, progress: Progress | None = None, *, kind: str | None = None) -> int:
         """Make the vectors that are missing, or those of one kind; the first call chooses the model.
 
-        Returns how many chunks gained one.
+        Summaries that memories lack are written, too, where somebody writes them. Returns how many chunks gained a
+        vector.
         """
-        return self.embedding.embed(progress, kind)
+        made = self.embedding.embed(progress, kind)
+        if kind in (None, "memory"):
+            self.memories.summaries.catch_up(progress)
+        return made
+
+    def tend(self, stopping: Callable[[], bool]) -> bool:
+        """Make what vectors and summaries are pending, in small steps; returns whether something is left for later.
+
+        For a worker beside the calls: the first vectors of documents are never made here, only by those who ask.
+        """
+        left = False
+        try:
+            if self.settings.memory_embedding:
+                left = self.embedding.embed_pending(stopping)
+        except (Unavailable, Busy) as error:
+            log.info("Vectors are put off: %s", error)
+            left = True
+        left = self._tend_tables(stopping) or left
+        return self.memories.summaries.work(stopping) or left
+
+    def _tend_tables(self, stopping: Callable[[], bool]) -> bool:
+        """What is left to index of tables, where there are any."""
+        if not hasattr(self.store, "table_jobs") or not self.store.table_jobs():
+            return False
+        while not stopping() and self.tables.jobs.step():
+            pass
+        return bool(self.store.table_jobs())
+
+    def switch(self, model: str) -> Switch:
+        """The way to another model: what it costs, and `run`, which makes its vectors while the old ones answer."""
+        return Switch(self.store, self.embedding, model)
 
     def status(self) -> Status:
         """What is here. Never loads a model."""
@@ -301,7 +388,9 @@ class Library:
             changes=self.store.last_change(),
             indexed=self.lexical.position(),
             coverage=self.embedding.coverage(),
-            better_model=better_model(self.embedding.chosen, self.settings),
+            better_model=better_model(self.embedding.chosen, self.settings, self.store),
+            switching=switching(self.store, self.embedding),
+            index_trouble=self._remote.trouble() if self._remote else "",
         )
 
     def doctor(self) -> list[str]:
@@ -322,11 +411,12 @@ class Library:
             index.reset()
             index.catch_up()
         vectors = self.embedding.index()
-        if vectors is not None:
+        if vectors is not None and not self._remote:  # where a service has them, they are in the rows of the passages
             vectors.reset()
+        if vectors is not None:
             vectors.catch_up()
 
-    def _word_indexes(self) -> list[LexicalIndex]:
+    def _word_indexes(self) -> list[WordIndex]:
         """That of passages, and that of whole items where somebody has searched those."""
         return [self.lexical, *([self.knowledge.index] if self.knowledge.index.exists() else [])]
 
@@ -342,10 +432,10 @@ def space_folder(home: Path, space: str) -> Path:
     return home.expanduser() / "spaces" / space
 
 
-def restore(source: Path, home: Path, space: str = "default") -> None:
+def restore(source: Path, home: Path, space: str = "default", settings: Settings | None = None) -> None:
     """Put a backup in the place of a space. What was there is replaced in one transaction."""
     folder = space_folder(home, space)
-    with_store = SqliteStore(folder / _DATABASE)
+    with_store = open_store(settings or Settings.load(home=home), folder)
     try:
         with_store.restore(source)
         with_store.set_setting("identity", uuid4().hex[:12])
@@ -353,6 +443,19 @@ def restore(source: Path, home: Path, space: str = "default") -> None:
         with_store.close()
     for stale in folder.glob("index-*"):
         shutil.rmtree(stale, ignore_errors=True)
+
+
+def _remote(store: Store, folder: Path, settings: Settings) -> TurbopufferSpace | None:
+    """The service that holds the indexes, where they are not kept here."""
+    if settings.index == "local":
+        return None
+    from commonplace.index.turbopuffer_space import TurbopufferSpace
+
+    try:
+        return TurbopufferSpace(settings, folder.name, store)
+    except BaseException:
+        store.close()
+        raise
 
 
 def _identity(store: Store) -> str:

@@ -130,6 +130,8 @@ class IndexedItem:
     """What can be asked of it beside its tags, such as `type:video`."""
     parts: Mapping[int, str] = field(default_factory=dict)
     """Of chunks that are one field of a record each: which, such as `system_prompt`."""
+    content_hash: str = ""
+    """The SHA-256 of its body, where the store says so."""
 
 
 Op = Literal["put", "delete", "embed"]
@@ -207,11 +209,12 @@ SCHEMES = {
 _KINDS = {scheme: kind for kind, scheme in SCHEMES.items() if kind != "message"}
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")  # what quoting leaves alone; most keys are just that
 _WITH_PARENT = {"document", "message", "table"}
+_PATHS = {"document", "table"}  # kinds whose keys are paths
 
 
 def uri_of(kind: str, parent: str, key: str) -> str:
     """The address of an item: `qmd://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""
-    path = key if _PLAIN.fullmatch(key) else quote(key, safe="/~" if kind == "document" else "~")
+    path = key if _PLAIN.fullmatch(key) else quote(key, safe="/~" if kind in _PATHS else "~")
     if kind in _WITH_PARENT:
         path = f"{quote(parent, safe='~')}/{path}"
     return f"{SCHEMES[kind]}://{path}"
@@ -290,3 +293,7 @@ class Page:
     """How many are known to answer: all that do, unless there are more."""
     skipped: int = 0
     """How many items answer but were asked to be left out."""
+    tied: bool = False
+    """Whether the first that is not shown scores what the last that is shown does."""
+    unplaced: int = 0
+    """How many passages were left out because nobody knows how near they are, where that was asked for."""

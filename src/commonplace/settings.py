@@ -35,11 +35,75 @@ class Settings:
     """Everything a user may set. The environment variable of `home` is COMMONPLACE_HOME, and so on."""
 
     home: Path = setting(lambda: user_data_path("commonplace"), "Where libraries live.")
+    store: str = setting(
+        "",
+        "Where what is stored is kept: unset, in a file of each space; or in a PostgreSQL database that servers share, "
+        "`postgresql://USER:PASSWORD@HOST/DATABASE`.",
+    )
+    store_owner: str = setting(
+        "", "The same address for the schema's owner: where it is set, the schema is made and brought up to date."
+    )
+    store_connections: int = setting(20, "How many connections to PostgreSQL a process keeps at most.", least=2)
     models: Path = setting(
         lambda: user_cache_path("commonplace") / "models", "Where pulled models live, shared by all homes."
     )
-    model: str = setting("", "The embedder for new libraries: a catalogue name, `static`, `hf:owner/name` or a folder.")
+    model: str = setting(
+        "",
+        "The embedder for new libraries: a catalogue name, `static`, `hf:owner/name`, a folder, or a provider's: "
+        "`ollama:MODEL`, `openai:MODEL`, `azure:DEPLOYMENT`.",
+    )
+    reranker: str = setting(
+        "", "Who takes a second look at hits: `cohere:MODEL`, `jina:MODEL` or `tei:MODEL`; unset: what is built in."
+    )
+    generator: str = setting(
+        "",
+        "Who thinks of other ways to ask, and writes summaries: `ollama:MODEL`, `openai:MODEL`, `azure:DEPLOYMENT` or "
+        "`anthropic:MODEL`.",
+    )
+    keys: Path = setting(
+        lambda: user_config_path("commonplace") / "keys.toml",
+        "A file of keys by host or provider, which nobody else may be able to read.",
+    )
+    embedder_url: str = setting("", "Where a provider's embedder is, if not at the provider's own address.")
+    embedder_dims: int = setting(
+        0, "How many dimensions a provider's embedder is asked for; 0: as many as it has.", least=0, most=16384
+    )
+    embedder_query_prefix: str = setting(
+        "", "What a question to a provider's embedder begins with; unset: what is known of the model; `none`: nothing."
+    )
+    embedder_passage_prefix: str = setting("", "The same for passages.")
+    embedder_timeout_ms: int = setting(30_000, "How long a provider's embedder is waited for.", least=1)
+    embedder_attempts: int = setting(3, "How often a provider's embedder is asked before it has failed.", least=1)
+    embedder_pause_ms: int = setting(500, "How long the first pause between attempts is.", least=1)
+    embedder_concurrency: int = setting(4, "How many requests to a provider's embedder are under way.", least=1)
+    embedder_batch: int = setting(32, "How many texts one request has.", least=1, most=2048)
+    embedder_context: int = setting(0, "How many tokens Ollama's embedder reads at once; 0: its own.", least=0)
+    embedder_truncate: bool = setting(
+        False, "Whether Ollama may cut a text that is too long, which is embedded in parts otherwise."
+    )
+    reranker_url: str = setting("", "Where the reranker is, if not at the provider's own address.")
+    generator_url: str = setting("", "Where the generator is, if not at the provider's own address.")
+    generator_timeout_ms: int = setting(120_000, "How long a generator is waited for.", least=1)
+    generator_attempts: int = setting(3, "How often a generator is asked before it has failed.", least=1)
+    generator_pause_ms: int = setting(1000, "How long the first pause between attempts is.", least=1)
+    generator_concurrency: int = setting(2, "How many requests to a generator are under way.", least=1)
+    generator_context: int = setting(0, "How many tokens Ollama's generator reads at once; 0: its own.", least=0)
+    generator_effort: str = setting("", "How hard a generator that reasons should think, in its provider's words.")
+    log_level: str = setting(
+        "warning",
+        "What a server says on standard error: `debug`, `info`, `warning`, `error` or `critical`, and what is worse.",
+        among=("debug", "info", "warning", "error", "critical"),
+    )
+    background: bool = setting(True, "Whether a server makes pending vectors and summaries while it serves.")
     language: str = setting("en", "The language of texts whose own cannot be told, as an ISO 639-1 code.")
+    index: str = setting(
+        "local",
+        "Where indexes are: `local`, beside the library, or `turbopuffer`, a service (docs/operations.md).",
+        among=("local", "turbopuffer"),
+    )
+    turbopuffer_prefix: str = setting(
+        "", "What the namespaces of this home begin with on turbopuffer: letters, digits, dashes; 20 at most."
+    )
     threads: int = setting(2, "How many threads an embedder may use.", least=1)
     allow_writes: bool = setting(False, "Whether agents may write: lists `remember`, `revise` and `forget`.")
     embed_on_search: int = setting(
@@ -123,6 +187,9 @@ class Settings:
         "How large a file to import may be, in bytes; an archive may unpack to four times that.",
         least=1,
     )
+    package_members: int = setting(20_000, "How many files an archive or a manifest may list.", least=1)
+    package_file_mb: int = setting(16, "How large one document of a package may be, in MiB.", least=1, most=1024)
+    package_total_mb: int = setting(512, "How much a package may hold in all, unpacked, in MiB.", least=1)
     memory_max_text_mb: int = setting(10, "How long a memory entry's text may be, in MiB of UTF-8.", least=1)
     memory_max_image_mb: int = setting(10, "How large one image of a memory entry may be, in MiB.", least=1, most=200)
     memory_max_images_mb: int = setting(
@@ -159,6 +226,13 @@ class Settings:
     memory_summary_least: int = setting(
         500, "How many characters a memory needs to be summarised.", least=0, most=10000
     )
+    memory_summarizer: str = setting(
+        "",
+        "Who summarises memories, if not the generator: a provider's model, or `extractive` for the built-in way of "
+        "quoting the most telling sentences.",
+    )
+    memory_summary_tokens: int = setting(2000, "How many tokens a summary has at most.", least=50, most=16384)
+    memory_summary_prompt: str = setting("", "What a generator is told to do with a memory; unset: our own words.")
     memory_language: str = setting("english", "Whose stems a lexical search of memories matches.")
     memory_rrf_k: int = setting(60, "The k of reciprocal rank fusion in `hybrid_search_context`.", least=1, most=1000)
     memory_or_threshold: int = setting(
@@ -166,6 +240,22 @@ class Settings:
     )
     memory_disabled_tools: str = setting("", "Tools the memory profile does not list, with commas between.")
     memory_instructions: str = setting("", "What the memory profile tells a client instead of its own instructions.")
+
+    tables_short_string_chars: int = setting(
+        200,
+        "Up to how many characters a string of a table is indexed together with its neighbours.",
+        least=0,
+        most=10000,
+    )
+    tables_chunk_threshold_chars: int = setting(
+        1000, "Up to how many characters a string of a table is indexed in one piece.", least=100, most=100_000
+    )
+    tables_chunk_size_chars: int = setting(
+        1000, "How long the pieces of longer strings of a table are, in characters.", least=100, most=100_000
+    )
+    tables_chunk_overlap_chars: int = setting(
+        100, "How much neighbouring pieces of a string of a table share, in characters.", least=0, most=10000
+    )
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:

@@ -45,9 +45,12 @@ def run(environment: dict[str, str]) -> Run:
 
 def test_collections_are_added_listed_renamed_and_removed(run: Run, notes: Path) -> None:
     assert "2 new" in run("add", str(notes), "--no-embed", "--ignore", "drafts/**").stdout
-    (listed,) = json.loads(run("collections", "list", "--json").stdout)
-    assert (listed["name"], listed["documents"], listed["ignore"]) == ("notes", 2, ["drafts/**"])
-    assert "notes: 2 documents" in run("collections", "list").stdout
+    (listed,) = json.loads(run("collections", "list", "--json").stdout)["collections"]
+    assert (listed["collection"], listed["documentCount"], listed["scope"]) == ("notes", 2, "global")
+    assert listed["collectionId"] == f"pkg:{notes.resolve().as_uri()}"
+    shown = run("collections", "list").stdout
+    assert "notes: 2 documents" in shown
+    assert "without drafts/**" in shown
     run("collections", "rename", "notes", "papers")
     assert "qmd://papers/tool.py" in run("search", "steep").stdout
     run("collections", "exclude", "papers")

@@ -46,7 +46,7 @@ def test_a_user_gets_a_key_uses_it_and_loses_it(run: Run, tmp_path: Path) -> Non
     made = run("keys", "create", "ann", "--scope", "write", "--scope", "read", "--expires", "90d", "--label", "laptop")
     key = made.stdout.strip()
     accounts = Accounts(tmp_path / "accounts.db")
-    assert accounts.verify(key) == ("ann", "ann", {"read", "write"})
+    assert accounts.verify(key) == ("ann", "ann", {"read", "write"}, ())
     assert "not shown again" in made.stderr
     (listed,) = json.loads(run("keys", "list", "ann", "--json").stdout)
     assert (listed["scopes"], listed["label"], listed["state"]) == (["read", "write"], "laptop", "active")
@@ -58,7 +58,7 @@ def test_a_user_gets_a_key_uses_it_and_loses_it(run: Run, tmp_path: Path) -> Non
     assert run("keys", "revoke", listed["id"]).stdout == f"Revoked: {listed['id']} of ann\n"
     assert accounts.verify(key) is None
     second = run("keys", "create", "ann").stdout.strip()
-    assert accounts.verify(second) == ("ann", "ann", {"read"})
+    assert accounts.verify(second) == ("ann", "ann", {"read"}, ())
     assert "bob still use it" in run("users", "remove", "ann").stderr
     assert accounts.verify(second) is None
     assert str(tmp_path / "spaces" / "ann") in run("users", "remove", "bob").stderr

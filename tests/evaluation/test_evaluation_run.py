@@ -71,6 +71,16 @@ def test_every_mode_finds_and_is_measured_per_query(collection: Judged, settings
         assert min(measured.columns[CPU]) > 0
 
 
+def test_the_searches_of_qmd_are_measured_the_same_way(collection: Judged, settings: Settings, tmp_path: Path) -> None:
+    result = evaluate(collection, settings, work=tmp_path, through="qmd")
+    assert tuple(result.modes) == MODES
+    assert all(measured.mean(NDCG) > 0.8 for measured in result.modes.values())
+    grouped = replace(collection, documents=tuple(replace(one, group="one") for one in collection.documents))
+    asked = tuple(replace(question, group="one") for question in collection.questions)
+    found = evaluate(replace(grouped, questions=asked), settings, work=tmp_path, through="qmd", modes=["rerank"])
+    assert found.modes["rerank"].mean(NDCG) > 0.8
+
+
 def test_a_question_is_asked_among_its_group(collection: Judged, settings: Settings) -> None:
     twice = [replace(document, id=f"{group}/{document.id}", group=group) for group in ("one", "two")
              for document in collection.documents]  # fmt: skip

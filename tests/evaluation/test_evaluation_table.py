@@ -33,6 +33,14 @@ def test_a_run_is_a_table_with_what_fusion_adds() -> None:
     )
 
 
+def test_what_a_second_look_adds_is_told_beside_what_fusion_does() -> None:
+    run = Run((one_set("tea", hybrid=0.5, rerank=0.75), one_set("rope", hybrid=0.5, rerank=0.5)))
+    *_, tea, rope, mean = render_run(run).splitlines()
+    assert tea.startswith("tea: rerank +0.2500 over hybrid (+0.2500 to +0.2500, p ")
+    assert rope.startswith("rope: rerank +0.0000 over hybrid ")
+    assert mean == "mean of 2 sets: +0.1250; least: +0.0000 on rope"
+
+
 def test_a_run_of_one_mode_has_no_summary() -> None:
     assert len(render_run(Run((one_set("tea", lexical=0.5),))).splitlines()) == 3
 

@@ -12,7 +12,7 @@ from commonplace.ingest.embedding import AlreadyEmbedding, Embedding
 from commonplace.library import Library
 from commonplace.model import Chunk, Draft
 from commonplace.store.rows import Model
-from opening import library_settings
+from opening import open_library
 
 
 class Moody(Embedding):
@@ -127,9 +127,9 @@ def test_anew_makes_them_all_again_and_an_early_end_loses_one_batch_at_most(libr
     assert library.search("tea number 7", mode="semantic").hits
 
 
-def test_one_run_at_a_time(library: Library, tmp_path: Path) -> None:
+def test_one_run_at_a_time(library: Library, backend: str, tmp_path: Path) -> None:
     fill(library, 3)
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as other, other.embedding.exclusive():
+    with open_library(backend, tmp_path) as other, other.embedding.exclusive():
         with pytest.raises(AlreadyEmbedding):
             run(library)
         with pytest.raises(AlreadyEmbedding):

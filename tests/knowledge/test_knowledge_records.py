@@ -76,7 +76,7 @@ def lines(store: Store) -> list[str]:
     return [json.dumps(record, ensure_ascii=False) for record in records(store)]
 
 
-def test_export_import_export_gives_the_same_bytes(store: Store, tmp_path: Path) -> None:
+def test_export_import_export_gives_the_same_bytes(store: Store, backend: str, tmp_path: Path) -> None:
     for record in ALL:
         assert put_record(store, record).status == "created"
     out = lines(store)
@@ -84,7 +84,7 @@ def test_export_import_export_gives_the_same_bytes(store: Store, tmp_path: Path)
         "character", "note", "media", "media", "conversation", "prompt",
     ]  # fmt: skip
     (tmp_path / "other").mkdir()
-    other = open_store("sqlite", tmp_path / "other")
+    other = open_store(backend, tmp_path / "other")
     try:
         for line in out:
             put = put_record(other, json.loads(line))

@@ -9,7 +9,7 @@ import pytest
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
 from commonplace.library import Library, restore, space_folder
 from commonplace.model import Draft, Filter
-from opening import library_settings
+from opening import library_settings, open_library
 
 GUIDE = """# Guide
 
@@ -110,7 +110,7 @@ def test_a_restored_backup_answers_as_it_did_then(guide: Library, tmp_path: Path
     restore(tmp_path / "backup.db", other)
     with Library.open(other, settings=library_settings(other)) as elsewhere:
         assert [hit.uri for hit in elsewhere.search("water").hits] == ["qmd://docs/guide.md"]
-    restore(tmp_path / "backup.db", tmp_path)  # while it is open
+    restore(tmp_path / "backup.db", tmp_path, guide.folder.name, guide.settings)  # while it is open
     for mode in ("lexical", "semantic", "hybrid"):
         hits = guide.search("water", mode=mode, limit=2).hits  # type: ignore[arg-type]
         assert [hit.uri for hit in hits] == ["qmd://docs/guide.md"], mode
@@ -124,15 +124,15 @@ def test_a_store_put_back_under_an_open_library_is_noticed_by_both_indexes(guide
     guide.backup(tmp_path / "backup.db")
     guide.put_many(Draft("note", f"later{n}", body="water") for n in range(30))
     guide.search("water")
-    guide.store.restore(tmp_path / "backup.db")  # type: ignore[attr-defined]
+    guide.store.restore(tmp_path / "backup.db")
     for mode in ("lexical", "semantic", "hybrid"):
         assert [hit.uri for hit in guide.search("water", mode=mode, limit=2).hits] == ["qmd://docs/guide.md"], mode  # type: ignore[arg-type]
 
 
-def test_a_model_changed_by_another_process_is_noticed(guide: Library, tmp_path: Path) -> None:
+def test_a_model_changed_by_another_process_is_noticed(guide: Library, backend: str, tmp_path: Path) -> None:
     guide.embed()
     assert guide.search("water", mode="semantic").hits
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as other:
+    with open_library(backend, tmp_path) as other:
         other.store.set_setting("model", "hf:somebody/something")
     assert guide.embedding.chosen == "hf:somebody/something"
     page = guide.search("water")

@@ -13,9 +13,10 @@ import pytest
 from commonplace.errors import Unavailable
 from commonplace.models import OnnxEmbedder, catalog
 from commonplace.models.embedder import Embedder, Vectors
-from commonplace.models.onnx import OVERLAP, _windows
 from commonplace.models.static import SHIPPED
 from commonplace.models.tokens import Tokens
+from commonplace.models.windows import OVERLAP
+from commonplace.models.windows import windows as windows_of
 
 TEXTS = [
     "Boil the spaghetti in salted water for nine minutes.",
@@ -114,7 +115,7 @@ def test_windows_hold_every_token_evenly(length: int, prefix: str) -> None:
     tokens = Tokens(SHIPPED / "tokenizer.json")
     body = tokens.plain(" ".join(f"{number}" for number in range(100)) + " tea" * (length - 100))[:length]
     text = "tea " * length
-    windows = _windows(tokens, prefix, text, 512)
+    windows = windows_of(tokens, prefix, text, 512)
     lead = len(tokens.head) + len(tokens.plain(prefix))
     assert len(body) == length
     assert all(

@@ -20,7 +20,7 @@ from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode
 from commonplace.search.fuse import Weights, calibrate, combine, reciprocal_rank, trust_in_model, weigh
 from commonplace.search.parse import LONGEST, Parsed, parse
-from opening import library_settings
+from opening import library_settings, open_library
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil.")
 
@@ -52,8 +52,8 @@ def test_a_change_of_tags_or_metadata_is_seen_too(library: Library) -> None:
     assert uris(library, "oolong", filter=Filter(tags=("HOT ",))) == ["notes://tea"]
 
 
-def test_another_library_object_sees_it_as_well(library: Library, tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as other:
+def test_another_library_object_sees_it_as_well(library: Library, backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as other:
         for number in range(3):
             library.put(Draft("note", str(number), body=f"unique{number}"))
             assert uris(other, f"unique{number}") == [f"notes://{number}"]

@@ -67,7 +67,7 @@ def test_a_page_without_some_items_is_a_page_of_the_rest(
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+def large(tmp_path_factory: pytest.TempPathFactory, index: str) -> Iterator[Library]:
     """More passages than one look takes from a leg, and one item with more matching passages than all the others."""
     topics = ["oolong tea", "green tea leaves", "mountain water", "kettle boil", "garden path", "night train"]
     with opened(tmp_path_factory.mktemp("large")) as library:

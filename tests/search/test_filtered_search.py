@@ -76,7 +76,7 @@ def test_pages_tile(
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+def large(tmp_path_factory: pytest.TempPathFactory, index: str) -> Iterator[Library]:
     """More passages than one look takes from a leg, many of them alike, some without a vector."""
     topics = ["oolong tea", "green tea leaves", "mountain water", "kettle boil", "garden path", "night train"]
     drafts = [

@@ -11,12 +11,12 @@ import pytest
 
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Stage
+from commonplace.models import Generator, Reranker
 from commonplace.models.embedder import Embedder
 from commonplace.search.hybrid import Answer, Hybrid, Question
 from commonplace.search.pipeline import Semantic
-from commonplace.search.request import Reranker
 from commonplace.search.timed import Budgets
-from commonplace.search.typed import Generator, Search
+from commonplace.search.typed import Search
 from opening import library_settings
 
 BODIES = {
@@ -44,9 +44,9 @@ class Writer:
     def __init__(self, *variants: Search) -> None:
         self.variants, self.calls = variants, 0
 
-    def expand(self, query: str) -> Sequence[Search]:
+    def generate(self, prompt: str, *, system: str = "", max_tokens: int = 0, timeout: float | None = None) -> str:
         self.calls += 1
-        return self.variants
+        return "\n".join(map(str, self.variants))
 
 
 class Sleeper:
@@ -57,9 +57,9 @@ class Sleeper:
     def __init__(self) -> None:
         self.waiting = threading.Event()
 
-    def expand(self, query: str) -> Sequence[Search]:
+    def generate(self, prompt: str, *, system: str = "", max_tokens: int = 0, timeout: float | None = None) -> str:
         self.waiting.wait(60)
-        return ()
+        return ""
 
     def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
         self.waiting.wait(60)

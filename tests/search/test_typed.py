@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.search.typed import MOST_SEARCHES, QueryDocument, Search, read_document, untyped_line
+from commonplace.search.typed import MOST_SEARCHES, QueryDocument, Search, read_document, typed_lines, untyped_line
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,21 @@ def test_any_text_is_a_document_or_plain(text: str) -> None:
 )
 def test_a_line_without_a_type_among_typed_ones_is_told(text: str, line: int | None) -> None:
     assert untyped_line(text) == line
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Here you are:\nlex: tea water\n\nvec: how hot", ["lex: tea water", "vec: how hot"]),
+        ('- Lex: "tea"\n* `hyde: It boils.`', ["lex: tea", "hyde: It boils."]),
+        ("intent: brewing\nlex:\nvec: ``", []),
+        ("I cannot do that.", []),
+    ],
+)
+def test_what_a_generator_wrote_is_taken_line_by_line(text: str, found: list[str]) -> None:
+    assert list(map(str, typed_lines(text))) == found
+
+
+@given(st.text(max_size=300))
+def test_whatever_a_generator_writes_is_no_error(text: str) -> None:
+    assert all(search.text.strip() and search.kind in ("lex", "vec", "hyde") for search in typed_lines(text))

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -25,13 +26,21 @@ from commonplace import library
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.store import accounts as room
 from commonplace.store.accounts import Accounts
+from commonplace.store.postgres import PostgresAccounts
+from opening import space_of
+from postgres_server import postgres
 
 ASKED = """
 import sys
 from pathlib import Path
 from commonplace.store.accounts import Accounts
 
-accounts = Accounts(Path(sys.argv[1]))
+if len(sys.argv) == 2:
+    accounts = Accounts(Path(sys.argv[1]))
+else:
+    from commonplace.store.postgres import PostgresAccounts
+
+    accounts = PostgresAccounts(sys.argv[1], space=sys.argv[2])
 for line in sys.stdin:
     print(accounts.verify(line.strip()) is not None, flush=True)
 accounts.close()
@@ -39,7 +48,18 @@ accounts.close()
 
 
 @pytest.fixture
-def accounts(tmp_path: Path) -> Iterator[Accounts]:
+def accounts(backend: str, tmp_path: Path) -> Iterator[Any]:
+    if backend == "sqlite":
+        accounts: Any = Accounts(tmp_path / "home" / "accounts.db")
+    else:
+        accounts = PostgresAccounts(postgres().app, space=f"@{space_of(tmp_path)}")
+    yield accounts
+    accounts.close()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[Accounts]:
+    """For what is so of a file only."""
     accounts = Accounts(tmp_path / "home" / "accounts.db")
     yield accounts
     accounts.close()
@@ -51,16 +71,19 @@ def test_a_key_stands_for_its_user_their_space_and_its_scopes(accounts: Accounts
     accounts.add_user("cem", "team")
     assert [(user.name, user.space) for user in accounts.users()] == [("ann", "ann"), ("bob", "team"), ("cem", "team")]
     key = accounts.create_key("bob", ["write", "read"], "laptop", timedelta(hours=1))
-    assert accounts.verify(key) == ("bob", "team", {"read", "write"})
-    assert accounts.verify(accounts.create_key("ann")) == ("ann", "ann", {"read"})
+    assert accounts.verify(key) == ("bob", "team", {"read", "write"}, ())
+    assert accounts.verify(accounts.create_key("ann")) == ("ann", "ann", {"read"}, ())
+    limited = accounts.create_key("ann", collections=["guide", "pkg:file:///a,b"])
+    assert accounts.verify(limited) == ("ann", "ann", {"read"}, ("guide", "pkg:file:///a,b"))
     (kept,) = accounts.keys("bob")
     assert (kept.user, kept.scopes, kept.label, kept.state) == ("bob", ("read", "write"), "laptop", "active")
     assert kept.expires_at is not None
     assert timedelta(minutes=59) < kept.expires_at - datetime.now(UTC) <= timedelta(hours=1)
-    assert len(accounts.keys()) == 2
+    assert len(accounts.keys()) == 3
 
 
-def test_the_secret_is_nowhere_in_the_file_and_the_file_is_private(accounts: Accounts) -> None:
+def test_the_secret_is_nowhere_in_the_file_and_the_file_is_private(file: Accounts) -> None:
+    accounts = file
     accounts.add_user("ann")
     key = accounts.create_key("ann")
     public, secret = key.removeprefix("cp_").split("_", 1)
@@ -73,7 +96,8 @@ def test_the_secret_is_nowhere_in_the_file_and_the_file_is_private(accounts: Acc
     assert len({accounts.create_key("ann") for _ in range(50)}) == 50
 
 
-def test_a_file_others_could_read_is_made_private(accounts: Accounts) -> None:
+def test_a_file_others_could_read_is_made_private(file: Accounts) -> None:
+    accounts = file
     accounts.path.chmod(0o644)
     Accounts(accounts.path).close()
     assert accounts.path.stat().st_mode & 0o777 == 0o600
@@ -117,10 +141,11 @@ def test_a_user_who_comes_back_needs_a_new_key(accounts: Accounts) -> None:
     assert accounts.verify(accounts.create_key("ann"))
 
 
-def test_a_key_revoked_here_is_refused_at_once_by_another_process(accounts: Accounts) -> None:
+def test_a_key_revoked_here_is_refused_at_once_by_another_process(accounts: Any, backend: str, tmp_path: Path) -> None:
     accounts.add_user("ann")
     key = accounts.create_key("ann")
-    command = [sys.executable, "-c", ASKED, str(accounts.path)]
+    place = [str(accounts.path)] if backend == "sqlite" else [postgres().app, f"@{space_of(tmp_path)}"]
+    command = [sys.executable, "-c", ASKED, *place]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin
         assert other.stdout
@@ -198,7 +223,8 @@ def test_many_threads_make_and_check_keys(accounts: Accounts) -> None:
         assert all(pool.map(work, range(32)))
 
 
-def test_a_newer_file_is_refused_with_what_to_do(accounts: Accounts) -> None:
+def test_a_newer_file_is_refused_with_what_to_do(file: Accounts) -> None:
+    accounts = file
     accounts.close()
     with apsw.Connection(str(accounts.path)) as connection:
         connection.execute("pragma user_version = 999")

@@ -20,19 +20,19 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
 from commonplace.store.base import Store
-from opening import open_store
+from opening import OPENED, open_place, open_store, place_of
 
-WRITER = """
+WRITER = (
+    OPENED
+    + """
 import sys
-from pathlib import Path
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft
-from commonplace.store import SqliteStore
 
 name, count = sys.argv[2], int(sys.argv[3])
 print("ready", flush=True)
 sys.stdin.readline()
-store = SqliteStore(Path(sys.argv[1]))
+store = opened(sys.argv[1])
 for number in range(count):
     store.put([prepare(Draft("note", f"{name}-{number}", body=f"{name} wrote {number}"))])
     store.put([prepare(Draft("note", "shared", body=f"{name} {number}"))])
@@ -41,14 +41,15 @@ for number in range(count):
 print(store.settle("who", name), flush=True)
 store.close()
 """
+)
 
 
 @pytest.mark.timeout(100)
-def test_four_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
-    path, count = tmp_path / "library.db", 25
+def test_four_processes_write_at_once_and_nothing_is_lost(backend: str, tmp_path: Path) -> None:
+    place, count = place_of(backend, tmp_path, empty=True), 25
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), name, str(count)],
+            [sys.executable, "-c", WRITER, place, name, str(count)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -59,7 +60,7 @@ def test_four_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> Non
     for writer in writers:
         assert writer.stdout
         assert writer.stdout.readline() == "ready\n"
-    for writer in writers:  # all of them open the new file, and migrate it, at the same moment
+    for writer in writers:  # all of them open the new store, and migrate it, at the same moment
         assert writer.stdin
         writer.stdin.write("go\n")
         writer.stdin.flush()
@@ -67,7 +68,7 @@ def test_four_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> Non
     assert [error for _, error in answers] == [""] * 4
     assert len({said for said, _ in answers}) == 1
 
-    store = open_store("sqlite", tmp_path)
+    store = open_place(place)
     changes = store.changes(0, 10_000)
     deleted = -(-count // 3)
     assert [change.seq for change in changes] == list(range(1, len(changes) + 1))
@@ -112,14 +113,14 @@ def test_a_writer_that_failed_lets_the_next_one_in(store: Store) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files where the system shows them")
-def test_a_thread_that_ends_gives_its_connection_back(store: SqliteStore) -> None:
+def test_a_thread_that_ends_gives_its_connection_back(sqlite: SqliteStore) -> None:
     def opened() -> int:
         return sum("library.db" in os.readlink(f"/proc/self/fd/{fd}") for fd in _descriptors())
 
-    store.put([prepare(Draft("note", "x"))])
+    sqlite.put([prepare(Draft("note", "x"))])
     before = opened()
     for _ in range(20):
-        thread = threading.Thread(target=store.counts)
+        thread = threading.Thread(target=sqlite.counts)
         thread.start()
         thread.join()
     assert opened() <= before + 3
@@ -129,13 +130,13 @@ def _descriptors() -> list[str]:
     return [fd for fd in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{fd}")]
 
 
-def test_a_restore_waits_for_no_one_and_readers_see_old_or_new(store: SqliteStore, tmp_path: Path) -> None:
+def test_a_restore_waits_for_no_one_and_readers_see_old_or_new(store: Store, backend: str, tmp_path: Path) -> None:
     store.put([prepare(Draft("note", str(n), body="old " * 500)) for n in range(50)])
     backup = tmp_path / "backup" / "b.db"
     backup.parent.mkdir()
     store.backup(backup)
     store.put([prepare(Draft("note", str(n), body="new " * 500)) for n in range(100)])
-    other = SqliteStore(store.path)
+    other = open_store(backend, tmp_path)
     stop, seen = threading.Event(), set()
 
     def read() -> None:
@@ -164,8 +165,8 @@ def test_a_restore_waits_for_no_one_and_readers_see_old_or_new(store: SqliteStor
     other.close()
 
 
-def test_what_is_read_in_one_call_belongs_together(store: SqliteStore) -> None:
-    other, stop = SqliteStore(store.path), threading.Event()
+def test_what_is_read_in_one_call_belongs_together(store: Store, backend: str, tmp_path: Path) -> None:
+    other, stop = open_store(backend, tmp_path), threading.Event()
     store.put([prepare(Draft("note", "x", body="0", title="0", tags=("0",)))])
 
     def write() -> None:

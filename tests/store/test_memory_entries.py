@@ -21,7 +21,7 @@ from commonplace.model import Condition, Draft, Entries, Filter, Operator
 from commonplace.store import SqliteStore
 from commonplace.store.base import Store
 from commonplace.store.rows import Past
-from opening import open_store
+from opening import open_store, rows
 from strategies import NAMES, allows, conditions, metadata
 
 MEMORY = ("memory",)
@@ -43,8 +43,10 @@ def put_then_fail(store: Store, text: str) -> None:
         raise InvalidInput("changed one's mind")
 
 
-def threads(store: SqliteStore) -> list[tuple[Any, ...]]:
-    return list(store._database.reading().execute("select * from memory_threads order by thread"))
+def threads(store: Store) -> list[tuple[Any, ...]]:
+    found, total = store.threads(limit=100, offset=0)
+    assert len(found) == total
+    return sorted((row.thread, row.entries, row.from_user, row.multimodal) for row in found)
 
 
 def test_numbers_rise_and_are_never_reused(store: Store) -> None:
@@ -66,7 +68,7 @@ def test_an_item_without_a_source_is_no_entry(store: Store) -> None:
     assert store.next_entry() == 1
 
 
-def test_threads_count_their_entries(store: SqliteStore) -> None:
+def test_threads_count_their_entries(store: Store) -> None:
     one, two = put(store, "a"), put(store, "b", source="agent")
     put(store, "c", thread="other")
     store.attach(two, [Image(b"x", "image/png").attachment(), Image(b"y", "image/png").attachment()])
@@ -172,9 +174,13 @@ def test_a_part_that_raises_is_undone_alone(store: Store) -> None:
 )
 @settings(max_examples=60)
 def test_an_indexed_field_never_changes_an_answer(
-    tmp_path_factory: pytest.TempPathFactory, contents: list[Any], later: list[Any], asked: list[Condition]
+    backend: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    contents: list[Any],
+    later: list[Any],
+    asked: list[Condition],
 ) -> None:
-    store = open_store("sqlite", tmp_path_factory.mktemp("fields"))
+    store = open_store(backend, tmp_path_factory.mktemp("fields"))
     try:
         drafts = [Draft("memory", str(n), metadata=given) for n, given in enumerate(contents)]
         store.put([prepare(draft) for draft in drafts])
@@ -187,8 +193,7 @@ def test_an_indexed_field_never_changes_an_answer(
             keep = Filter(kinds=MEMORY, where=(condition,))
             assert store.select(keep).tolist() == [item.id for item in items if allows(keep, item)]
         store.delete([item.id for item in items])
-        left = store._database.reading().execute("select count(*) from metadata_values")
-        assert next(left) == (0,)
+        assert rows(store, "select count(*) from metadata_values") == [(0,)]
     finally:
         store.close()
 
@@ -199,14 +204,18 @@ def plan(store: SqliteStore, filter: Filter) -> list[str]:
     return [str(row[3]) for row in rows]
 
 
-@pytest.fixture
-def filled(store: SqliteStore) -> SqliteStore:
+def fill(store: Store) -> None:
     for path in (STATUS, TOOLS):
         store.index_field(path)
     with store.transaction():
         for n in range(300):
             put(store, f"{n}", thread=f"t{n % 5}", metadata={"status": f"s{n % 7}", "tools": [f"x{n % 11}"], "n": n})
-    return store
+
+
+@pytest.fixture
+def filled(sqlite: SqliteStore) -> SqliteStore:
+    fill(sqlite)
+    return sqlite
 
 
 @pytest.mark.parametrize(
@@ -230,21 +239,23 @@ def test_no_filter_on_an_indexed_field_reads_every_entry(
         assert not any(step.startswith(("SCAN items", "SCAN metadata")) for step in steps), steps
 
 
-def test_a_dropped_field_leaves_nothing_and_answers_the_same(filled: SqliteStore) -> None:
+def test_a_dropped_field_leaves_nothing_and_answers_the_same(store: Store) -> None:
+    fill(store)
     keep = Filter(kinds=MEMORY, where=(Condition(STATUS, "eq", "s3"),))
-    before = filled.select(keep).tolist()
-    filled.drop_field(STATUS)
-    assert filled.indexed_fields() == [TOOLS]
-    assert filled.select(keep).tolist() == before
-    rows: Any = filled._database.reading().execute("select path from metadata_fields")
-    assert [json.loads(path) for (path,) in rows] == [list(TOOLS)]
-    assert filled.check() == []
+    before = store.select(keep).tolist()
+    store.drop_field(STATUS)
+    assert store.indexed_fields() == [TOOLS]
+    assert store.select(keep).tolist() == before
+    left = rows(store, "select path from metadata_fields")
+    assert [json.loads(path) for (path,) in left] == [list(TOOLS)]
+    assert store.check() == []
 
 
-def test_a_backup_is_restored_with_everything_of_its_entries(filled: SqliteStore, tmp_path: Any) -> None:
-    filled.backup(tmp_path / "copy")
-    filled.delete(filled.select(Filter(kinds=MEMORY)).tolist())
-    filled.restore(tmp_path / "copy")
-    assert len(filled.entry_numbers()) == 300
-    assert filled.indexed_fields() == [STATUS, TOOLS]
-    assert filled.check() == []
+def test_a_backup_is_restored_with_everything_of_its_entries(store: Store, tmp_path: Any) -> None:
+    fill(store)
+    store.backup(tmp_path / "copy")
+    store.delete(store.select(Filter(kinds=MEMORY)).tolist())
+    store.restore(tmp_path / "copy")
+    assert len(store.entry_numbers()) == 300
+    assert store.indexed_fields() == [STATUS, TOOLS]
+    assert store.check() == []

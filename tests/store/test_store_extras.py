@@ -23,6 +23,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, chunk_id
 from commonplace.store import sqlite_extras
 from commonplace.store.base import Store
+from commonplace.store.postgres import keeping
 from commonplace.store.rows import Attachment, Job, Model
 from opening import open_store
 
@@ -134,9 +135,9 @@ def test_two_models_never_mix(store: Store, model: Model) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("pde"), st.integers(0, 3), st.integers(0, 2)), max_size=20))
 def test_after_any_writes_every_passage_has_a_vector_or_is_waiting_for_one(
-    tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[str, int, int]]
+    backend: str, tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[str, int, int]]
 ) -> None:
-    store = open_store("sqlite", tmp_path_factory.mktemp("vectors"))
+    store = open_store(backend, tmp_path_factory.mktemp("vectors"))
     try:
         model = store.add_model("f", "m", 2)
         for op, key, text in ops:
@@ -211,7 +212,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(sqlite_extras, "_now", clock)
+    for room in (sqlite_extras, keeping):
+        monkeypatch.setattr(room, "_now", clock)
     return clock
 
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
-from opening import open_store
+from opening import BACKENDS, open_store
 from strategies import allows, conditions, corpora, filters
 
 OPEN, LOWER, SEVEN, TEXT7, FLOAT7, TRUE, FALSE = '"Open"', '"open"', "7", '"7"', "7.0", "true", "false"
@@ -73,12 +74,13 @@ TABLE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    store = open_store("sqlite", tmp_path_factory.mktemp("table"))
+@pytest.fixture(scope="module", params=BACKENDS)
+def table(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    store = open_store(request.param, tmp_path_factory.mktemp("table"))
     store.put([prepare(Draft("memory", name, metadata={"k": value})) for name, value in STORED.items()])
     store.put([prepare(Draft("memory", MISSING))])
-    return store
+    yield store
+    store.close()
 
 
 @pytest.mark.parametrize(("condition", "matching"), TABLE)
@@ -94,9 +96,9 @@ def test_the_truth_table_of_the_contract_holds(table: Store, condition: Conditio
 )
 @settings(max_examples=60)
 def test_a_filter_in_sql_means_what_it_means_in_python(
-    tmp_path_factory: pytest.TempPathFactory, corpus: list[Draft], keeps: list[Filter]
+    backend: str, tmp_path_factory: pytest.TempPathFactory, corpus: list[Draft], keeps: list[Filter]
 ) -> None:
-    store = open_store("sqlite", tmp_path_factory.mktemp("filters"))
+    store = open_store(backend, tmp_path_factory.mktemp("filters"))
     try:
         items = store.put([prepare(draft) for draft in corpus])
         for keep in keeps:

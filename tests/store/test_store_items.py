@@ -55,9 +55,9 @@ def test_what_was_put_is_there_as_it_was(store: Store) -> None:
 
 @given(draft=drafts("k"))
 def test_anything_storable_comes_back_and_its_chunks_quote_it(
-    tmp_path_factory: pytest.TempPathFactory, draft: Draft
+    backend: str, tmp_path_factory: pytest.TempPathFactory, draft: Draft
 ) -> None:
-    store = open_store("sqlite", tmp_path_factory.mktemp("items"))
+    store = open_store(backend, tmp_path_factory.mktemp("items"))
     try:
         (item,) = put(store, draft)
         found = store.items([item.id], body=True)[0]
@@ -160,9 +160,9 @@ def test_passages_that_came_along_are_compared_as_well(store: Store) -> None:
 
 @given(old=metadata, new=metadata)
 def test_metadata_is_what_was_last_put(
-    tmp_path_factory: pytest.TempPathFactory, old: dict[str, Any], new: dict[str, Any]
+    backend: str, tmp_path_factory: pytest.TempPathFactory, old: dict[str, Any], new: dict[str, Any]
 ) -> None:
-    store = open_store("sqlite", tmp_path_factory.mktemp("metadata"))
+    store = open_store(backend, tmp_path_factory.mktemp("metadata"))
     try:
         put(store, replace(TEA, metadata=old))
         put(store, replace(TEA, metadata=new))
@@ -299,9 +299,9 @@ def test_what_returned_is_there_after_reopening(store: Store, backend: str, tmp_
 
 @given(ops=st.lists(st.tuples(st.sampled_from("pd"), st.integers(0, 3), st.integers(0, 2)), max_size=20))
 def test_after_any_writes_the_store_is_sound_and_the_log_says_what_happened(
-    tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[str, int, int]]
+    backend: str, tmp_path_factory: pytest.TempPathFactory, ops: list[tuple[str, int, int]]
 ) -> None:
-    store = open_store("sqlite", tmp_path_factory.mktemp("ops"))
+    store = open_store(backend, tmp_path_factory.mktemp("ops"))
     expected: dict[str, str] = {}
     logged = 0
     try:

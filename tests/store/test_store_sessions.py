@@ -23,7 +23,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, parse_uri
 from commonplace.store.base import Store
 from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionRow
-from opening import open_store
+from opening import OPENED, open_store, place_of
 
 
 def add(store: Store, session: str, now: int = 0, since: int = 0, most: int = 100) -> SessionRow:
@@ -118,13 +118,13 @@ def test_what_another_call_returned_first_is_not_given_out_as_unseen(store: Stor
     assert mark(store, ["notes://c", "notes://b"]) == 3
 
 
-CLAIMER = """
+CLAIMER = (
+    OPENED
+    + """
 import sys
-from pathlib import Path
-from commonplace.store import SqliteStore
 from commonplace.store.rows import Returned, SessionList
 
-store = SqliteStore(Path(sys.argv[1]))
+store = opened(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(60):
@@ -133,13 +133,14 @@ for number in range(60):
         print(number, flush=True)
 store.close()
 """
+)
 
 
 @pytest.mark.timeout(100)
-def test_of_several_processes_one_gives_an_item_out_as_unseen(tmp_path: Path) -> None:
-    store = open_store("sqlite", tmp_path)
+def test_of_several_processes_one_gives_an_item_out_as_unseen(backend: str, tmp_path: Path) -> None:
+    store = open_store(backend, tmp_path)
     add(store, "s")
-    command = [sys.executable, "-c", CLAIMER, str(tmp_path / "library.db")]
+    command = [sys.executable, "-c", CLAIMER, place_of(backend, tmp_path)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     claimers = [subprocess.Popen(command, **pipes) for _ in range(3)]
     for claimer in claimers:
@@ -170,9 +171,9 @@ def test_uris_are_kept_in_the_order_of_their_last_return(store: Store) -> None:
 @given(pages=st.lists(st.lists(st.sampled_from("abcdefghij"), max_size=6), max_size=8), most=st.integers(1, 12))
 @settings(max_examples=30)
 def test_what_is_seen_is_the_last_of_what_was_returned(
-    tmp_path_factory: pytest.TempPathFactory, pages: list[list[str]], most: int
+    backend: str, tmp_path_factory: pytest.TempPathFactory, pages: list[list[str]], most: int
 ) -> None:
-    store = open_store("sqlite", tmp_path_factory.mktemp("seen"))
+    store = open_store(backend, tmp_path_factory.mktemp("seen"))
     add(store, "s")
     seen: list[str] = []
     for page in pages:

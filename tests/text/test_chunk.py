@@ -4,6 +4,7 @@ fences, formulas and characters whole, 7. end where a reader would pause.
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from commonplace.text.chunk import ChunkRules, chunk
 from commonplace.text.lines import line_of, line_starts, split_lines
-from commonplace.text.structure import blocks, outline
+from commonplace.text.outline import outline
+from commonplace.text.structure import blocks
 from commonplace.text.tokens import estimate, weight
 
 SMALL = ChunkRules(target=20, overlap=5, window=8)
@@ -211,3 +213,15 @@ def test_rules_that_cannot_cut_are_refused(rules: tuple[int, int, int]) -> None:
 
 def test_the_version_names_the_numbers() -> None:
     assert ChunkRules().version == "chunks-2/900/135/200"
+
+
+@pytest.mark.parametrize("sentence", ["words and more words ", "東京の空はとても青い。"])
+def test_one_endless_line_costs_what_its_length_does(sentence: str) -> None:
+    def seconds(length: int) -> float:
+        text = sentence * (length // len(sentence))
+        started = time.process_time()
+        assert chunk(text, "text", ChunkRules())
+        return time.process_time() - started
+
+    seconds(100_000)
+    assert seconds(8_000_000) < 32 * max(seconds(1_000_000), seconds(1_000_000))  # squared, it would be 64

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
-from commonplace.text import structure
 from commonplace.text.lines import split_lines
-from commonplace.text.structure import Block, blocks, front_matter_title, opening_heading, outline, plain, title_of
+from commonplace.text.outline import outline
+from commonplace.text.structure import Block, blocks, front_matter_title, opening_heading, plain, title_of
 
-REFERENCE = MarkdownIt("commonmark").enable("table")
+REFERENCE = MarkdownIt("commonmark")
 
 AWKWARD = [
     "", "", "", " ", "\t", "words here", "More words. And a sentence!", "3 apples", "12. twelve", "1. one", "1) one",
@@ -46,32 +49,64 @@ def markdown(draw: st.DrawFn, most: int = 25) -> str:
 bodies = st.one_of(markdown(), st.text(max_size=200))
 
 
-def trimmed(found: list[Block], body: str) -> list[Block]:
-    """Blocks without the blank lines after them, which parsers count in or out as they please."""
-    lines = [line.strip(" \t\r") for line in split_lines(body)]
-    shorter = []
-    for block in found:
-        end = min(block.end, len(lines))
-        while end > block.line + 1 and not lines[end - 1]:
-            end -= 1
-        shorter.append(block._replace(end=end))
-    return sorted(shorter)
-
-
-def slow_blocks(body: str) -> list[Block]:
-    """What markdown-it says of the whole text at once."""
+def independent(body: str) -> list[tuple[int, int, str]]:
+    """(level, line from 0, words) of every heading at the root, from a whole parse, inline rules and all."""
     matter = [block for block in blocks(body) if block.kind == "front matter"]
     first = matter[0].end if matter else 0
     text = "\n".join(body.replace("\r\n", "\n").replace("\r", " ").split("\n")[first:])
-    return matter + list(structure._from_tokens(REFERENCE.parse(text), first))
+    tokens = REFERENCE.parse(text)
+    found = []
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open" and not token.level and token.map:
+            words = "".join(_words(child) for child in inline.children or [])
+            found.append((int(token.tag[1]), token.map[0] + first, " ".join(words.split())))
+    return found
 
 
-@settings(max_examples=600)
+def _words(token: Token) -> str:
+    if token.children:
+        return "".join(map(_words, token.children))
+    if token.type in ("softbreak", "hardbreak"):
+        return " "
+    return "" if token.type == "html_inline" else token.content
+
+
+@settings(max_examples=100)
 @given(markdown())
-def test_the_fast_gait_sees_what_a_full_parse_sees(body: str) -> None:
-    expected = [block._replace(source=block.source.replace("\0", "\ufffd")) for block in slow_blocks(body)]
-    found = [block._replace(source=block.source.replace("\0", "\ufffd")) for block in blocks(body)]
-    assert trimmed(found, body) == trimmed(expected, body)
+def test_the_outline_is_what_an_independent_commonmark_parse_says(body: str) -> None:
+    assert [(h.level, h.line - 1, h.title) for h in outline(body, "markdown")] == independent(body)
+
+
+@given(markdown())
+def test_blocks_come_in_the_order_of_their_lines_and_stay_within_the_text(body: str) -> None:
+    found = blocks(body)
+    assert [block.line for block in found] == sorted(block.line for block in found)
+    assert all(0 <= block.line < block.end <= len(split_lines(body)) for block in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n\nwords\n", [Block("table", 0, 3)]),
+        ("words\n\na | b\n--|--\n1 | 2\n", [Block("table", 2, 5)]),
+        ("> a | b\n> --|--\n", [Block("quote", 0, 2), Block("table", 0, 2)]),
+        ("| a |\n---\n", [Block("heading", 0, 2, 2, "| a |")]),  # CommonMark knows no tables
+        ("a | b\nc\n", []),
+    ],
+)
+def test_tables_are_found_where_commonmark_sees_words(body: str, expected: list[Block]) -> None:
+    assert list(blocks(body)) == expected
+
+
+def test_headings_after_lists_of_any_depth_are_found() -> None:
+    assert [h.line for h in outline("- " * 50 + "x\n\n# After\n", "markdown")] == [3]
+    assert [h.title for h in outline(">" * 5000 + " x\n\n# After\n", "markdown")] == ["After"]
+
+
+def test_a_heading_uses_the_links_that_are_defined_elsewhere() -> None:
+    body = "# See [the *guide*][g]\n\ntext\n\n[g]: /guide\n"
+    assert [h.title for h in outline(body, "markdown")] == ["See the guide"]
+    assert title_of(body, "markdown", "file") == opening_heading(body) == "See the guide"
 
 
 @given(bodies)

@@ -8,6 +8,7 @@ from typing import IO
 import click
 
 from commonplace.cli.common import with_library
+from commonplace.cli.library import how_to_use
 from commonplace.library import Library, restore
 from commonplace.settings import Settings
 from commonplace.surfaces.memory.environment import without_effect
@@ -24,7 +25,7 @@ def doctor(library: Library) -> int:
     coverage = state.coverage
     click.echo(f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {coverage.total} passages embedded")
     if state.better_model:
-        click.echo(f"{state.better_model} would find more: run `commonplace models pull`.")
+        click.echo(f"{state.better_model} would find more: {how_to_use(library, state.better_model)}.")
     if ignored := without_effect():
         click.echo(f"Set in the environment, and without effect here: {', '.join(ignored)}")
     click.echo("Everything is in order." if not problems else f"{len(problems)} problems.")

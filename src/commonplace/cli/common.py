@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -96,3 +96,8 @@ def print_page(page: Page, *, as_json: bool) -> None:
         title = " › ".join(dict.fromkeys((hit.title, *hit.headings)))
         click.echo(f"{click.style(f'{hit.uri}:{hit.line}', fg='cyan')}  {round(hit.score * 100)}%  {title}")
         click.echo(f"    {hit.snippet}\n")
+
+
+def split_names(given: Iterable[str]) -> tuple[str, ...]:
+    """The names of an option that takes several, between commas or one by one."""
+    return tuple(name.strip() for names in given for name in names.split(",") if name.strip())

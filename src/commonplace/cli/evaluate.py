@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
 from commonplace.cli.common import progress_bar
 from commonplace.evaluation.judged import find_judged, load_judged
 from commonplace.evaluation.results import Run, compare, load_run, save_run
-from commonplace.evaluation.run import evaluate
+from commonplace.evaluation.run import Through, evaluate
 from commonplace.evaluation.table import render_comparison, render_run
 from commonplace.settings import Settings
 
@@ -36,17 +37,26 @@ from commonplace.settings import Settings
     type=click.Path(path_type=Path, file_okay=False),
     help="Where the measured libraries are kept for the next time.",
 )
+@click.option(
+    "--through",
+    type=click.Choice(get_args(Through)),
+    default="search",
+    show_default=True,
+    help="Who is asked: the library's own search, or the searches that qmd's tools make.",
+)
 def measure(
     collections: tuple[Path, ...],
     sample: int | None,
     save: Path | None,
     files: tuple[Path, Path] | None,
     work: Path | None,
+    through: Through,
 ) -> None:
     """Measure search quality on judged collections.
 
     A collection is a folder with corpus.jsonl, queries.jsonl and qrels.tsv; a folder of such folders stands for all of
-    them. Prints nDCG@10, recall@10 and @100 and MRR@10 with 95 % bootstrap intervals, by words, by meaning and by both.
+    them. Prints nDCG@10, recall@10 and @100 and MRR@10 with 95 % bootstrap intervals, by words, by meaning, by
+    both, and by both with a second look at the best.
     """
     if files:
         click.echo(render_comparison(compare(load_run(files[0]), load_run(files[1]))))
@@ -58,7 +68,11 @@ def measure(
     for folder in (inner for given in collections for inner in find_judged(given)):
         with progress_bar(folder.name) as progress:
             judged = load_judged(folder).sample(sample)
-            results.append(evaluate(judged, settings, work=work, watch=lambda _, done, total: progress(done, total)))
+            results.append(
+                evaluate(
+                    judged, settings, work=work, through=through, watch=lambda _, done, total: progress(done, total)
+                )
+            )
         click.echo(render_run(Run((results[-1],))))
     run = Run(tuple(results))
     if len(results) > 1:

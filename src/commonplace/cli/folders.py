@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import threading
@@ -159,57 +158,7 @@ def _complain(name: str, sentence: str) -> None:
     click.echo(sentence, err=True)
 
 
-@click.group("collections")
-def collections() -> None:
-    """List, rename, remove and set up collections."""
-
-
-@collections.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@with_library
-def list_collections(library: Library, as_json: bool) -> None:
-    """Say which collections there are, where their files are and how many documents they hold."""
-    counts = library.store.parents("document")
-    found = [_record(library, collection, counts.get(collection.name, 0)) for collection in library.folders.all()]
-    if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
-        return
-    for record in found:
-        searched = "" if record["included"] else ", searched only when named"
-        click.echo(f"{record['name']}: {record['documents']} documents{searched}")
-        click.echo(f"  {record['root']} ({record['pattern']})")
-        for glob in record["ignore"]:
-            click.echo(f"  without {glob}")
-        if record["update_command"]:
-            click.echo(f"  updated by: {record['update_command']}")
-    if not found:
-        click.echo("There are no collections yet. Make one with `commonplace add FOLDER`.", err=True)
-
-
-def _record(library: Library, collection: Collection, documents: int) -> dict[str, Any]:
-    changed = library.folders.changed_at(collection.name)
-    return {
-        "name": collection.name,
-        "root": str(collection.root),
-        "pattern": collection.pattern,
-        "ignore": list(collection.ignore),
-        "gitignore": collection.gitignore,
-        "included": collection.included,
-        "update_command": library.folders.update_command(collection.name),
-        "documents": documents,
-        "changed_at": changed.isoformat() if changed else None,
-    }
-
-
-@collections.command()
-@click.argument("name")
-@with_library
-def remove(library: Library, name: str) -> None:
-    """Forget a collection and its documents. The files stay where they are."""
-    click.echo(f"Removed {name}: {library.folders.remove(name)} documents")
-
-
-@collections.command()
+@click.command()
 @click.argument("old")
 @click.argument("new")
 @with_library
@@ -219,7 +168,7 @@ def rename(library: Library, old: str, new: str) -> None:
     click.echo(f"Renamed {old} to {new}")
 
 
-@collections.command()
+@click.command()
 @click.argument("name")
 @with_library
 def include(library: Library, name: str) -> None:
@@ -228,7 +177,7 @@ def include(library: Library, name: str) -> None:
     click.echo(f"{name} is searched by default")
 
 
-@collections.command()
+@click.command()
 @click.argument("name")
 @with_library
 def exclude(library: Library, name: str) -> None:
@@ -237,7 +186,7 @@ def exclude(library: Library, name: str) -> None:
     click.echo(f"{name} is searched only when it is named")
 
 
-@collections.command("update-command")
+@click.command("update-command")
 @click.argument("name")
 @click.argument("command", default="")
 @with_library
@@ -247,4 +196,6 @@ def update_command(library: Library, name: str, command: str) -> None:
     click.echo(f"{name} is updated by: {command}" if command.strip() else f"{name} has no update command")
 
 
-COMMANDS = {"add": add, "update": update, "watch": watch, "collections": collections}
+COMMANDS = {"add": add, "update": update, "watch": watch}
+OF_COLLECTIONS = (rename, include, exclude, update_command)
+"""What `commonplace collections` offers for folders alone."""

@@ -2,26 +2,70 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
 from commonplace.cli.common import print_page, progress_bar, with_library
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
+from commonplace.ingest.files.collections import packages
+from commonplace.ingest.suited import first_choice, suited
+from commonplace.ingest.switching import MEGABYTE, Switch
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Mode
-from commonplace.models import DEFAULT, find
+from commonplace.models import STATIC, find
+
+YES = click.option("-y", "--yes", is_flag=True, help="Begin without asking.")
 
 
 @click.command()
 @click.option("--kind", type=click.Choice(list(SCHEMES)), help="Only the items of this kind.")
 @click.option("--all", "everything", is_flag=True, help="Of every kind, which is also what happens without options.")
+@click.option("--model", help="Go over to this model. The one in use answers until every vector is made.")
+@YES
 @with_library
-def embed(library: Library, kind: str | None, everything: bool) -> None:
+def embed(library: Library, kind: str | None, everything: bool, model: str | None, yes: bool) -> None:
     """Make the vectors that are missing. Stop it at any time: it goes on where it was."""
     if kind and everything:
         raise InvalidInput("Give --kind or --all, not both.")
-    embed_with_progress(library, kind)
+    if kind and model:
+        raise InvalidInput("Give --kind or --model, not both: a model is for all of a library.")
+    if model:
+        switch_with_progress(library, model, yes=yes)
+    else:
+        embed_with_progress(library, kind)
+
+
+def switch_with_progress(library: Library, name: str, *, yes: bool) -> None:
+    """Go over to a model: say what it takes, ask, make its vectors while the old ones answer, put them in place."""
+    switch = library.switch(name)
+    if switch.is_needed:
+        _ask(library, switch, yes=yes)
+    with progress_bar("Embedding") as progress:
+        count = switch.run(progress)
+    click.echo(f"Embedded: {count} passages with {name}, which answers now")
+
+
+def _ask(library: Library, switch: Switch, *, yes: bool) -> None:
+    cost = switch.cost()
+    click.echo(
+        f"From {library.embedding.chosen} to {switch.name}: {cost.passages} passages to embed"
+        f"{f', {cost.made} are done already' if cost.made else ''}.\n"
+        f"Takes about {_megabytes(cost.bytes_new)} on disk beside the {_megabytes(cost.bytes_old)} of the old vectors, "
+        f"which answer until it is done and go then; {_megabytes(cost.bytes_free)} are free.",
+        err=True,
+    )
+    cost.require_room()
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput("Nobody is there to be asked whether to begin. Repeat it with --yes.")
+    click.confirm("Begin?", abort=True, err=True)
+
+
+def _megabytes(size: int) -> str:
+    return f"{max(1, round(size / MEGABYTE)):,} MB"
 
 
 def embed_with_progress(library: Library, kind: str | None = None) -> None:
@@ -32,17 +76,25 @@ def embed_with_progress(library: Library, kind: str | None = None) -> None:
 
 
 def pull_default(library: Library) -> None:
-    """The first embedding deserves the good model. Without a network the shipped one does, and status says so."""
+    """The first embedding deserves the good model, in the library's own language where there is one for it.
+
+    Without a network the shipped one does, and status says so.
+    """
     settings = library.settings
-    if library.embedding.chosen or settings.model or find(DEFAULT, settings.models):
+    if library.embedding.chosen or settings.model:
+        return
+    name = suited(library.store)
+    if find(name, settings.models):
         return
     from commonplace.models.pull import pull  # the network's libraries, for this once
 
     try:
-        with progress_bar(f"Pulling {DEFAULT}") as progress:
-            pull(DEFAULT, settings.models, progress=progress)
+        with progress_bar(f"Pulling {name}") as progress:
+            pull(name, settings.models, progress=progress)
     except CommonplaceError as error:
-        click.echo(f"{error} The built-in static model is used until then.", err=True)
+        serving = first_choice(library.store, settings)
+        built_in = "built-in " if serving == STATIC else ""
+        click.echo(f"{error} The {built_in}{serving} model is used until then.", err=True)
 
 
 def _finder(name: str, mode: Mode, help: str) -> click.Command:
@@ -107,16 +159,29 @@ def status(library: Library) -> None:
     click.echo(f"Library: {library.folder}")
     for kind, count in state.items.items():
         click.echo(f"  {count} {kind}{'s' if count != 1 else ''}")
+    packaged = packages(library.store)
     for name, count in state.collections.items():
-        click.echo(f"  collection {name}: {count} documents")
+        kind = "package" if name in packaged else "collection"
+        click.echo(f"  {kind} {packaged.get(name, name)}: {count} documents")
     click.echo(f"  {state.chunks} passages; {state.changes} changes, indexed up to {state.indexed}")
     if coverage.model is None:
         click.echo("  no vectors yet: run `commonplace embed` to search by meaning")
     else:
         click.echo(f"  {coverage.embedded} of {coverage.total} passages embedded with {coverage.model}")
-    if state.better_model:
-        better = state.better_model
-        click.echo(f"  {better} would find more: `commonplace models pull`, then `commonplace models use {better}`")
+    if moving := state.switching:
+        click.echo(
+            f"  on the way to {moving.model}: {moving.embedded} of {moving.total} passages; "
+            f"`commonplace embed --model {moving.model}` goes on"
+        )
+    if (better := state.better_model) and not moving:
+        click.echo(f"  {better} would find more: {how_to_use(library, better)}")
+
+
+def how_to_use(library: Library, model: str) -> str:
+    """The commands that make a library use a model."""
+    pulled = find(model, library.settings.models) is not None
+    use = f"`commonplace models use {model}`"
+    return use if pulled else f"`commonplace models pull {model}`, then {use}"
 
 
 COMMANDS = {

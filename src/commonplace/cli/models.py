@@ -1,29 +1,142 @@
-"""Commands that list, pull and choose models."""
+"""Commands that list, measure, pull and choose models."""
 
 from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import click
 
 from commonplace.cli.common import progress_bar, with_library
+from commonplace.cli.library import YES, switch_with_progress
+from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.evaluation.costs import Costs, measure
+from commonplace.evaluation.judged import Judged
+from commonplace.evaluation.probe import known_items, sample_texts
+from commonplace.evaluation.results import MRR
+from commonplace.evaluation.run import Measured, evaluate
 from commonplace.library import Library
-from commonplace.models import DEFAULT, catalog, installed
+from commonplace.models import DEFAULT, STATIC, Entry, catalog, find, installed
 from commonplace.models.pull import pull
 from commonplace.settings import Settings
+
+_MODES: tuple[Measured, ...] = ("lexical", "semantic", "hybrid")
+_TIMED = 30  # passages and queries that a model is timed with
+_FILLER = "Nothing is in this library yet, so a sentence about nothing in particular has to do. " * 12
 
 
 @click.group()
 def models() -> None:
-    """List, pull and choose the models that understand meaning."""
+    """List, measure, pull and choose the models that understand meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """A model as the list shows it."""
+
+    name: str
+    about: str
+    here: bool
 
 
 @models.command("list")
-def list_models() -> None:
-    """The models to choose from, and which are here."""
-    here = {model.name for model in installed(Settings.load().models)} | {"static"}
-    click.echo("static  256 dimensions, MIT, comes with Commonplace  (here)")
+@with_library
+def list_models(library: Library) -> None:
+    """The models to choose from, which are here, and which one this library uses."""
+    used = library.embedding.chosen
+    for choice in _choices(library.settings, used):
+        mark = "in use" if choice.name == used else "here" if choice.here else f"commonplace models pull {choice.name}"
+        click.echo(f"{choice.name}  {choice.about}  ({mark})")
+
+
+def _choices(settings: Settings, used: str | None) -> Iterator[_Choice]:
+    """The one that is shipped, those that can be pulled, those that were, and those that are named in settings."""
+    yield _Choice(STATIC, "256 dimensions, en, MIT, comes with Commonplace", True)
     for entry in catalog().values():
-        mark = "  (here)" if entry.name in here else ""
-        click.echo(f"{entry.name}  {entry.card.dims} dimensions, {entry.licence}, {entry.size // 1_000_000} MB{mark}")
+        yield _Choice(entry.name, _about(entry), find(entry.name, settings.models) is not None)
+    listed = {STATIC, *catalog()}
+    for model in installed(settings.models):
+        if model.name not in listed:
+            listed.add(model.name)
+            yield _Choice(model.name, f"{model.size // 1_000_000} MB, pulled from the hub", True)
+    for name in filter(None, dict.fromkeys((settings.model, used))):
+        if name not in listed:
+            yield _Choice(name, "named in the settings" if name == settings.model else "named by this library", True)
+
+
+def _about(entry: Entry) -> str:
+    languages = ", ".join(sorted(entry.card.languages))
+    return f"{entry.card.dims} dimensions, {languages}, {entry.licence}, {entry.size // 1_000_000} MB"
+
+
+@models.command("test")
+@click.argument("names", nargs=-1)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=20, max=5000),
+    default=200,
+    show_default=True,
+    help="How many of this library's passages to try them on.",
+)
+@with_library
+def test_models(library: Library, names: Sequence[str], sample: int) -> int:
+    """Measure what models cost on this machine, and what they gain on this library's own texts.
+
+    Without names, every model that is here. A sentence is taken out of each of some passages and asked, without its
+    rarest words; the figures are how high up the rest of that passage is found (1: always first) by words, by meaning
+    and by both. Nothing in the library changes.
+    """
+    wanted = list(dict.fromkeys(names)) or [
+        choice.name for choice in _choices(library.settings, library.embedding.chosen) if choice.here
+    ]
+    try:
+        known = known_items(library.store, sample)
+    except InvalidInput as reason:
+        click.echo(str(reason), err=True)
+        known = None
+    texts = sample_texts(library.store, _TIMED) or [_FILLER]
+    failed = 0
+    for name in wanted:
+        try:
+            click.echo(_measured(name, library.settings, texts, known))
+        except CommonplaceError as error:
+            click.echo(str(error), err=True)
+            failed += 1
+    return 1 if failed else 0
+
+
+def _measured(name: str, settings: Settings, texts: Sequence[str], known: Judged | None) -> str:
+    queries = [question.text for question in known.questions[:_TIMED]] if known else [text[:80] for text in texts]
+    costs = measure(name, settings, texts, queries)
+    gain = f"\n  {_gain(name, settings, known)}" if known else ""
+    return f"{name}\n  {_worded(costs)}{gain}"
+
+
+def _worded(costs: Costs) -> str:
+    memory = "" if costs.memory_mb is None else f", {costs.memory_mb:,.0f} MB of memory"
+    return (
+        f"query {costs.query_ms:.1f} ms ({costs.query_cpu_ms:.1f} CPU), "
+        f"passage {costs.passage_ms:.1f} ms ({costs.passage_cpu_ms:.1f} CPU), load {costs.load_ms:,.0f} ms{memory}"
+    )
+
+
+def _gain(name: str, settings: Settings, known: Judged) -> str:
+    with (
+        tempfile.TemporaryDirectory(prefix="commonplace-models-") as folder,
+        progress_bar(f"Asking {name}") as progress,
+    ):
+        # A library of its own on this machine, wherever this one is kept: nothing of the probe may end up in there.
+        chosen = replace(settings, model=name, home=Path(folder), store="", store_owner="", index="local")
+        result = evaluate(
+            known, chosen, work=Path(folder), modes=_MODES, watch=lambda _, done, total: progress(done, total)
+        )
+    words, meaning, both = (result.modes[mode].mean(MRR) for mode in _MODES)
+    return (
+        f"by words {words:.3f}, by meaning {meaning:.3f}, by both {both:.3f} ({both - words:+.3f} over words), "
+        f"{len(known.questions)} questions"
+    )
 
 
 @models.command("pull")
@@ -37,13 +150,11 @@ def pull_model(name: str) -> None:
 
 @models.command("use")
 @click.argument("name")
+@YES
 @with_library
-def use_model(library: Library, name: str) -> None:
-    """Search this library by another model, and make its vectors now."""
-    library.embedding.use(name)
-    with progress_bar("Embedding") as progress:
-        count = library.embed(progress)
-    click.echo(f"Embedded: {count} passages with {name}")
+def use_model(library: Library, name: str, yes: bool) -> None:
+    """Go over to another model. The one in use answers until every vector is made; stop and repeat it at will."""
+    switch_with_progress(library, name, yes=yes)
 
 
 COMMANDS = {"models": models}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from commonplace.cli.common import with_library
-from commonplace.errors import InvalidInput, NotFound, WritesDisabled
+from commonplace.cli.common import split_names, with_library
+from commonplace.documents.visible import View, Visible
+from commonplace.errors import Denied, InvalidInput, NotFound, WritesDisabled
 from commonplace.library import Library
+from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import Settings
+from commonplace.surfaces.memory.door import Door, door_of
 from commonplace.surfaces.memory.environment import adopt_database, aliases, is_wanted
 from commonplace.surfaces.profile import DEFAULT, Registry, profile, profile_names
 from commonplace.surfaces.tool import Call, Reply
@@ -23,23 +28,82 @@ _PROFILE = click.option(
 )
 
 
+_PROJECT = click.option(
+    "--project",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="The folder whose context.json declares collections of documents.  [default: the nearest from here up]",
+)
+_NO_GLOBAL = click.option("--no-global", is_flag=True, help="Show the project's collections of documents alone.")
+_COLLECTIONS = click.option("--collections", multiple=True, metavar="A,B", help="Show these of them alone.")
+_VIEWED = ("documents", "all")
+
+
 @click.command()
 @_PROFILE
+@click.option("--instance", metavar="NAME", help="Serve an instance of tables instead: the tools bound to it.")
 @_WRITES
+@_PROJECT
+@_NO_GLOBAL
+@_COLLECTIONS
 @click.pass_context
-def mcp(context: click.Context, name: str, allow_writes: bool) -> None:
+def mcp(
+    context: click.Context,
+    name: str,
+    instance: str | None,
+    allow_writes: bool,
+    project: Path | None,
+    no_global: bool,
+    collections: tuple[str, ...],
+) -> None:
     """Serve one MCP client on standard input and output."""
+    if instance is not None:
+        _serve_instance(_settings(context, allow_writes), instance, context.obj["space"])
+        return
     profile(name)
+    if name not in _VIEWED and (project or no_global or collections):
+        raise InvalidInput("--project, --no-global and --collections are for --profile documents.")
     settings = _settings(context, allow_writes, name)
+    view = _view(settings, context.obj["space"], project, no_global, collections) if name in _VIEWED else View()
+    owner = replace(OWNER, space=context.obj["space"])
+    if is_wanted(name, os.environ) and (door := door_of(os.environ)):
+        _serve_door(settings, door, owner, name)
+        return
     from commonplace.server.mcp import serve_stdio  # the SDK costs a second to import
-    from commonplace.server.principal import OWNER
+    from commonplace.server.service import Service
+
+    service = Service(settings, view=view)
+    try:
+        serve_stdio(service, name, owner)
+    finally:
+        service.close()
+
+
+def _serve_instance(settings: Settings, name: str, space: str) -> None:
+    """Whoever may open the space's files may serve its instances: no key is asked for."""
+    with Library.open(settings.home, space, settings) as library:
+        found = library.tables.instances.find(name)
+    if not found.enabled:
+        raise Denied(f'The instance "{found.name}" is disabled. `commonplace tables instance update` enables it.')
+    from commonplace.server.instances import principal_of, serve_instance
     from commonplace.server.service import Service
 
     service = Service(settings)
     try:
-        serve_stdio(service, name, replace(OWNER, space=context.obj["space"]))
+        serve_instance(service, principal_of(found, space))
     finally:
         service.close()
+
+
+def _serve_door(settings: Settings, door: Door, owner: Principal, name: str) -> None:
+    """A profile at /mcp over HTTP, for clients configured for another server."""
+    from commonplace.server.auth import TokenGate, check_binding, make_gate
+    from commonplace.server.http import serve_http
+
+    if door.token:
+        serve_http(settings, TokenGate(door.token, replace(owner, name=door.client)), door.host, door.port, first=name)
+    else:
+        check_binding(settings, door.host)
+        serve_http(settings, make_gate(settings, owner=owner), door.host, door.port, first=name)
 
 
 @click.command()
@@ -47,30 +111,65 @@ def mcp(context: click.Context, name: str, allow_writes: bool) -> None:
 @click.option("--port", default=8377, show_default=True, help="The port to listen on.")
 @click.option("--proxy-headers", is_flag=True, help="Believe X-Forwarded-For and -Proto of a proxy on this machine.")
 @_WRITES
+@_PROJECT
+@_NO_GLOBAL
+@_COLLECTIONS
 @click.pass_context
-def serve(context: click.Context, host: str, port: int, proxy_headers: bool, allow_writes: bool) -> None:
+def serve(
+    context: click.Context,
+    host: str,
+    port: int,
+    proxy_headers: bool,
+    allow_writes: bool,
+    project: Path | None,
+    no_global: bool,
+    collections: tuple[str, ...],
+) -> None:
     """Serve MCP at /mcp and /mcp/PROFILE, WebSocket at /ws, and plain calls under /api/v1."""
     settings = _settings(context, allow_writes)
+    view = _view(settings, context.obj["space"], project, no_global, collections)
     from commonplace.server.auth import check_binding, make_gate
     from commonplace.server.http import serve_http
-    from commonplace.server.principal import OWNER
 
     check_binding(settings, host)
     gate = make_gate(settings, owner=replace(OWNER, space=context.obj["space"]))
     click.echo(f"Commonplace is at http://{host}:{port}/mcp (Ctrl-C ends it)", err=True)
-    serve_http(settings, gate, host, port, proxy_headers=proxy_headers)
+    serve_http(settings, gate, host, port, proxy_headers=proxy_headers, view=view)
+
+
+def _view(settings: Settings, space: str, project: Path | None, no_global: bool, collections: tuple[str, ...]) -> View:
+    """What of the collections of documents is shown. A name that stands for none stops the start."""
+    from commonplace.documents.packages.context import find_project
+
+    view = View(project.resolve() if project else find_project(Path.cwd()), not no_global)
+    names = split_names(collections)
+    if names and settings.auth == "none":  # else every user has collections of their own
+        from commonplace.documents.packages import declared
+
+        with Library.open(settings=settings, space=space) as library:
+            Visible.of(declared(library, view.project, view.with_global)).some(names)
+    return view.only(names)
 
 
 def _settings(context: click.Context, allow_writes: bool, profile_name: str = DEFAULT) -> Settings:
     home = context.obj["home"]
     given = {"home": Path(home) if home else None, "allow_writes": True if allow_writes else None}
     if not is_wanted(profile_name, os.environ):
-        return Settings.load(**given)
+        return _heard(Settings.load(**given))
     adopted = aliases(os.environ)
-    settings = Settings.load(**{**adopted, **{name: value for name, value in given.items() if value is not None}})
+    settings = _heard(
+        Settings.load(**{**adopted, **{name: value for name, value in given.items() if value is not None}})
+    )
     if not home:
         with Library.open(settings=settings, space=context.obj["space"]) as library:
             adopt_database(library, os.environ)
+    return settings
+
+
+def _heard(settings: Settings) -> Settings:
+    """The same, once the log is as they say. Warnings are printed anyway."""
+    if settings.log_level != "warning":
+        logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format="%(levelname)s %(message)s")
     return settings
 
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import click
 
+from commonplace.cli.common import split_names
 from commonplace.errors import InvalidInput
 from commonplace.library import space_folder
 from commonplace.settings import Settings
-from commonplace.store.accounts import FILE, SCOPES, Accounts, Key, User
+from commonplace.store.accounts import SCOPES, Accounts, Key, User
+from commonplace.store.opening import AnyAccounts, open_accounts
 
 _LIFE = re.compile(r"([0-9]{1,6})([mhdwy])")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}
@@ -29,18 +31,14 @@ def _with_accounts(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.pass_context
     @functools.wraps(command)
     def run(context: click.Context, /, *args: Any, **kwargs: Any) -> Any:
-        accounts = Accounts(_home(context) / FILE)
+        home = context.obj["home"]
+        accounts = open_accounts(Settings.load(home=Path(home) if home else None))
         try:
             return command(accounts, *args, **kwargs)
         finally:
             accounts.close()
 
     return run
-
-
-def _home(context: click.Context) -> Path:
-    home = context.obj["home"]
-    return Settings.load(home=Path(home) if home else None).home.expanduser()
 
 
 @click.group()
@@ -52,7 +50,7 @@ def users() -> None:
 @click.argument("name")
 @click.option("--space", help="The space they work in: theirs alone, or one that several share.  [default: their name]")
 @_with_accounts
-def add_user(accounts: Accounts, name: str, space: str | None) -> None:
+def add_user(accounts: AnyAccounts, name: str, space: str | None) -> None:
     """Add a user. They can call once they have a key."""
     user = accounts.add_user(name, space)
     click.echo(f"Added: {user.name}, in the space {user.space}")
@@ -62,7 +60,7 @@ def add_user(accounts: Accounts, name: str, space: str | None) -> None:
 @users.command("list")
 @_JSON
 @_with_accounts
-def list_users(accounts: Accounts, as_json: bool) -> None:
+def list_users(accounts: AnyAccounts, as_json: bool) -> None:
     """The users and their spaces."""
     found = accounts.users()
     if as_json:
@@ -77,18 +75,20 @@ def list_users(accounts: Accounts, as_json: bool) -> None:
 @users.command("remove")
 @click.argument("name")
 @_with_accounts
-def remove_user(accounts: Accounts, name: str) -> None:
+def remove_user(accounts: AnyAccounts, name: str) -> None:
     """Remove a user and revoke their keys at once. What is in their space stays on disk."""
     user = accounts.remove_user(name)
     click.echo(f"Removed: {user.name}; their keys are revoked")
     click.echo(_what_stays(accounts, user), err=True)
 
 
-def _what_stays(accounts: Accounts, user: User) -> str:
-    folder = space_folder(accounts.path.parent, user.space)
+def _what_stays(accounts: AnyAccounts, user: User) -> str:
     sharing = [other.name for other in accounts.users() if other.space == user.space]
     if sharing:
         return f"The space {user.space} stays: {', '.join(sharing)} still use it."
+    if not isinstance(accounts, Accounts):
+        return f"The space {user.space} stays in the database."
+    folder = space_folder(accounts.path.parent, user.space)
     return f"The space {user.space} stays in {folder}. Delete that folder if nobody needs it any more."
 
 
@@ -110,10 +110,19 @@ def keys() -> None:
 )
 @click.option("--expires", metavar="TIME", help="When it ends: 30m, 12h, 90d, 2w or 1y from now.  [default: never]")
 @click.option("--label", default="", help="What it is for, for you to know it by.")
+@click.option("--collections", multiple=True, metavar="A,B", help="Show these collections of documents, nothing else.")
 @_with_accounts
-def create_key(accounts: Accounts, user: str, scopes: tuple[str, ...], expires: str | None, label: str) -> None:
+def create_key(
+    accounts: AnyAccounts,
+    user: str,
+    scopes: tuple[str, ...],
+    expires: str | None,
+    label: str,
+    collections: tuple[str, ...],
+) -> None:
     """Make a key and print it, this once: only a hash of it is kept."""
-    key = accounts.create_key(user, scopes, label, _life(expires) if expires is not None else None)
+    life = _life(expires) if expires is not None else None
+    key = accounts.create_key(user, scopes, label, life, split_names(collections))
     click.echo(key)
     click.echo("Keep it safe: it is not shown again. Send it as `Authorization: Bearer …`.", err=True)
 
@@ -122,7 +131,7 @@ def create_key(accounts: Accounts, user: str, scopes: tuple[str, ...], expires: 
 @click.argument("user", required=False)
 @_JSON
 @_with_accounts
-def list_keys(accounts: Accounts, user: str | None, as_json: bool) -> None:
+def list_keys(accounts: AnyAccounts, user: str | None, as_json: bool) -> None:
     """The keys, without their secrets; those of one user where one is named."""
     found = accounts.keys(user)
     if as_json:
@@ -137,7 +146,7 @@ def list_keys(accounts: Accounts, user: str | None, as_json: bool) -> None:
 @keys.command("revoke")
 @click.argument("key_id", metavar="ID")
 @_with_accounts
-def revoke_key(accounts: Accounts, key_id: str) -> None:
+def revoke_key(accounts: AnyAccounts, key_id: str) -> None:
     """End a key. It counts from the next request on; `keys list` shows the IDs."""
     key = accounts.revoke(key_id)
     click.echo(f"Revoked: {key.id} of {key.user}")
@@ -153,6 +162,7 @@ def _life(text: str) -> timedelta:
 def _line(key: Key) -> str:
     ends = f", until {_day(key.expires_at)}" if key.expires_at else ""
     label = f"  {key.label}" if key.label else ""
+    ends += f", only {', '.join(key.collections)}" if key.collections else ""
     return f"{key.id}  {key.user}  {' '.join(key.scopes)}  {key.state}, since {_day(key.created_at)}{ends}{label}"
 
 

@@ -17,7 +17,7 @@ from commonplace.model import JSON
 NDCG, RECALL, DEEP_RECALL, MRR = "ndcg@10", "recall@10", "recall@100", "mrr@10"
 METRICS = (NDCG, RECALL, DEEP_RECALL, MRR)
 CPU = "cpu_ms"
-LEGS, HYBRID = ("lexical", "semantic"), "hybrid"
+LEGS, HYBRID, RERANK = ("lexical", "semantic"), "hybrid", "rerank"
 FORMAT = 1
 
 
@@ -55,6 +55,12 @@ class SetResult:
         if leg is None or HYBRID not in self.modes:
             return None
         return paired(self.modes[leg].columns[NDCG], self.modes[HYBRID].columns[NDCG])
+
+    def second_look(self) -> Paired | None:
+        """What a second look adds to fusion, in nDCG; None where either was not measured."""
+        if HYBRID not in self.modes or RERANK not in self.modes:
+            return None
+        return paired(self.modes[HYBRID].columns[NDCG], self.modes[RERANK].columns[NDCG])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Literal, get_args
 
 from commonplace.evaluation.judged import Judged, Question
 from commonplace.evaluation.metrics import ndcg, recall, reciprocal_rank
@@ -13,9 +16,24 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode, fingerprint
 from commonplace.models import Embedder, open_embedder
+from commonplace.search.hybrid import Question as Typed
+from commonplace.search.typed import Kind, Search
 from commonplace.settings import Settings
 
-MODES: tuple[Mode, ...] = ("lexical", "semantic", "hybrid")
+Measured = Literal["lexical", "semantic", "hybrid", "rerank"]
+"""A way to ask: by words, by meaning, by both, and by both with a second look at the best."""
+
+MODES: tuple[Measured, ...] = get_args(Measured)
+
+Through = Literal["search", "qmd"]
+"""Who is asked: `Library.search`, or `Library.hybrid` as the tools of qmd ask it."""
+
+_KINDS: Mapping[Measured, tuple[Kind, ...]] = {
+    "lexical": ("lex",),
+    "semantic": ("vec",),
+    "hybrid": ("lex", "vec"),
+    "rerank": ("lex", "vec"),
+}
 DEPTH = 100
 _SNIPPET = 40  # characters: snippets are made, as they are for users, but nobody reads these
 
@@ -28,7 +46,8 @@ def evaluate(
     settings: Settings,
     *,
     work: Path | None = None,
-    modes: Sequence[Mode] = MODES,
+    modes: Sequence[Measured] = MODES,
+    through: Through = "search",
     watch: Watch | None = None,
 ) -> SetResult:
     """Ask every question in every mode. The library stays in `work`, or in the home's `eval` folder, for the next time.
@@ -36,13 +55,15 @@ def evaluate(
     Each mode opens it anew, so that none profits from the query vectors another has left in memory.
     """
     watch = watch or _unwatched
-    model = open_embedder(settings.model or None, settings.models, threads=settings.threads)
+    settings = replace(settings, store="", store_owner="", index="local")  # never among what people keep
+    model = open_embedder(settings.model or None, settings.models, threads=settings.threads, settings=settings)
     home = library_home(collection, model, work or settings.home / "eval")
-    _fill(home, collection, settings, embed=any(mode != "lexical" for mode in modes), watch=watch)
+    fill(home, collection, settings, embed=any(mode != "lexical" for mode in modes), watch=watch)
     measured: dict[str, ModeResult] = {}
     for mode in modes:
         with Library.open(home, settings=settings) as library:
-            measured[mode] = _ask_all(library, collection.questions, mode, watch)
+            ask = _search if through == "search" else _hybrid
+            measured[mode] = _ask_all(partial(ask, library, mode), mode, collection.questions, watch)
     queries = tuple(question.id for question in collection.questions)
     return SetResult(collection.name, model.name, len(collection.documents), queries, measured)
 
@@ -60,9 +81,10 @@ def library_home(collection: Judged, model: Embedder, work: Path) -> Path:
     return work / f"{collection.name}-{fingerprint(*parts, size=8).hex()}"
 
 
-def _fill(home: Path, collection: Judged, settings: Settings, *, embed: bool, watch: Watch) -> None:
+def fill(home: Path, collection: Judged, settings: Settings, *, embed: bool = True, watch: Watch | None = None) -> None:
     """Bring the library up to the collection. One left half done by a killed run is gone on with."""
-    total = len(collection.documents)
+    watch, total = watch or _unwatched, len(collection.documents)
+    settings = replace(settings, store="", store_owner="", index="local")
     with Library.open(home, settings=settings) as library:
         if sum(library.status().items.values()) < total:
             library.put_many(_drafts(collection), lambda done, _: watch("store", done, total))
@@ -78,21 +100,40 @@ def _drafts(collection: Judged) -> Iterator[Draft]:
         yield Draft("note", document.id, parent=parent, title=document.title, body=document.text)
 
 
-def _ask_all(library: Library, questions: Sequence[Question], mode: Mode, watch: Watch) -> ModeResult:
-    library.search("warm", mode=mode)  # loads the model and opens the indexes, which is no query's own cost
+Ask = Callable[[str, Filter], list[str]]
+"""Finds the keys of documents, best first, for a text among those of a filter."""
+
+
+def _search(library: Library, mode: Measured, text: str, keep: Filter) -> list[str]:
+    asked: Mode = "hybrid" if mode == "rerank" else mode
+    page = library.search(text, mode=asked, filter=keep, limit=DEPTH, snippet_length=_SNIPPET, rerank=mode == "rerank")
+    return [hit.item.key for hit in page.hits]
+
+
+def _hybrid(library: Library, mode: Measured, text: str, keep: Filter) -> list[str]:
+    """As the tools of qmd do: `search`, `vsearch`, and `query` without and with its second look."""
+    searches = tuple(Search(kind, text) for kind in _KINDS[mode])
+    question = Typed(searches, replace(keep, kinds=("note",)), plain=True, limit=DEPTH, rerank=mode == "rerank")
+    hits = library.hybrid.find(question).hits
+    keys = {item.id: item.key for item in library.store.items([hit.item_id for hit in hits])}
+    return [keys[hit.item_id] for hit in hits]
+
+
+def _ask_all(ask: Ask, mode: str, questions: Sequence[Question], watch: Watch) -> ModeResult:
+    ask("warm", Filter())  # loads the model and opens the indexes, which is no query's own cost
     rows = []
     for done, question in enumerate(questions, start=1):
-        rows.append(_ask(library, question, mode))
+        rows.append(_measured(ask, question))
         watch(mode, done, len(questions))
     return ModeResult({column: tuple(row[column] for row in rows) for column in (NDCG, RECALL, DEEP_RECALL, MRR, CPU)})
 
 
-def _ask(library: Library, question: Question, mode: Mode) -> dict[str, float]:
+def _measured(ask: Ask, question: Question) -> dict[str, float]:
     keep = Filter(parents=(question.group,)) if question.group else Filter()
     start = time.process_time()
-    page = library.search(question.text, mode=mode, filter=keep, limit=DEPTH, snippet_length=_SNIPPET)
+    ranking = ask(question.text, keep)
     spent = time.process_time() - start
-    ranking, grades = [hit.item.key for hit in page.hits], question.grades
+    grades = question.grades
     return {
         NDCG: ndcg(ranking, grades, 10),
         RECALL: recall(ranking, grades, 10),

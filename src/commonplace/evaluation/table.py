@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from commonplace.evaluation.metrics import Paired
-from commonplace.evaluation.results import CPU, DEEP_RECALL, MRR, NDCG, RECALL, Comparison, Run, SetResult
+from commonplace.evaluation.results import (
+    CPU,
+    DEEP_RECALL,
+    HYBRID,
+    MRR,
+    NDCG,
+    RECALL,
+    RERANK,
+    Comparison,
+    Run,
+    SetResult,
+)
 
 _RESULT_HEAD = ("set", "queries", "mode", "nDCG@10", "95 %", "recall@10", "recall@100", "MRR@10", "CPU ms/query")
 _COMPARISON_HEAD = ("set", "mode", "metric", "before", "after", "change", "95 %", "p", "queries")
@@ -28,21 +39,23 @@ def render_comparison(comparisons: Sequence[Comparison]) -> str:
 
 
 def summarise(run: Run) -> list[str]:
-    """One line per set: hybrid minus the better leg in nDCG@10; and their mean."""
-    gains = [(result, gain) for result in run.sets if (gain := result.gain()) is not None]
-    lines = [_gain_line(result, gain) for result, gain in gains]
+    """One line per set: hybrid minus the better leg in nDCG@10, then rerank minus hybrid; and the means of both."""
+    fused = [(result, HYBRID, f"{result.better_leg()}", gain) for result in run.sets if (gain := result.gain())]
+    looked = [(result, RERANK, HYBRID, gain) for result in run.sets if (gain := result.second_look())]
+    return [*_gain_lines(fused), *_gain_lines(looked)]
+
+
+def _gain_lines(gains: Sequence[tuple[SetResult, str, str, Paired]]) -> list[str]:
+    lines = [
+        f"{result.name}: {mode} {gain.difference:+.4f} over {other} "
+        f"({gain.low:+.4f} to {gain.high:+.4f}, p {gain.p:.3f})"
+        for result, mode, other, gain in gains
+    ]
     if len(gains) > 1:
-        mean = fmean(gain.difference for _, gain in gains)
-        worst, least = min(gains, key=lambda pair: pair[1].difference)
+        mean = fmean(gain.difference for *_, gain in gains)
+        worst, *_, least = min(gains, key=lambda told: told[-1].difference)
         lines.append(f"mean of {len(gains)} sets: {mean:+.4f}; least: {least.difference:+.4f} on {worst.name}")
     return lines
-
-
-def _gain_line(result: SetResult, gain: Paired) -> str:
-    return (
-        f"{result.name}: hybrid {gain.difference:+.4f} over {result.better_leg()} "
-        f"({gain.low:+.4f} to {gain.high:+.4f}, p {gain.p:.3f})"
-    )
 
 
 def _result_row(result: SetResult, mode: str) -> tuple[str, ...]:

@@ -250,6 +250,10 @@ class LexicalIndex:
         """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
         return self.ask(lambda reader: reader.search(query, k, scope))
 
+    def places(self, chunks: Sequence[int]) -> Mapping[int, tuple[str, str]]:
+        """No service holds any of them."""
+        return {}
+
     # files
 
     def _current(self) -> Snapshot:

@@ -22,6 +22,8 @@ class LexicalQuery:
     terms: tuple[Term, ...] = ()
     phrases: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[tuple[str, ...], ...] = ()
+    by_name: bool = True
+    """Whether a document answers that has a term in its key alone."""
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.phrases)
@@ -30,6 +32,9 @@ class LexicalQuery:
 def compile_query(schema: Schema, query: LexicalQuery, scope: Scope) -> Query:
     """One tantivy query. What filters never scores, so that a score does not depend on the filter."""
     matching = [(Occur.Should, part) for term in query.terms for part in _term(schema, term)]
+    if matching and not query.by_name:  # the words of a key are in no other field than the title's
+        said = [(Occur.Should, next(_term(schema, term))) for term in query.terms]
+        matching.append((Occur.Must, Query.const_score_query(Query.boolean_query(said), 0.0)))
     parts = [(Occur.Must, _phrase(schema, phrase)) for phrase in query.phrases]
     parts += [(Occur.MustNot, _phrase(schema, phrase)) for phrase in query.excluded]
     parts += [(Occur.Must, Query.const_score_query(part, 0.0)) for part in scope_queries(schema, scope)]
@@ -89,6 +94,8 @@ def scope_queries(schema: Schema, scope: Scope) -> Iterator[Query]:
             yield Query.term_query(schema, field, values[0], "basic")
         elif values:
             yield Query.term_set_query(schema, field, list(values))
+    for facet in scope.must:
+        yield Query.term_query(schema, "facet", facet, "basic")
     for field, (low, high) in (("created", scope.created), ("updated", scope.updated)):
         if low is not None or high is not None:
             yield Query.range_query(schema, field, FieldType.Integer, low, high)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from tantivy import Occur, Query, Searcher
 
+from commonplace.index.base import Near
 from commonplace.index.engine import Floats, Snapshot, engine, fetch, hits
 from commonplace.index.lexical_entries import EntrySearch
 from commonplace.index.lexical_items import ItemSearch
@@ -56,6 +57,9 @@ class LexicalReader:
             return fetch(snapshot.searcher, compile_query(snapshot.schema, query, scope), k, None, without)
         fields = Scope(scope.kinds, scope.parents, scope.tags, scope.created, scope.updated)
         return fetch(snapshot.searcher, compile_query(snapshot.schema, query, fields), k, items, without)
+
+    def expect(self, query: LexicalQuery, k: int, scope: Scope, near: Near) -> None:
+        """Nothing is gained by asking both ways of finding at once here."""
 
     def scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
         """The BM25 scores these chunks have; 0 where nothing matches."""

@@ -24,6 +24,8 @@ class Scope:
     updated: Range = (None, None)
     facets: tuple[str, ...] = ()
     """Any of them; see `store.facets`."""
+    must: tuple[str, ...] = ()
+    """Facets, too, but all of these."""
     parts: tuple[str, ...] = ()
     """Only these fields of records may answer, where not all of their chunks may."""
     items: Ids | None = None
@@ -38,6 +40,7 @@ class Scope:
             or self.parents
             or self.tags
             or self.facets
+            or self.must
             or self.parts
             or self.created != (None, None)
             or self.updated != (None, None)

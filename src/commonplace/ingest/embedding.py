@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Busy, Unavailable
+from commonplace.index.base import MakeVectors, NearIndex
 from commonplace.index.files import room_on_disk
-from commonplace.index.scope import Ids
 from commonplace.index.vectors import VectorIndex
 from commonplace.ingest.prepare import RULES, embedded_text
-from commonplace.model import Change, Chunk, Filter, fingerprint, item_of
-from commonplace.models import DEFAULT, STATIC, find, open_embedder
+from commonplace.ingest.stored_vectors import StoredVectors
+from commonplace.ingest.suited import first_choice
+from commonplace.model import JSON, Chunk, Filter, fingerprint, item_of
+from commonplace.models import open_embedder
 from commonplace.models.embedder import Embedder
+from commonplace.models.hurry import hurried
 from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Model, Passage
@@ -30,10 +33,16 @@ Progress = Callable[[int, int], None]
 BATCH = 32
 MOST_WALKED = 1000  # changes a new process may have to walk before its first search
 _ON_THE_SPOT_S = 0.3
+_SERVING, _NEXT = "model", "next_model"
+"""The store's settings for the model that answers, and for the one whose vectors are being made to take its place."""
 
 
 class AlreadyEmbedding(Busy):
     """Another process makes this library's vectors."""
+
+
+class _Stopped(Exception):
+    """Somebody has seen enough. What was made so far is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,62 +58,68 @@ class Coverage:
         return self.total - self.embedded
 
 
-class _Source:
-    """The store as the vector index sees it: the log, and the vectors of one model."""
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The model a library is on its way to."""
 
-    def __init__(self, store: Store, model_id: int, dims: int) -> None:
-        self._store, self._model_id, self._dims = store, model_id, dims
-
-    def last_change(self) -> int:
-        return self._store.last_change()
-
-    def changes(self, after: int, limit: int) -> list[Change]:
-        return self._store.changes(after, limit)
-
-    def vectors_of(self, item_ids: Sequence[int]) -> tuple[Ids, NDArray[np.float16]]:
-        ids, vectors = self._store.vectors_of(self._model_id, item_ids)
-        return ids, vectors if len(ids) else vectors.reshape(0, self._dims)
+    name: str
+    fingerprint: str
 
 
 class Embedding:
-    """Made once per library. The model is chosen by the first embedding and kept until `use` names another."""
+    """Made once per library. The model is chosen by the first embedding and kept until another one takes its place."""
 
-    def __init__(self, store: Store, folder: Path, settings: Settings) -> None:
+    def __init__(self, store: Store, folder: Path, settings: Settings, make: MakeVectors | None = None) -> None:
+        """`make`: what makes an index of vectors, where it is not the local one."""
         self._store, self._folder, self._settings = store, folder, settings
-        self._embedder: tuple[str | None, Embedder] | None = None
-        self._index: tuple[str, VectorIndex] | None = None
-        self._level_at = -1  # the change up to which nothing was left to embed, as far as this process knows
+        self._make: MakeVectors = make or VectorIndex
+        self._opened: tuple[tuple[str, Embedder], ...] = ()
+        self._index: tuple[str, NearIndex] | None = None
+        self._level = ("", -1)  # a model, and the change up to which it has all vectors as far as this process knows
 
     @property
     def chosen(self) -> str | None:
         """The model this library's vectors are made with; None before the first embedding."""
-        chosen = self._store.setting("model")
+        chosen = self._store.setting(_SERVING)
         return str(chosen) if chosen else None
 
-    def use(self, name: str) -> None:
-        """Make vectors with this model from now on. The next `embed` makes them; the old ones go when it is done."""
-        open_embedder(name, self._settings.models, threads=self._settings.threads)  # refuses a model that is not there
-        self._store.set_setting("model", name)
-        self._embedder, self._index, self._level_at = None, None, -1
+    @property
+    def next(self) -> Next | None:
+        """The model this library is on its way to, and None where it stays with the one it has."""
+        found = self._store.setting(_NEXT)
+        return Next(str(found["name"]), str(found["fingerprint"])) if isinstance(found, dict) else None
 
     def embedder(self) -> Embedder:
         """The model in use, or the one that the first embedding would use."""
-        return self._open(self.chosen or self._settings.model or None)
+        return self.open(self.chosen or first_choice(self._store, self._settings))
 
-    def _open(self, name: str | None) -> Embedder:
-        opened = self._embedder
-        if opened is None or opened[0] != name:  # another process may have chosen another
-            opened = name, open_embedder(name, self._settings.models, threads=self._settings.threads)
-            self._embedder = opened
-        return opened[1]
+    def open(self, name: str) -> Embedder:
+        """The model of a name. Two are kept: the one that answers, and the one that is to take its place."""
+        found = next((embedder for known, embedder in self._opened if known == name), None)
+        if found is None:
+            settings = self._settings
+            found = open_embedder(name, settings.models, threads=settings.threads, settings=settings)
+            self._opened = (*self._opened[-1:], (name, found))
+        return found
 
-    def ready(self) -> tuple[VectorIndex, Embedder]:
+    def ready(self) -> tuple[NearIndex, Embedder]:
         """The index, level with the log, and its model. Raises Unavailable when there are no vectors to search."""
         chosen = self.chosen
-        embedder = self._open(chosen) if chosen else None
-        model = self._store.model(_fingerprint(embedder)) if embedder else None
-        if embedder is None or model is None:
+        while True:
+            found = self._answering(chosen)
+            now = self.chosen
+            if now == chosen:
+                break
+            chosen = now  # another process has put another model in its place, and dropped the vectors of this one
+        if found is None:
             raise Unavailable("there are no vectors yet; `commonplace embed` makes them", code="vector_index_missing")
+        return found
+
+    def _answering(self, chosen: str | None) -> tuple[NearIndex, Embedder] | None:
+        embedder = self.open(chosen) if chosen else None
+        model = self._store.model(vector_fingerprint(embedder)) if embedder else None
+        if embedder is None or model is None:
+            return None
         self._embed_few(model)
         index = self._vector_index(model)
         if index.position() != self._store.last_change():  # behind the store, or ahead of one that was put back
@@ -112,12 +127,12 @@ class Embedding:
         return index, embedder
 
     def coverage(self) -> Coverage:
-        model = self._model_there()
+        model = self.serving()
         return Coverage(self.chosen, self._store.embedded_total(model.id) if model else 0, self._store.chunk_total())
 
     def documents_lacking(self, parents: Sequence[str] = ()) -> int:
         """How many documents, of these collections where any are named, have a passage without a vector."""
-        model = self._model_there()
+        model = self.serving()
         return self._store.unembedded_documents(model.id if model else None, parents)
 
     def lacks_some(self) -> bool:
@@ -125,11 +140,25 @@ class Embedding:
         model = self._model()
         if model is None:
             return True
-        return bool(self._store.unembedded(model, max(model.position, self._level_at), 1)[0])
+        pending, reached = self._store.unembedded(model, self._reached(model), 1)
+        if not pending:
+            self._level = model.fingerprint, reached  # whoever asks next need not walk there again
+        return bool(pending)
+
+    def pending(self, most: int) -> list[Chunk] | None:
+        """Passages without a vector of the model in use, up to that many; None where no model is."""
+        model = self.serving()
+        return self._store.unembedded(model, self._reached(model), most)[0] if model else None
+
+    @property
+    def model_id(self) -> int | None:
+        """What the store knows the model in use by."""
+        model = self.serving()
+        return model.id if model else None
 
     def entries(self) -> tuple[int, int, int]:
         """Memory entries with vectors, their vectors, and entries that lack some."""
-        model = self._model_there()
+        model = self.serving()
         return self._store.embedded_entries(model.id if model else 0)
 
     @property
@@ -140,7 +169,7 @@ class Embedding:
     @property
     def is_loaded(self) -> bool:
         """Whether this process holds a model. Asking loads none."""
-        return self._embedder is not None
+        return bool(self._opened)
 
     def embed(self, progress: Progress | None = None, kind: str | None = None) -> int:
         """Make every missing vector, in small durable steps; returns how many. A killed run goes on where it was.
@@ -149,6 +178,29 @@ class Embedding:
         """
         with self.exclusive():
             return self.embed_all(progress) if kind is None else self._embed_kind(kind, progress)
+
+    def embed_pending(self, stopping: Callable[[], bool]) -> bool:
+        """Make what is missing until somebody stops it; returns whether something is left.
+
+        Everything, once somebody has had everything embedded; until then only what memories lack, whose first
+        vectors nobody has to ask for.
+        """
+
+        def look(done: int, total: int) -> None:
+            if stopping():
+                raise _Stopped
+
+        if not self.lacks_some():
+            return False
+        model = self._model()
+        everything = model is not None and model.position > 0
+        if not everything and not self.entries()[2]:
+            return False
+        try:
+            self.embed(look, None if everything else "memory")
+        except _Stopped:
+            return True
+        return False
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -168,9 +220,9 @@ class Embedding:
         finally:
             lock.release()
 
-    def index(self) -> VectorIndex | None:
+    def index(self) -> NearIndex | None:
         """The vector index as it is, or None where there are no vectors."""
-        model = self._model_there()
+        model = self.serving()
         return self._vector_index(model) if model else None
 
     def mean_of(self, item_id: int) -> NDArray[np.float32] | None:
@@ -197,20 +249,31 @@ class Embedding:
         model = self._model() or self.first_model()
         unique = {passage.vector_key: passage.span for passage in passages}
         texts = [embedded_text("", span.headings, span.text) for span in unique.values()]
-        vectors = self.embedder().embed_passages(texts).astype(np.float16)
+        vectors = self._maker(model).embed_passages(texts).astype(np.float16)
         return model, [(key, vector.tobytes()) for key, vector in zip(unique, vectors, strict=True)]
 
     def first_model(self) -> Model:
         """The model of the vectors to come; the first to be chosen stays chosen."""
-        embedder = self.embedder()
-        model = self._store.add_model(_fingerprint(embedder), embedder.name, embedder.dims)
         if self.chosen is None:
-            self._store.settle("model", self._settings.model or embedder.name)
-        return model
+            name = first_choice(self._store, self._settings)
+            self.open(name)  # refuses a model that is not there before anybody counts on it
+            self._store.settle(_SERVING, name)
+        return self.model_for(self.embedder())
+
+    def model_for(self, embedder: Embedder) -> Model:
+        """The row that an embedder's vectors are kept under."""
+        return self._store.add_model(vector_fingerprint(embedder), embedder.name, embedder.dims)
 
     def embed_all(self, progress: Progress | None = None) -> int:
         """`embed` for who is exclusive already."""
         model = self.first_model()
+        done = self.fill(model, progress)
+        self.drop_others(model)
+        self._vector_index(model).catch_up()
+        return done
+
+    def fill(self, model: Model, progress: Progress | None = None) -> int:
+        """Make every vector that a model lacks; returns how many. Each step is kept as soon as it is made."""
         total = self._store.chunk_total() - self._store.embedded_total(model.id)
         done, reached = 0, model.position
         while True:
@@ -221,9 +284,19 @@ class Embedding:
             if progress:
                 progress(min(done, total), total)
         self._store.set_position(model, reached)
-        self._drop_others(model)
-        self._vector_index(model).catch_up()
         return done
+
+    def note_next(self, coming: Next | None) -> None:
+        """Remember which model is to take the place of the one that answers, for `fill` to be gone on with."""
+        record: JSON = {"name": coming.name, "fingerprint": coming.fingerprint} if coming else None
+        self._store.set_setting(_NEXT, record)
+
+    def put_in_place(self, name: str, model: Model) -> None:
+        """Answer with this model from now on, in every process. Its index is made first, so that no search waits."""
+        self._vector_index(model).catch_up()
+        with self._store.transaction():
+            self._store.set_setting(_SERVING, name)
+            self._store.set_setting(_NEXT, None)
 
     def _embed_kind(self, kind: str, progress: Progress | None) -> int:
         model, asked = self.first_model(), Filter(kinds=(kind,))
@@ -241,15 +314,20 @@ class Embedding:
     def _embed_few(self, model: Model) -> None:
         """A handful of fresh chunks is embedded by the search that wants them; a bulk never holds a search up."""
         most = self._settings.embed_on_search
-        pending, reached = self._store.unembedded(model, max(model.position, self._level_at), most + 1)
+        pending, reached = self._store.unembedded(model, self._reached(model), most + 1)
         if len(pending) > most or not most:
             return
         deadline = time.monotonic() + _ON_THE_SPOT_S
         for start in range(0, len(pending), 8):
-            if time.monotonic() > deadline:
+            left = deadline - time.monotonic()
+            if left <= 0:
                 return
-            self.embed_chunks(model, pending[start : start + 8])
-        self._level_at = reached
+            try:
+                with hurried(left):
+                    self.embed_chunks(model, pending[start : start + 8])
+            except Unavailable:
+                return  # a provider that is late or gone: what has vectors is searched, the rest waits
+        self._level = model.fingerprint, reached
         if reached - model.position > MOST_WALKED:
             self._store.set_position(model, reached)
 
@@ -258,45 +336,54 @@ class Embedding:
         unique = {chunk.vector_key: chunk for chunk in chunks}
         titles = {item.id: item.title for item in self._store.items([item_of(chunk.id) for chunk in unique.values()])}
         texts = [embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text) for chunk in unique.values()]
-        vectors = self.embedder().embed_passages(texts).astype(np.float16)
+        vectors = self._maker(model).embed_passages(texts).astype(np.float16)
         self._store.add_vectors(model, [(key, vector.tobytes()) for key, vector in zip(unique, vectors, strict=True)])
         return len(chunks)
+
+    def _maker(self, model: Model) -> Embedder:
+        """The embedder whose vectors these are; never another's, whatever other processes have chosen since."""
+        for _, embedder in self._opened:
+            if vector_fingerprint(embedder) == model.fingerprint:
+                return embedder
+        embedder = self.embedder()
+        if vector_fingerprint(embedder) != model.fingerprint:
+            raise Unavailable(f"The library has gone from {model.name} to {self.chosen} meanwhile. Try again.")
+        return embedder
+
+    def _reached(self, model: Model) -> int:
+        known, reached = self._level
+        return max(model.position, reached) if known == model.fingerprint else model.position
 
     def _model(self) -> Model | None:
         if self.chosen is None:
             return None
-        return self._store.model(_fingerprint(self.embedder()))
+        return self._store.model(vector_fingerprint(self.embedder()))
 
-    def _model_there(self) -> Model | None:
+    def serving(self) -> Model | None:
         """The model of the vectors that are there, also where its files are not."""
         try:
             return self._model()
         except Unavailable:
             return next((model for model in self._store.models() if model.name == self.chosen), None)
 
-    def _vector_index(self, model: Model) -> VectorIndex:
+    def _vector_index(self, model: Model) -> NearIndex:
         opened = self._index
         if opened is None or opened[0] != model.fingerprint:
             folder = self._folder / f"vectors-{model.fingerprint[:8]}"
-            source = _Source(self._store, model.id, model.dims)
-            opened = model.fingerprint, VectorIndex(folder, source, model.dims, model.fingerprint)
+            source = StoredVectors(self._store, model.id, model.dims)
+            opened = model.fingerprint, self._make(folder, source, model.dims, model.fingerprint)
             self._index = opened
         return opened[1]
 
-    def _drop_others(self, kept: Model) -> None:
+    def drop_others(self, kept: Model) -> None:
+        """Forget the vectors of every other model, but for those that are on their way to take its place."""
+        coming = self.next
         for model in self._store.models():
-            if model.id != kept.id:
+            if model.id != kept.id and not (coming and coming.fingerprint == model.fingerprint):
                 self._store.drop_model(model.id)
                 shutil.rmtree(self._folder / f"vectors-{model.fingerprint[:8]}", ignore_errors=True)
 
 
-def better_model(chosen: str | None, settings: Settings) -> str | None:
-    """The model that would find more than the one in use, if there is one."""
-    if chosen not in (None, STATIC) or (chosen is None and (settings.model or find(DEFAULT, settings.models))):
-        return None
-    return DEFAULT
-
-
-def _fingerprint(embedder: Embedder) -> str:
+def vector_fingerprint(embedder: Embedder) -> str:
     """What guards against mixing vectors: the model, its prefixes, and the rules by which text is cut for it."""
     return fingerprint(embedder.fingerprint, RULES.version).hex()

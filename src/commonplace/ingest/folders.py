@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from commonplace.errors import AlreadyExists, CommonplaceError, NotFound
-from commonplace.index.lexical import LexicalIndex
+from commonplace.index.base import WordIndex
 from commonplace.ingest.embedding import Embedding
 from commonplace.ingest.files import collections, contexts
 from commonplace.ingest.files.collections import Collection
@@ -25,7 +25,7 @@ Outcome = Report | CommonplaceError
 class Folders:
     """The collections of a library that are folders on disk."""
 
-    def __init__(self, store: Store, folder: Path, lexical: LexicalIndex, embedding: Embedding) -> None:
+    def __init__(self, store: Store, folder: Path, lexical: WordIndex, embedding: Embedding) -> None:
         self._store, self._folder, self._lexical, self._embedding = store, folder, lexical, embedding
 
     # which there are
@@ -128,9 +128,12 @@ class Folders:
 
     # keeping level
 
-    def update(self, name: str, *, force: bool = False, progress: Progress | None = None) -> Report:
-        """Bring one collection level with its folder. NotFound, and nothing lost, when its root cannot be read."""
-        return update(self._store, name, self._folder, force=force, progress=progress)
+    def update(self, name: str, *, force: bool = False, dry: bool = False, progress: Progress | None = None) -> Report:
+        """Bring one collection level with its folder. NotFound, and nothing lost, when its root cannot be read.
+
+        `dry` says what would happen, and writes nothing.
+        """
+        return update(self._store, name, self._folder, force=force, dry=dry, progress=progress)
 
     def update_all(self, names: Iterable[str] = (), *, force: bool = False) -> dict[str, Outcome]:
         """The same for these collections, or all; one that fails is its own affair."""

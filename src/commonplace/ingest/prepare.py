@@ -11,6 +11,7 @@ from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Passage, Write
 from commonplace.text.chunk import ChunkRules, chunk
 from commonplace.text.languages import detect
+from commonplace.text.outline import outline_of
 
 RULES = ChunkRules()
 DEEPEST = 100
@@ -29,7 +30,8 @@ def prepare(draft: Draft, expected_version: int | None = None) -> Write:
         Passage(span, vector_key(embedded_text(draft.title, span.headings, span.text)), _plain(span.anchor))
         for span in spans
     ]
-    return Write(draft, passages, detect(f"{draft.title}\n{draft.body}"), expected_version)
+    outline = outline_of(draft.body, draft.format) if draft.kind == "document" else None
+    return Write(draft, passages, detect(f"{draft.title}\n{draft.body}"), expected_version, outline)
 
 
 def _plain(anchor: Mapping[str, JSON] | None) -> dict[str, JSON] | None:

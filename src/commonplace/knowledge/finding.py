@@ -9,10 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from commonplace.index.lexical import LexicalIndex
+from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.lexical_items import Ranked
 from commonplace.index.lexical_query import LexicalQuery
-from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.knowledge.kinds import SOURCE_OF
 from commonplace.knowledge.meaning import Near, both, near
@@ -104,7 +103,7 @@ class Finding:
     """Keeps nothing: index and store are asked anew each time."""
 
     def __init__(
-        self, store: Store, whole: LexicalIndex, passages: LexicalIndex, semantic: SemanticSource | None = None
+        self, store: Store, whole: WordIndex, passages: WordIndex, semantic: SemanticSource | None = None
     ) -> None:
         """`semantic`, where meaning is to take part."""
         self._store, self._whole, self._passages, self._semantic = store, whole, passages, semantic
@@ -113,7 +112,7 @@ class Finding:
         """One page of everything that answers. Sees every write that returned before it."""
         return self._whole.ask(lambda reader: self._search(search, reader))
 
-    def _search(self, search: Search, reader: LexicalReader) -> Results:
+    def _search(self, search: Search, reader: WordReader) -> Results:
         asked = ask(search.text, reader)
         tagged = self._tagged(search)
         if asked.empty and not len(tagged):
@@ -133,7 +132,7 @@ class Finding:
         hits = shower.hits([(pool.items[n], pool.scores[n]) for n in page], search.limits.fields)
         return Results(tuple(hits), pool.total, skipped, hybrid=close.ran, words_only=close.reason)
 
-    def _recent(self, search: Search, reader: LexicalReader) -> list[Term]:
+    def _recent(self, search: Search, reader: WordReader) -> list[Term]:
         terms = [term for text in search.recent for term in ask(text, reader).query.terms]
         return list(dict.fromkeys(terms))
 
@@ -163,7 +162,7 @@ class Finding:
         scope = Scope(kinds=("prompt",), parts=fields)
         needed = [LexicalQuery(query.terms), *(LexicalQuery(phrases=(phrase,)) for phrase in query.phrases)]
 
-        def holders(reader: LexicalReader) -> Ids:
+        def holders(reader: WordReader) -> Ids:
             found = reader.holders(needed[0], scope)
             for phrase in needed[1:]:
                 found = np.intersect1d(found, reader.holders(phrase, scope), assume_unique=True)
@@ -197,7 +196,7 @@ class Finding:
         self,
         search: Search,
         asked: Asked,
-        reader: LexicalReader,
+        reader: WordReader,
         scopes: Sequence[Scope],
         tagged: Ids,
         close: Near,
@@ -214,7 +213,7 @@ class Finding:
         return pool
 
     def _add_near(
-        self, asked: Asked, reader: LexicalReader, scopes: Sequence[Scope], close: Near, done: Ids | None, pool: _Pool
+        self, asked: Asked, reader: WordReader, scopes: Sequence[Scope], close: Near, done: Ids | None, pool: _Pool
     ) -> Ids:
         """Items that are near, with what their words add; returns which they are."""
         items = np.array(sorted(close.scores), dtype=np.int64)
@@ -230,7 +229,7 @@ class Finding:
         pool.total += len(allowed)
         return allowed
 
-    def _add_tagged(self, asked: Asked, reader: LexicalReader, tagged: Ids, pool: _Pool) -> None:
+    def _add_tagged(self, asked: Asked, reader: WordReader, tagged: Ids, pool: _Pool) -> None:
         if not len(tagged):
             return
         scope = Scope(kinds=("character",), items=tagged)

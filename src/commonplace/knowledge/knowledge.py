@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from commonplace.errors import NotFound
-from commonplace.index.lexical import LexicalIndex
+from commonplace.index.base import MakeWords, WordIndex
 from commonplace.knowledge.finding import Finding
 from commonplace.knowledge.kinds import KIND_OF
 from commonplace.knowledge.reading import Reading
@@ -22,11 +22,17 @@ class Knowledge:
     """Made once per library."""
 
     def __init__(
-        self, store: Store, passages: LexicalIndex, indexes: Path, settings: Settings, semantic: SemanticSource
+        self,
+        store: Store,
+        passages: WordIndex,
+        indexes: Path,
+        settings: Settings,
+        semantic: SemanticSource,
+        make: MakeWords | None = None,
     ) -> None:
-        """`passages` is the index of chunks; that of whole items lives in `indexes` beside it."""
+        """`passages` is the index of chunks; that of whole items, which `make` makes, lives in `indexes` beside it."""
         self.store = store
-        self.index = whole_index(store, indexes, settings.language)
+        self.index = whole_index(store, indexes, settings.language, make)
         meaning = semantic if settings.knowledge_search == "hybrid" else None
         self.finding = Finding(store, self.index, passages, meaning)
         self.reading = Reading(store, self.index)

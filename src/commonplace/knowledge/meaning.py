@@ -14,9 +14,10 @@ import numpy as np
 
 from commonplace.errors import Unavailable
 from commonplace.model import CHUNK_BITS
+from commonplace.models.hurry import hurried
 from commonplace.search.fuse import OTHER_SCRIPT
 from commonplace.search.legs import VectorLeg, trust_for
-from commonplace.search.pipeline import SemanticSource
+from commonplace.search.pipeline import EMBED_S, SemanticSource
 
 NEAR = 0.5
 _DEPTH = 256
@@ -40,7 +41,12 @@ def near(semantic: SemanticSource, text: str, language: str) -> Near:
     embedder = found.embedder
     if trust_for(text, embedder, language) <= OTHER_SCRIPT:
         return Near(reason=f"the model {embedder.name} does not read this script")
-    leg = VectorLeg(found.index, embedder, embedder.embed_queries([text])[0], None, 1.0)
+    try:
+        with hurried(EMBED_S):
+            query = embedder.embed_queries([text])[0]
+    except Unavailable as error:
+        return Near(reason=str(error))
+    leg = VectorLeg(found.index, embedder, query, None, 1.0)
     depth = _DEPTH
     while True:
         chunks, scaled = leg.candidates(depth)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from commonplace.errors import InvalidInput
-from commonplace.index.lexical import LexicalIndex
+from commonplace.index.base import WordIndex
 from commonplace.knowledge import characters, prompts
 from commonplace.knowledge.kinds import uri_for
 from commonplace.knowledge.retrieval import (
@@ -64,7 +64,7 @@ class Read:
 class Reading:
     """Reads one library's items."""
 
-    def __init__(self, store: Store, lexical: LexicalIndex) -> None:
+    def __init__(self, store: Store, lexical: WordIndex) -> None:
         self._store, self._lexical = store, lexical
 
     def read(self, item: Item, wish: Wish) -> Read:

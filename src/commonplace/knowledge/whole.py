@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from commonplace.index.base import MakeWords, WordIndex
 from commonplace.index.lexical import LexicalIndex
 from commonplace.model import Change, IndexedItem
 from commonplace.store.base import Store
@@ -31,5 +32,6 @@ class _Whole:
         return self._store.whole(item_ids)
 
 
-def whole_index(store: Store, indexes: Path, language: str) -> LexicalIndex:
-    return LexicalIndex(indexes / FOLDER, _Whole(store), language)
+def whole_index(store: Store, indexes: Path, language: str, make: MakeWords | None = None) -> WordIndex:
+    """`make`: what makes an index of words, where it is not the local one."""
+    return (make or LexicalIndex)(indexes / FOLDER, _Whole(store), language)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
-from commonplace.index.lexical_reader import LexicalReader
 from commonplace.search.parse import Parsed, parse
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet
@@ -30,12 +30,12 @@ class Asked:
         return not self.query.terms and not self.missing
 
 
-def ask(text: str, reader: LexicalReader) -> Asked:
+def ask(text: str, reader: WordReader) -> Asked:
     """The terms of a query that the library has. Words are taken as they are: none is guessed at."""
     return _planned(parse(text), reader)
 
 
-def _planned(parsed: Parsed, reader: LexicalReader) -> Asked:
+def _planned(parsed: Parsed, reader: WordReader) -> Asked:
     languages = reader.languages()
     begun = tuple(Term((form,), 1.0, "prefix") for prefix in parsed.prefixes if (form := beginning(prefix)))
     whole = " ".join((parsed.words, *(prefix for prefix in parsed.prefixes if beginning(prefix) is None)))

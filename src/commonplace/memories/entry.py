@@ -99,6 +99,8 @@ class Stored:
     deduplicated: bool
     images: int
     summary_kept: bool
+    summary_made: bool = False
+    """In this call."""
     embedding: Literal["generated", "pending", "none"] = "none"
 
 

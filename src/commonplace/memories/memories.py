@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.embedding import Embedding
@@ -37,6 +37,7 @@ class Memories:
         self._store = store
         self._rules = Rules(_chunk_rules(settings), settings.memory_history)
         self.generation = Generation(store, embedding, settings)
+        self.summaries = self.generation.summaries
         sync_fields(store, settings)
 
     # reading
@@ -67,7 +68,9 @@ class Memories:
         """
         drafts = _each(new, lambda entry: draft_of(entry, self._rules), atomic=atomic, batch=batch)
         good = [draft for draft in drafts if not isinstance(draft, CommonplaceError)]
-        vectors = self.generation.before(good, batch=batch)
+        ahead = self.generation.before(good, batch=batch)
+        made_good = iter(ahead.summarised(good))
+        drafts = [draft if isinstance(draft, CommonplaceError) else next(made_good) for draft in drafts]
         self.sweep()
         with self._store.transaction():
             results = self._written(
@@ -76,8 +79,11 @@ class Memories:
                 atomic=atomic,
                 batch=batch,
             )
-            vectors.keep()
-        fresh = [made.item_id for made in results if isinstance(made, Stored) and not made.deduplicated]
+            ahead.keep()
+            pairs = zip(new, results, strict=True)
+            stored = [(made.item_id, entry.text) for entry, made in pairs if _is_fresh(made)]
+            self.generation.later(dict(stored))
+        fresh = [item_id for item_id, _ in stored]
         done = self.generation.after(list(dict.fromkeys(fresh)))
         self._settle(len(new))
         return [self._told(made, done) if isinstance(made, Stored) else made for made in results]
@@ -88,7 +94,8 @@ class Memories:
         """Change entries in order, in one transaction. Atomic: the first that fails is raised, and nothing changes."""
         texts = {n: revision.text for n, revision in enumerate(revisions) if revision.text is not None}
         prepared = {n: cut(Draft("memory", "0", body=text), self._rules) for n, text in texts.items()}
-        vectors = self.generation.before(list(prepared.values()), batch=batch)
+        ahead = self.generation.before(list(prepared.values()), batch=batch)
+        prepared = dict(zip(prepared, ahead.summarised(list(prepared.values())), strict=True))
         self.sweep()
         with self._store.transaction():
             results = self._written(
@@ -97,9 +104,16 @@ class Memories:
                 atomic=atomic,
                 batch=batch,
             )
-            vectors.keep()
-        changed = [made.item_id for made in results if isinstance(made, Revised) and made.other_text]
-        done = self.generation.after(list(dict.fromkeys(changed)))
+            ahead.keep()
+            pairs = zip(revisions, results, strict=True)
+            texts = {
+                made.item_id: revision.text or ""
+                for revision, made in pairs
+                if isinstance(made, Revised) and made.other_text
+            }
+            self.generation.later(texts)
+        changed = list(texts)
+        done = self.generation.after(changed)
         self._settle(len(revisions))
         return [self._embedded(made, done) if isinstance(made, Revised) else made for made in results]
 
@@ -177,6 +191,10 @@ def _each(given: Sequence[T], work: Callable[[T], U], *, atomic: bool, batch: bo
                 raise BatchFailed(place, error) if batch else error from error
             results.append(error)
     return results
+
+
+def _is_fresh(made: Stored | CommonplaceError) -> TypeGuard[Stored]:
+    return isinstance(made, Stored) and not made.deduplicated
 
 
 def _sound(draft: T | CommonplaceError) -> T:

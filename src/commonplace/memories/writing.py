@@ -79,7 +79,8 @@ def store_entry(store: Store, new: New, write: Write, rules: Rules) -> Stored:
     item_id = store.put_entry(replace(write, draft=replace(write.draft, key=str(number))))
     if new.images:
         store.attach(item_id, [image.attachment() for image in new.images])
-    return Stored(number, item_id, new.thread, 1, False, len(new.images or ()), summary_kept=False)
+    made = bool(write.draft.fields.get("summary"))
+    return Stored(number, item_id, new.thread, 1, False, len(new.images or ()), summary_kept=False, summary_made=made)
 
 
 def _twin(store: Store, new: New) -> Said | None:
@@ -127,6 +128,8 @@ def revise_entry(store: Store, revision: Revision, rules: Rules, prepared: Write
         fields["expires_at"] = micros(revision.expires_at)
     other_text = revision.text is not None and revision.text != item.body
     summarised = other_text and fields.pop("summary", None) is not None
+    if other_text and prepared is not None and "summary" in prepared.draft.fields:
+        fields["summary"], summarised = prepared.draft.fields["summary"], True
     metadata: JSON = item.metadata if revision.metadata is None else revision.metadata
     if revision.patch is not None:
         metadata = merge(metadata, revision.patch)

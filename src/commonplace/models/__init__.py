@@ -1,4 +1,4 @@
-"""Embedders: from the catalogue, from the hub, from a folder, or the one that ships with the package."""
+"""Models: from the catalogue, from the hub, from a folder, the one that ships with the package, or a provider's."""
 
 from __future__ import annotations
 
@@ -6,35 +6,56 @@ from pathlib import Path
 
 from commonplace.errors import NotFound, Unavailable
 from commonplace.models.cache import HUB, Installed, find, installed
-from commonplace.models.catalog import DEFAULT, Card, Entry, catalog
+from commonplace.models.catalog import DEFAULT, MULTILINGUAL, Card, Entry, catalog
 from commonplace.models.embedder import Embedder
-from commonplace.models.local import TOKENIZER, is_path, local_card, model_file, require_model
+from commonplace.models.generator import Generator
+from commonplace.models.local import is_path, local_card, model_file, require_model, tokenizer_file
+from commonplace.models.ngrams import NgramEmbedder
 from commonplace.models.onnx import OnnxEmbedder
+from commonplace.models.providers.endpoint import is_provided
+from commonplace.models.reranker import Reranker
 from commonplace.models.static import NAME as STATIC
 from commonplace.models.static import SHIPPED, StaticEmbedder
+from commonplace.settings import Settings
 
 __all__ = [
     "DEFAULT",
+    "MULTILINGUAL",
     "STATIC",
     "Card",
     "Embedder",
     "Entry",
+    "Generator",
     "Installed",
     "OnnxEmbedder",
+    "Reranker",
     "StaticEmbedder",
     "catalog",
     "find",
     "installed",
     "open_embedder",
+    "open_generator",
+    "open_reranker",
+    "open_summarizer",
 ]
 
+EXTRACTIVE = "extractive"
+"""The summariser that is built in."""
 
-def open_embedder(name_or_path: str | None, cache: Path, *, threads: int | None = None) -> Embedder:
+
+def open_embedder(
+    name_or_path: str | None, cache: Path, *, threads: int | None = None, settings: Settings | None = None
+) -> Embedder:
     """The model of this name, `hf:owner/name` or folder; None means the default if it was pulled, else the shipped one.
 
-    Never goes to the network: a model that is not in the cache is an error that says how to get it.
+    Never goes to the network: a model that is not in the cache is an error that says how to get it. `settings` say
+    where a provider's model is, `ollama:nomic-embed-text` for one, which is contacted when it is first asked.
     """
     name = name_or_path or (DEFAULT if find(DEFAULT, cache) else STATIC)
+    if is_provided(name):
+        from commonplace.models.providers.opening import provided_embedder  # an HTTP client, which few need
+
+        return provided_embedder(name, settings or Settings(models=cache))
     if name == STATIC:
         return _open_folder(SHIPPED, None, threads)
     if name in catalog() or name.startswith(HUB):
@@ -42,8 +63,36 @@ def open_embedder(name_or_path: str | None, cache: Path, *, threads: int | None 
     if is_path(name):
         return _open_folder(require_model(Path(name).expanduser()), None, threads)
     raise NotFound(
-        f"There is no model called {name!r}. Choose {', '.join((STATIC, *catalog()))}, hf:owner/name, or a folder."
+        f"There is no model called {name!r}. Choose {', '.join((STATIC, *catalog()))}, hf:owner/name, a folder, "
+        "or a provider's: ollama:MODEL, openai:MODEL, azure:DEPLOYMENT."
     )
+
+
+def open_reranker(settings: Settings) -> Reranker | None:
+    """The reranker that the settings name, or None where they name none. Contacts nobody."""
+    if not settings.reranker:
+        return None
+    from commonplace.models.providers.opening import provided_reranker, unless_misconfigured
+
+    return unless_misconfigured(settings.reranker, provided_reranker, settings)
+
+
+def open_generator(settings: Settings) -> Generator | None:
+    """The generator that the settings name, or None where they name none. Contacts nobody."""
+    if not settings.generator:
+        return None
+    from commonplace.models.providers.opening import provided_generator, unless_misconfigured
+
+    return unless_misconfigured(settings.generator, provided_generator, settings)
+
+
+def open_summarizer(settings: Settings) -> Generator | None:
+    """The generator that writes summaries: its own, or that of everything else; None where there is none."""
+    if settings.memory_summarizer in ("", EXTRACTIVE):
+        return None if settings.memory_summarizer else open_generator(settings)
+    from commonplace.models.providers.opening import provided_summarizer, unless_misconfigured
+
+    return unless_misconfigured(settings.memory_summarizer, provided_summarizer, settings)
 
 
 def _open_pulled(name: str, cache: Path, threads: int | None) -> Embedder:
@@ -58,7 +107,9 @@ def _open_pulled(name: str, cache: Path, threads: int | None) -> Embedder:
 def _open_folder(folder: Path, entry: Entry | None, threads: int | None) -> Embedder:
     card = entry.card if entry else local_card(folder)
     identity = entry.identity if entry else card.version
-    model, tokenizer = model_file(folder), folder / TOKENIZER
+    model, tokenizer = model_file(folder), tokenizer_file(folder)
     if card.kind == "static":
         return StaticEmbedder(card, model, tokenizer, identity)
+    if card.kind == "ngrams":
+        return NgramEmbedder(card, model, tokenizer, identity, threads=threads)
     return OnnxEmbedder(card, model, tokenizer, identity, threads=threads)

@@ -15,10 +15,11 @@ from commonplace.errors import NotFound
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""
 
-Kind = Literal["onnx", "static"]
+Kind = Literal["onnx", "static", "ngrams"]
 Pooling = Literal["cls", "mean"]
 
 DEFAULT = "arctic-embed-s"
+MULTILINGUAL = "use-multilingual-v3"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ from commonplace.models.catalog import Card, Kind, Pooling
 
 ONNX_NAMES = ("model.onnx", "onnx/model_quantized.onnx", "onnx/model_int8.onnx", "onnx/model.onnx")
 STATIC_NAMES = ("codes.npy", "model.safetensors")
+NGRAM_NAMES = ("weights.npz",)
 TOKENIZER = "tokenizer.json"
+PIECES = "sp.model"
 CONFIGS = (
     "config.json",
     "sentence_bert_config.json",
@@ -32,17 +34,25 @@ def require_model(folder: Path) -> Path:
     if not folder.is_dir():
         raise NotFound(f"There is no model folder {folder}. Name a catalogue model, hf:owner/name or a folder.")
     model_file(folder)
-    if not (folder / TOKENIZER).is_file():
-        raise NotFound(f"{folder} has no {TOKENIZER}. Put the model's tokenizer beside it.")
+    tokenizer_file(folder)
     return folder
 
 
 def model_file(folder: Path) -> Path:
     """The weights in a folder, the quantised before the full ones."""
-    for name in (*ONNX_NAMES, *STATIC_NAMES):
+    names = (*ONNX_NAMES, *STATIC_NAMES, *NGRAM_NAMES)
+    for name in names:
         if (folder / name).is_file():
             return folder / name
-    raise NotFound(f"{folder} has no model: it needs one of {', '.join((*ONNX_NAMES, *STATIC_NAMES))}.")
+    raise NotFound(f"{folder} has no model: it needs one of {', '.join(names)}.")
+
+
+def tokenizer_file(folder: Path) -> Path:
+    """The tokenizer in a folder, in either of its forms."""
+    for name in (TOKENIZER, PIECES):
+        if (folder / name).is_file():
+            return folder / name
+    raise NotFound(f"{folder} has no {TOKENIZER}. Put the model's tokenizer beside it.")
 
 
 def local_card(folder: Path, name: str | None = None) -> Card:
@@ -60,7 +70,7 @@ def card_from_configs(
     folder: Path, name: str, version: str, weights: Path, languages: frozenset[str] = frozenset()
 ) -> Card:
     model, sentence, prompts, pooling = (_read(folder / config) for config in CONFIGS)
-    kind: Kind = "static" if weights.name in STATIC_NAMES else "onnx"
+    kind = _kind(weights)
     said = prompts.get("prompts") or {}
     return Card(
         name=name,
@@ -75,6 +85,12 @@ def card_from_configs(
         passage_prefix=str(said.get("passage") or said.get("document") or ""),
         max_tokens=_window(model, sentence) if kind == "onnx" else None,
     )
+
+
+def _kind(weights: Path) -> Kind:
+    if weights.name in NGRAM_NAMES:
+        return "ngrams"
+    return "static" if weights.name in STATIC_NAMES else "onnx"
 
 
 def _pooling(config: dict[str, Any]) -> Pooling:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import regex
+
 from commonplace.errors import Unavailable
+from commonplace.models.pieces import UNKNOWN, tokenizer_of
+from commonplace.text.analyze import UNSPACED
 
 if TYPE_CHECKING:
     import tokenizers
@@ -16,6 +21,9 @@ UNKNOWN_WEIGHT = 8
 """An unknown token counts as this many: a word in it is as good as unread, and spelling one out takes about as many."""
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_ALPHABET = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_LETTERS_OF_ALPHABET, _LETTERS_OF_OTHERS = 4, 2
+"""How many letters make a word where words are not spaced: in alphabets, and in scripts of syllables or words."""
 
 
 class Tokens:
@@ -39,13 +47,16 @@ class Tokens:
         return [token for token in self.plain(text) if token != self._unknown]
 
     def fertility(self, text: str) -> float:
-        """Tokens per word; punctuation is left out and `camelCase` and `snake_case` count as their words."""
+        """Tokens per word; punctuation is left out and `camelCase` and `snake_case` count as their words.
+
+        Where words are not spaced, so many letters count as one.
+        """
         words = _WORD.findall(_HUMP.sub(" ", text))
         if not words:
             return 1.0
         tokens = self.plain(" ".join(words))
         unknown = tokens.count(self._unknown) if self._unknown is not None else 0
-        return (len(tokens) + (UNKNOWN_WEIGHT - 1) * unknown) / len(words)
+        return (len(tokens) + (UNKNOWN_WEIGHT - 1) * unknown) / sum(map(_words_in, words))
 
     def _frame(self) -> tuple[list[int], list[int]]:
         encoding = self._tokenizer.encode("a")
@@ -59,7 +70,8 @@ def _load(path: Path) -> tokenizers.Tokenizer:
     import tokenizers
 
     try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(path))
+        from_pieces = path.suffix == ".model"
+        tokenizer = tokenizer_of(path) if from_pieces else tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # tokenizers raises nothing narrower
         raise Unavailable(f"{path} cannot be read ({error}). Delete its folder and pull the model again.") from error
     tokenizer.no_truncation()
@@ -68,8 +80,16 @@ def _load(path: Path) -> tokenizers.Tokenizer:
 
 
 def _unknown_id(tokenizer: tokenizers.Tokenizer) -> int | None:
-    name: str | None = getattr(tokenizer.model, "unk_token", None)
+    name: str | None = getattr(tokenizer.model, "unk_token", UNKNOWN)
     return tokenizer.token_to_id(name) if name else None
+
+
+def _words_in(run: str) -> int:
+    """How many words a run of letters is: more than one only where a script does not space them."""
+    if run.isascii():
+        return 1
+    length = _LETTERS_OF_ALPHABET if _ALPHABET.match(run) else _LETTERS_OF_OTHERS
+    return max(1, ceil(len(UNSPACED.findall(run)) / length))
 
 
 def _readable(text: str) -> str:

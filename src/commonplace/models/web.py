@@ -210,11 +210,11 @@ def _open_once(request: urllib.request.Request) -> Response:
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    handlers = [_SafeRedirects(), urllib.request.HTTPSHandler(context=_tls())]
+    handlers = [_SafeRedirects(), urllib.request.HTTPSHandler(context=tls())]
     return urllib.request.build_opener(*handlers)
 
 
-def _tls() -> ssl.SSLContext:
+def tls() -> ssl.SSLContext:
     """The system's certificates, or the file that pip, requests or OpenSSL itself was told to use."""
     path = next((value for name in _CA_VARIABLES if (value := os.environ.get(name))), None)
     try:
@@ -235,12 +235,19 @@ def _request(url: str, accept: str, span: tuple[int, int] | None) -> urllib.requ
     request.add_header("Accept-Encoding", "identity")
     if span:
         request.add_header("Range", f"bytes={span[0]}-{span[1]}")
-    parts = urlsplit(url)
-    if parts.username is not None:
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    if secret := authorization(url):
         # Unredirected: the password is for this registry, not for the host it may send us on to.
-        request.add_unredirected_header("Authorization", "Basic " + base64.b64encode(pair.encode()).decode())
+        request.add_unredirected_header("Authorization", secret)
     return request
+
+
+def authorization(url: str) -> str:
+    """The header that carries the user name and password of an address; empty where it has none."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return ""
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return "Basic " + base64.b64encode(pair.encode()).decode()
 
 
 def _require_http(url: str) -> None:

@@ -6,12 +6,26 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from commonplace.models.generator import Generator
 from commonplace.search.timed import within
-from commonplace.search.typed import Generator, Kind, Search
+from commonplace.search.typed import Kind, Search, typed_lines
 from commonplace.text.terms import query_terms
+from commonplace.text.tokens import reach
 
 MOST: dict[Kind, int] = {"lex": 1, "vec": 2, "hyde": 1}
 REMEMBERED = 1000
+MOST_TOKENS = 300
+"""Of what a generator writes: four lines, the last of them a few sentences."""
+MOST_ASKED = 500
+"""Tokens of a query that a generator reads: a longer one says enough for itself."""
+
+SYSTEM = """You help a search engine by putting a query in other words. Write exactly four lines and nothing else:
+lex: three to six keywords, some of them the query's own, with synonyms and the full forms of abbreviations
+vec: the query as a full question in plain words
+vec: the same need put in quite different words
+hyde: two sentences that a document with the answer might contain
+Use the language of the query. Keep names, numbers and code as they are. Answer nothing and invent no facts beyond the \
+last line."""
 
 
 class Expansion:
@@ -19,18 +33,19 @@ class Expansion:
 
     def __init__(self, generator: Generator, budget: float) -> None:
         self._generator, self._budget = generator, budget
-        self._known: OrderedDict[str, tuple[Search, ...]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[Search, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def variants(self, query: str, languages: Sequence[str]) -> tuple[Search, ...]:
         """At most one `lex`, two `vec` and one `hyde`. A `lex` that shares no term with the query is dropped."""
+        place = self._generator.name, query
         with self._lock:
-            known = self._known.get(query)
+            known = self._known.get(place)
         if known is None:
-            written = within(self._budget, lambda: self._generator.expand(query))
-            known = _kept(query, written, languages)
+            written = within(self._budget, lambda: self._ask(query))
+            known = _kept(query, typed_lines(written), languages)
             with self._lock:
-                self._known[query] = known
+                self._known[place] = known
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
         return known
@@ -38,7 +53,11 @@ class Expansion:
     def forget(self, query: str) -> None:
         """Variants that brought nothing are written anew the next time."""
         with self._lock:
-            self._known.pop(query, None)
+            self._known.pop((self._generator.name, query), None)
+
+    def _ask(self, query: str) -> str:
+        asked = query[: reach(query, 0, 4 * MOST_ASKED)]
+        return self._generator.generate(f"Query: {asked}", system=SYSTEM, max_tokens=MOST_TOKENS, timeout=self._budget)
 
 
 def _kept(query: str, written: Sequence[Search], languages: Sequence[str]) -> tuple[Search, ...]:

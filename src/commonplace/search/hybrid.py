@@ -7,25 +7,27 @@ its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Literal
 
 from commonplace.errors import Unavailable
-from commonplace.index.lexical import LexicalIndex
-from commonplace.index.lexical_reader import LexicalReader
+from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Scope
 from commonplace.model import Filter, Stage
+from commonplace.models.generator import Generator
+from commonplace.models.reranker import Reranker
 from commonplace.search.blend import OTHER, OWN, Fused, Fusion, blended, falling, retrieved, stands_out
 from commonplace.search.expand import Expansion
-from commonplace.search.lists import Depth, Listed, MeaningSearch, WordSearch
+from commonplace.search.lists import Depth, Listed, MeaningSearch, WordSearch, best_of
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import SemanticSource
-from commonplace.search.request import Reranker
+from commonplace.search.rerank import BUDGET_S, SecondLook
+from commonplace.search.rerank_fused import FusedLook, Meaning
 from commonplace.search.timed import Budgets, Left, Stages, within
-from commonplace.search.typed import Generator, Search
+from commonplace.search.typed import Search
 from commonplace.store.base import Store
 from commonplace.text.terms import Term, query_terms
 
@@ -101,16 +103,20 @@ class Hybrid:
     def __init__(
         self,
         store: Store,
-        lexical: LexicalIndex,
+        lexical: WordIndex,
         semantic: SemanticSource,
         lacking: Callable[[Sequence[str]], int],
         *,
         budgets: Budgets = Budgets(),
         generator: Generator | None = None,
         reranker: Reranker | None = None,
+        look: SecondLook | None = None,
     ) -> None:
-        """`lacking`: how many documents of these parents, or of all, have a passage without a vector."""
-        self.store, self.semantic, self.budgets, self.reranker = store, semantic, budgets, reranker
+        """`lacking`: how many documents of these parents, or of all, have a passage without a vector.
+
+        `look`: what is built in, for where there is no reranker.
+        """
+        self.store, self.semantic, self.budgets, self.reranker, self.look = store, semantic, budgets, reranker, look
         self.expansion = Expansion(generator, budgets.expand) if generator else None
         self._lexical, self._lacking = lexical, lacking
         self._pending: dict[tuple[str, ...], tuple[int, int]] = {}
@@ -151,10 +157,12 @@ class _Task:
 class _Finding:
     """One question on its way to an answer."""
 
-    def __init__(self, engine: Hybrid, question: Question, words: LexicalReader) -> None:
+    def __init__(self, engine: Hybrid, question: Question, words: WordReader) -> None:
         self._engine, self._question = engine, question
         self._stages, self._notes = Stages(), list[str]()
         self._terms: dict[tuple[str, ...], Term] = {}
+        self._reader = words
+        self._meaning: Meaning | None = None
         self._languages = words.languages()
         intent = query_terms(question.intent, self._languages) if question.intent else ()
         self._intent = tuple(term for term in intent if term.weight >= 1)
@@ -271,6 +279,8 @@ class _Finding:
             vectors = meanings.embedded(texts)
         else:
             vectors = within(self._engine.budgets.embed, lambda: meanings.embedded(texts))
+        if self._meaning is None and tasks[0].search.text == self._question.searches[0].text:
+            self._meaning = Meaning(meanings.semantic, vectors[0])
         everything = self._engine.store.select(self._question.filter)
         return [meanings.find(vector, task.scope, everything) for task, vector in zip(tasks, vectors, strict=True)]
 
@@ -298,11 +308,13 @@ class _Finding:
     def _scored(self, made: Sequence[Made]) -> list[Placed]:
         """The best in the fused order, with scores that fall along it: as many as may be shown or reranked."""
         fusion = Fusion([(one.listed.items, one.weight) for one in made])
-        wanted = self._question.limit + (self._question.candidates if self._engine.reranker else 0)
+        wanted = self._question.limit + (self._question.candidates if self._question.rerank else 0)
         if len(made) == 1:
             order, scores = fusion.items, list(made[0].listed.scores)
         else:
-            words, meaning = (_best(one.listed for one in made if (one.search.kind == "lex") == lex) for lex in (1, 0))
+            words, meaning = (
+                best_of(one.listed for one in made if (one.search.kind == "lex") == lex) for lex in (1, 0)
+            )
             order = self._order({item: (-fusion.of(item).total, -words.get(item, 0.0)) for item in fusion.items})
             scores = falling([retrieved(words.get(item, 0.0), meaning.get(item, 0.0)) for item in order])
         return [
@@ -321,19 +333,14 @@ class _Finding:
         return sorted(order, key=lambda item: (keys[item], names.get(item, "")))
 
     def _reranked(self, hits: list[Placed]) -> list[Placed]:
-        question, reranker = self._question, self._engine.reranker
-        if not question.rerank or reranker is None:
+        question, engine = self._question, self._engine
+        if not question.rerank or (engine.reranker is None and engine.look is None):
             if question.rerank or len(question.searches) > 1:
                 self._stages.skip("rerank", "no reranker is configured" if question.rerank else "it was not asked for")
             return hits
         first = hits[: question.candidates]
-        passages = self._passages(first)
-        text = question.searches[0].text
-        asked = f"{question.intent}\n{text}" if question.intent else text
         try:
-            scores = self._stages.timed(
-                "rerank", lambda: within(self._engine.budgets.rerank, lambda: list(reranker.score(asked, passages)))
-            )
+            scores = self._stages.timed("rerank", lambda: self._second_scores(first))
         except Left as left:
             self._stages.leave("rerank", left)
             return hits
@@ -342,6 +349,17 @@ class _Finding:
             for hit, score in zip(first, scores, strict=True)
         ]
         return sorted([*looked_at, *hits[len(first) :]], key=lambda hit: (-hit.score, hit.rank))
+
+    def _second_scores(self, hits: Sequence[Placed]) -> Sequence[float | None]:
+        """By the reranker that is configured, or else by what is built in, which keeps to its time by itself."""
+        engine, text = self._engine, self._question.searches[0].text
+        if engine.reranker is None:
+            assert engine.look is not None  # noqa: S101  # the caller has seen to it
+            look = FusedLook(engine.look, self._reader, parse(text), self._meaning)
+            return look.scores([hit.chunk_id for hit in hits], min(BUDGET_S, engine.budgets.rerank))
+        asked = f"{self._question.intent}\n{text}" if self._question.intent else text
+        reranker, passages = engine.reranker, self._passages(hits)
+        return within(engine.budgets.rerank, lambda: list(reranker.score(asked, passages)))
 
     def _passages(self, hits: Sequence[Placed]) -> list[str]:
         """What a reranker reads of each: where the passage stands, then what it says."""
@@ -371,15 +389,6 @@ class _Finding:
             return
         if not any(place.list in variants for hit in hits for place in hit.fused.places):
             self._engine.expansion.forget(self._question.searches[0].text)
-
-
-def _best(lists: Iterable[Listed]) -> dict[int, float]:
-    """The highest score of every item in any of these lists."""
-    best: dict[int, float] = {}
-    for listed in lists:
-        for item, score in zip(listed.items, listed.scores, strict=True):
-            best[item] = max(score, best.get(item, 0.0))
-    return best
 
 
 def _passage(made: Sequence[Made], fused: Fused) -> int:

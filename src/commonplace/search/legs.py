@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.index.base import Near, WordReader
 from commonplace.index.lexical_query import LexicalQuery
-from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.models.embedder import Embedder
 from commonplace.search.fuse import trust_in_model
@@ -34,13 +34,17 @@ class Vectors(Protocol):
 class LexicalLeg:
     """BM25 over the plan's terms, in units of the plan's mass."""
 
-    index: LexicalReader
+    index: WordReader
     plan: LexicalPlan
     scope: Scope
 
     def candidates(self, depth: int) -> tuple[Ids, Floats]:
         ids, scores = self.index.search(self.plan.query, depth, self.scope)
         return ids, self._scaled(scores)
+
+    def expect(self, vector: VectorLeg, depth: int) -> None:
+        """Both legs are about to be asked for candidates: an index elsewhere looks for both at once."""
+        self.index.expect(self.plan.query, depth, self.scope, Near(vector.query, vector.items, vector.without))
 
     def scores(self, chunks: Ids) -> Floats:
         return self._scaled(self.index.scores(self.plan.query, chunks))
@@ -88,6 +92,11 @@ class VectorLeg:
 
     def scaled(self, cosines: Floats) -> Floats:
         return ((cosines - self.embedder.unrelated) / self.spread).astype(np.float32)
+
+
+def cosine_of(scaled: float, embedder: Embedder) -> float:
+    """The cosine that a score of the vector leg stands for."""
+    return scaled * (embedder.related - embedder.unrelated) + embedder.unrelated
 
 
 def trust_for(text: str, embedder: Embedder, main_language: str) -> float:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
-from commonplace.index.lexical_reader import MOST_MARKS, LexicalReader
+from commonplace.index.lexical_reader import MOST_MARKS
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
@@ -56,7 +57,7 @@ class Bounds:
 class WordSearch:
     """Lists by words over one scope of one commit."""
 
-    def __init__(self, reader: LexicalReader, depth: Depth, names_of: NamesOf, intent: tuple[Term, ...] = ()) -> None:
+    def __init__(self, reader: WordReader, depth: Depth, names_of: NamesOf, intent: tuple[Term, ...] = ()) -> None:
         self._reader, self._depth, self._names_of, self._intent = reader, depth, names_of, intent
 
     def bounds(self, parsed: Parsed, scope: Scope) -> Bounds:
@@ -207,24 +208,25 @@ class MeaningSearch:
     """Lists by meaning over one vector index."""
 
     def __init__(self, semantic: Semantic, depth: Depth, names_of: NamesOf) -> None:
-        self._semantic, self._depth, self._names_of = semantic, depth, names_of
+        self.semantic, self._depth, self._names_of = semantic, depth, names_of
 
     def reads(self, text: str, languages: Sequence[str]) -> bool:
         """Whether the model knows the letters a text is written in."""
-        return trust_for(text, self._semantic.embedder, languages[0]) > OTHER_SCRIPT
+        return trust_for(text, self.semantic.embedder, languages[0]) > OTHER_SCRIPT
 
     def embedded(self, texts: Sequence[tuple[bool, str]]) -> list[Floats]:
         """Vectors of questions; of imagined answers where the flag says so."""
-        embedder = self._semantic.embedder
-        return [
-            (embedder.embed_passages([text]) if imagined else embedder.embed_queries([text]))[0]
-            for imagined, text in texts
-        ]
+        embedder = self.semantic.embedder
+        imagined = [text for is_imagined, text in texts if is_imagined]
+        asked = [text for is_imagined, text in texts if not is_imagined]
+        answers = iter(embedder.embed_passages(imagined) if imagined else ())
+        questions = iter(embedder.embed_queries(asked) if asked else ())
+        return [next(answers if is_imagined else questions) for is_imagined, _ in texts]
 
     def find(self, vector: Floats, scope: Scope, everything: Ids) -> Listed:
         """The items nearest to a vector, each at its nearest passage. `everything`: what a filter lets answer."""
         items = everything if scope.items is None else scope.items
-        leg = VectorLeg(self._semantic.index, self._semantic.embedder, vector, items, 1.0, scope.without)
+        leg = VectorLeg(self.semantic.index, self.semantic.embedder, vector, items, 1.0, scope.without)
         chunks, scaled, _ = _deep(leg.candidates, self._depth.items)
         found, first = _first_of(chunks, self._depth.items)
         order = settled(np.argsort(first), scaled[first], found, self._depth.ordered, self._names_of)
@@ -255,10 +257,19 @@ def settled(order: Ids, scores: NDArray[Any], items: Ids, first: int, names_of: 
     return order
 
 
+def best_of(lists: Iterable[Listed]) -> dict[int, float]:
+    """The highest score of every item in any of these lists."""
+    best: dict[int, float] = {}
+    for listed in lists:
+        for item, score in zip(listed.items, listed.scores, strict=True):
+            best[item] = max(score, best.get(item, 0.0))
+    return best
+
+
 class _InScope:
     """The vocabulary of a scope, as far as a plan asks: some words of the library's are not in it."""
 
-    def __init__(self, reader: LexicalReader, scope: Scope, absent: frozenset[str]) -> None:
+    def __init__(self, reader: WordReader, scope: Scope, absent: frozenset[str]) -> None:
         self._reader, self._scope, self._absent = reader, scope, absent
 
     def languages(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The one search: parse, plan, retrieve, filter, fuse, calibrate, present. Every surface runs this and nothing else."""
+"""The one search: parse, plan, retrieve, filter, fuse, rerank, calibrate, present. Every surface runs this."""
 
 from __future__ import annotations
 
@@ -11,25 +11,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.index.lexical import LexicalIndex
-from commonplace.index.lexical_reader import LexicalReader
+from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import CHUNK_BITS, Filter, Item, Page
 from commonplace.models.embedder import Embedder
-from commonplace.search.fuse import Weights, calibrate, combine, weigh
+from commonplace.models.hurry import hurried
+from commonplace.search.fuse import Weights
 from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, trust_for
 from commonplace.search.parse import Parsed, parse
-from commonplace.search.plan import plan_lexical, plan_telling
+from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
 from commonplace.search.present import Presenter
-from commonplace.search.request import Request
+from commonplace.search.ranking import (
+    Ranking,
+    best_per_item,
+    few_per_item,
+    fused,
+    in_order,
+    near_enough,
+    no_passages,
+    rows_of,
+)
+from commonplace.search.request import MOST_HITS, Request
+from commonplace.search.rerank import CANDIDATES, Asked, Found, SecondLook, reordered
 from commonplace.search.timed import Stages
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
 
 Floats = NDArray[np.float32]
 T = TypeVar("T")
+EMBED_S = 2.0
+"""How long a provider may think about a query that words can answer, too."""
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
+MOST_TELLING = 8
+"""Words of a text that show where what is like it matches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,48 +63,52 @@ class SemanticSource(Protocol):
     def __call__(self) -> Semantic: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Passages in their final order, with what each leg thought of them on its own scale."""
-
-    chunks: Ids
-    scores: Floats
-    lexical: Floats
-    vector: Floats
-    weights: Weights
-
-
 class Pipeline:
-    """Runs searches over one space. Holds no state of its own: indexes and store are asked anew each time."""
+    """Runs searches over one space. Indexes and store are asked anew each time, and only the ids that the last filter
+    let through are kept, until the next change."""
 
-    def __init__(self, store: Store, lexical: LexicalIndex, semantic: SemanticSource) -> None:
+    def __init__(self, store: Store, lexical: WordIndex, semantic: SemanticSource) -> None:
         self._store = store
         self._lexical = lexical
         self._semantic = semantic
+        self._second_look = SecondLook(store)
+        self._let_through: tuple[int, Filter, Ids] | None = None
 
     def search(self, request: Request) -> Page:
         return self._lexical.ask(lambda words: self._search(request, words))
+
+    def candidates(self, request: Request) -> tuple[Asked, Found]:
+        """What a second look would be taken at: for those who learn how."""
+
+        def work(words: WordReader) -> tuple[Asked, Found]:
+            parsed, scope, stages = parse(request.text), self._scope(request), Stages()
+            lexical = LexicalLeg(words, plan_lexical(parsed, words), scope)
+            vector = self._vector_leg(request, parsed, words, scope, stages)
+            ranking = self._ranked(lexical, vector, replace(request, rerank=True), stages)
+            return self._asked(lexical, vector, request), _found(ranking)
+
+        return self._lexical.ask(work)
 
     def related(self, item: Item, request: Request) -> Page:
         """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other."""
         return self._lexical.ask(lambda words: self._related(item, request, words))
 
-    def _search(self, request: Request, words: LexicalReader) -> Page:
+    def _search(self, request: Request, words: WordReader) -> Page:
         stages = Stages()
         parsed = parse(request.text)
         scope = self._scope(request)
-        lexical = LexicalLeg(words, stages.timed("plan", lambda: plan_lexical(parsed, words)), scope)
+        lexical = LexicalLeg(words, stages.timed("plan", lambda: _plan(parsed, words, request)), scope)
         vector = self._vector_leg(request, parsed, words, scope, stages)
         notes = [] if lexical.plan.query or vector else ["The query has no word that can be looked for."]
         wanted = request.offset + request.limit
-        ranking = self._rank(lexical, vector, wanted, request, stages)
+        ranking = self._ranked(lexical, vector, request, stages)
         skipped = self._skipped(lexical, vector, request)
         if lexical.plan.query.phrases and not len(ranking.chunks) and not len(skipped.chunks):
-            lexical = LexicalLeg(words, plan_lexical(replace(parsed, phrases=()), words), scope)
-            ranking = self._rank(lexical, vector, wanted, request, stages)
+            lexical = LexicalLeg(words, _plan(replace(parsed, phrases=()), words, request), scope)
+            ranking = self._ranked(lexical, vector, request, stages)
             skipped = self._skipped(lexical, vector, request)
             notes.append("No passage has the quoted phrase, so its words were looked for.")
-        stages.skip("rerank", "no reranker is configured")
+        ranking = self._reranked(ranking, lexical, vector, request, stages)
         kept = np.flatnonzero(ranking.scores >= request.min_score)
         presenter = Presenter(self._store, lexical.plan.query.terms, words.languages(), request)
         hits = stages.timed("present", lambda: presenter.hits(ranking, kept[request.offset : wanted].tolist()))
@@ -100,9 +119,15 @@ class Pipeline:
             more=len(kept) > wanted,
             found=len(kept),
             skipped=int(np.count_nonzero(skipped.scores >= request.min_score)),
+            tied=_tied(ranking.scores[kept], wanted),
+            unplaced=ranking.unplaced,
         )
 
-    def _related(self, item: Item, request: Request, words: LexicalReader) -> Page:
+    def like(self, text: str, vector: Floats | None, request: Request) -> Page:
+        """Passages near a vector, or with the most telling words of the text it stands for where there is none."""
+        return self._lexical.ask(lambda words: self._like(text, vector, request, words))
+
+    def _related(self, item: Item, request: Request, words: WordReader) -> Page:
         stages = Stages()
         scope = self._scope(request)
         plan = plan_telling(f"{item.title}\n{item.body or ''}", words)
@@ -112,6 +137,21 @@ class Pipeline:
         others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)[: request.limit]
         presenter = Presenter(self._store, plan.query.terms, words.languages(), request)
         return Page(tuple(presenter.hits(ranking, others.tolist())), stages.done)
+
+    def _like(self, text: str, vector: Floats | None, request: Request, words: WordReader) -> Page:
+        stages = Stages()
+        scope = self._scope(request)
+        # With a vector they only tell which line of a passage matches, and a few tell that.
+        plan = _named(plan_telling(text, words) if vector is None else plan_telling(text, words, MOST_TELLING), request)
+        leg = None
+        if vector is not None:
+            semantic, items = self._semantic(), self._items(request.filter, scope)
+            leg = VectorLeg(semantic.index, semantic.embedder, vector, items, trust=1.0, without=scope.without)
+        request = replace(request, mode="semantic" if leg else "lexical")
+        ranking = self._rank(LexicalLeg(words, plan, scope), leg, request.limit, request, stages)
+        presenter = Presenter(self._store, plan.query.terms, words.languages(), request)
+        hits = presenter.hits(ranking, range(min(request.limit, len(ranking.chunks))))
+        return Page(tuple(hits), stages.done, more=len(ranking.chunks) > request.limit, found=len(ranking.chunks))
 
     def _vector_leg_of(self, item: Item, request: Request, scope: Scope, stages: Stages) -> VectorLeg | None:
         try:
@@ -132,6 +172,9 @@ class Pipeline:
         filter = request.filter
         left_out = request.exclude.union(self._replaced(filter))
         without = np.array(sorted(left_out), dtype=np.int64) if left_out else None
+        hidden = self._hidden(filter)
+        if hidden is not None and len(hidden):
+            without = hidden if without is None else np.union1d(without, hidden)
         if not filter:
             return Scope(without=without)
         items = self._store.select(filter) if filter.where or filter.entries else None
@@ -146,13 +189,18 @@ class Pipeline:
             updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
         )
 
+    def _hidden(self, filter: Filter) -> Ids | None:
+        """Nodes of tables that only their own search tools show. A store without tables has none."""
+        look: Callable[[], Ids] | None = getattr(self._store, "hidden_nodes", None)
+        return look() if look and (not filter.kinds or "table" in filter.kinds) else None
+
     def _replaced(self, filter: Filter) -> Sequence[int]:
         """Memory entries whose place a newer one has taken: no answers, unless the filter speaks of entries itself."""
         told = filter.entries is not None or (filter.kinds and "memory" not in filter.kinds)
         return () if told else self._store.superseded_items()
 
     def _vector_leg(
-        self, request: Request, parsed: Parsed, words: LexicalReader, scope: Scope, stages: Stages
+        self, request: Request, parsed: Parsed, words: WordReader, scope: Scope, stages: Stages
     ) -> VectorLeg | None:
         if request.mode == "lexical":
             stages.skip("vector", "only words were asked for")
@@ -165,8 +213,17 @@ class Pipeline:
             stages.skip("vector", str(reason))
             return None
         embedder = semantic.embedder
-        meaning = " ".join((parsed.words, *parsed.prefixes))
-        query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
+        meaning = _meaning(parsed)
+        try:
+            with hurried(None if request.mode == "semantic" else EMBED_S):
+                query = request.vector
+                if query is None:
+                    query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
+        except Unavailable as reason:
+            if request.mode == "semantic":
+                raise
+            stages.skip("vector", str(reason))
+            return None
         trust = trust_for(meaning, embedder, words.languages()[0])
         items = self._items(request.filter, scope)
         return VectorLeg(semantic.index, embedder, query, items, trust, scope.without)
@@ -175,9 +232,36 @@ class Pipeline:
         """The item ids a vector index is held to: it keeps no fields, so the store evaluates the filter."""
         if scope.items is not None:
             return scope.items
-        return self._store.select(filter) if scope.by_fields else None
+        if not scope.by_fields:
+            return None
+        change, kept = self._store.last_change(), self._let_through
+        if kept is None or kept[:2] != (change, filter):
+            kept = self._let_through = (change, filter, self._store.select(filter))
+        return kept[2]
 
     # retrieve, fuse, calibrate
+
+    def _ranked(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, stages: Stages) -> Ranking:
+        """As far as the page reaches, or a second look does: it is taken at the same candidates for every page."""
+        wanted = request.offset + request.limit
+        if request.rerank and wanted < CANDIDATES:
+            request, wanted = replace(request, offset=0, limit=CANDIDATES), CANDIDATES
+        return self._rank(lexical, vector, wanted, request, stages)
+
+    def _reranked(
+        self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, stages: Stages
+    ) -> Ranking:
+        if not request.rerank or request.mode == "semantic":
+            stages.skip("rerank", "only meaning was asked for" if request.rerank else "it was not asked for")
+            return ranking
+        asked, found = self._asked(lexical, vector, request), _found(ranking)
+        scores = stages.timed("rerank", lambda: self._second_look.scores(asked, found))
+        rows, calibrated = reordered(scores, ranking.scores)
+        return replace(rows_of(ranking, rows), scores=calibrated)
+
+    def _asked(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request) -> Asked:
+        mean_of = self._semantic().mean_of if vector is not None else None
+        return Asked(meaning_of(request.text), lexical.plan, lexical.index.languages()[0], vector, mean_of)
 
     def _rank(
         self, lexical: LexicalLeg, vector: VectorLeg | None, wanted: int, request: Request, stages: Stages
@@ -187,7 +271,9 @@ class Pipeline:
         while True:
             ranking, full = self._rank_at(lexical, vector, depth, request, stages)
             if request.per_item:
-                ranking = _best_per_item(ranking)
+                ranking = best_per_item(ranking)
+            elif request.most_per_item:
+                ranking = few_per_item(ranking, request.most_per_item)
             if not full or len(ranking.chunks) > wanted:
                 return ranking
             depth *= 4
@@ -196,7 +282,7 @@ class Pipeline:
         """What answers among the items that are left out, and nothing where none are."""
         without = np.array(sorted(request.exclude.difference(self._replaced(request.filter))), dtype=np.int64)
         if not len(without):
-            chunks, scores = _nothing()
+            chunks, scores = no_passages()
             return Ranking(chunks, scores, scores, scores, Weights(0.0, 0.0))
         items = without if lexical.scope.items is None else np.intersect1d(without, lexical.scope.items)
         words = replace(lexical, scope=replace(lexical.scope, items=items, without=None))
@@ -209,74 +295,60 @@ class Pipeline:
         self, lexical: LexicalLeg, vector: VectorLeg | None, depth: int, request: Request, stages: Stages
     ) -> tuple[Ranking, bool]:
         """The ranking at a depth, and whether any leg may have had more to give."""
-        near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else _nothing()
+        if vector and request.mode != "semantic":
+            lexical.expect(vector, depth)
+        near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else no_passages()
+        least = _least(vector, request)
+        near_full = len(near[0]) >= depth and bool(near[1][-1] >= least)
         if request.mode == "semantic":
             stages.skip("lexical", "only meaning was asked for")
             allowed = lexical.allows(near[0])
             chunks, scores = near[0][allowed], near[1][allowed]
-            return _sorted(chunks, scores, np.zeros_like(scores), scores, Weights(0.0, 1.0)), len(near[0]) >= depth
+            ranking = in_order(chunks, scores, np.zeros_like(scores), scores, Weights(0.0, 1.0))
+            return near_enough(ranking, least), near_full
         words = stages.timed("lexical", lambda: lexical.candidates(depth))
-        words_full = len(words[0]) >= depth
+        words_full = len(words[0]) >= depth and least == -np.inf  # else the vector leg has all that are near enough
         if vector is None:
             unknown = np.full_like(words[1], np.nan)
-            return _sorted(words[0], words[1], words[1], unknown, Weights(1.0, 0.0)), words_full
+            ranking = in_order(words[0], words[1], words[1], unknown, Weights(1.0, 0.0))
+            return near_enough(ranking, least), words_full
         wanted = request.offset + request.limit + 1  # one more than shown, to know whether there is more
-        ranking = stages.timed("fuse", lambda: _fused(lexical, vector, words, near, depth=depth, wanted=wanted))
-        return ranking, words_full or len(near[0]) >= depth
+        wanted = wanted if least == -np.inf else MOST_HITS
+        ranking = stages.timed("fuse", lambda: fused(lexical, vector, words, near, depth=depth, wanted=wanted))
+        return near_enough(ranking, least), words_full or near_full
 
 
-def _nothing() -> tuple[Ids, Floats]:
-    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+def _plan(parsed: Parsed, words: WordReader, request: Request) -> LexicalPlan:
+    return _named(plan_lexical(parsed, words), request)
 
 
-def _fused(
-    lexical: LexicalLeg,
-    vector: VectorLeg,
-    words: tuple[Ids, Floats],
-    near: tuple[Ids, Floats],
-    *,
-    depth: int,
-    wanted: int,
-) -> Ranking:
-    """Candidates from either leg, exact scores from both, for every passage that can reach the page."""
-    known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
-    only_words = np.array([chunk for chunk in words[0].tolist() if chunk not in known], dtype=np.int64)
-    among = set(words[0].tolist())
-    only_near = np.array([chunk for chunk in near[0].tolist() if chunk not in among], dtype=np.int64)
-    only_near = only_near[lexical.allows(only_near)]
-    known.update(zip(only_words.tolist(), vector.scores(only_words).tolist(), strict=True))
-    chunks = np.concatenate([words[0], only_near])
-    by_vector = np.array([known[chunk] for chunk in chunks.tolist()], dtype=np.float32)
-    by_words = np.concatenate([words[1], np.zeros(len(only_near), dtype=np.float32)])
-    weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, vector.weight)
-    scores = combine(by_words, by_vector, weights)
-    if len(words[0]) >= depth:
-        # What the lexical list left out scores at most as its last did, and nothing at all where the list is complete.
-        best = scores + np.float32(weights.lexical) * words[1][-1]
-        open_questions = np.flatnonzero(best[len(words[0]) :] >= _nth_item(chunks, scores, wanted)) + len(words[0])
-        by_words[open_questions] = lexical.scores(chunks[open_questions])
-        scores = combine(by_words, by_vector, weights)
-    return _sorted(chunks, scores, by_words, by_vector, weights)
+def _named(plan: LexicalPlan, request: Request) -> LexicalPlan:
+    return plan if request.by_name else replace(plan, query=replace(plan.query, by_name=False))
 
 
-def _nth_item(chunks: Ids, scores: Floats, n: int) -> float:
-    """The score of the n-th best item, so far; minus infinity where there are fewer."""
-    order = np.argsort(-scores, kind="stable")
-    _, first = np.unique(chunks[order] >> CHUNK_BITS, return_index=True)
-    return float(np.sort(scores[order][first])[-n]) if len(first) >= n else -np.inf
+def _tied(scores: Floats, shown: int) -> bool:
+    """Whether two scores, as they are shown, are the same on both sides of a cut."""
+    return len(scores) > shown > 0 and round(float(scores[shown - 1]), 4) == round(float(scores[shown]), 4)
 
 
-def _sorted(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:
-    order = np.lexsort((chunks, -scores))
-    return Ranking(chunks[order], calibrate(scores[order]), lexical[order], vector[order], weights)
+def meaning_of(text: str) -> str:
+    """What of a query is embedded."""
+    return _meaning(parse(text))
 
 
-def _best_per_item(ranking: Ranking) -> Ranking:
-    _, first = np.unique(ranking.chunks >> CHUNK_BITS, return_index=True)
-    first.sort()
-    return Ranking(
-        ranking.chunks[first], ranking.scores[first], ranking.lexical[first], ranking.vector[first], ranking.weights
-    )
+def _meaning(parsed: Parsed) -> str:
+    return " ".join((parsed.words, *parsed.prefixes))
+
+
+def _found(ranking: Ranking) -> Found:
+    return Found(ranking.chunks, ranking.lexical, ranking.vector, ranking.weights).first(CANDIDATES)
+
+
+def _least(vector: VectorLeg | None, request: Request) -> float:
+    """What a passage needs of the vector leg, on the leg's scale. Without the leg no passage has it."""
+    if request.least_cosine is None:
+        return -np.inf
+    return float(vector.scaled(np.array(request.least_cosine))) if vector else np.inf
 
 
 def _micros(moment: datetime | None) -> int | None:

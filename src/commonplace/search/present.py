@@ -13,7 +13,7 @@ from commonplace.text.snippet import best_line, snippet
 from commonplace.text.terms import Term
 
 if TYPE_CHECKING:
-    from commonplace.search.pipeline import Ranking
+    from commonplace.search.ranking import Ranking
 
 
 MOST_MATCHES = 100
@@ -42,14 +42,14 @@ class Presenter:
         return hits
 
     def _hit(self, chunk: Chunk, item: Item, ranking: Ranking, row: int) -> Hit:
-        matches = self._matcher.find(chunk.text)[:MOST_MATCHES]
+        matches, length = self._matcher.find(chunk.text)[:MOST_MATCHES], self._request.snippet_length
         return Hit(
             uri=item.uri,
             kind=item.kind,
             parent=item.parent,
             title=item.title,
             score=round(float(ranking.scores[row]), 4),
-            snippet=snippet(chunk.text, matches, self._request.snippet_length).text,
+            snippet=snippet(chunk.text, matches, length).text if length else "",
             line=chunk.line_start + best_line(chunk.text, matches),
             headings=chunk.headings,
             chunk=chunk,

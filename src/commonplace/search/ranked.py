@@ -13,10 +13,9 @@ from datetime import datetime
 
 import numpy as np
 
+from commonplace.index.base import EntryFinder, WordIndex, WordReader
 from commonplace.index.follower import IndexDamaged
-from commonplace.index.lexical import LexicalIndex
-from commonplace.index.lexical_entries import EntrySearch, Found, nothing_found
-from commonplace.index.lexical_reader import LexicalReader
+from commonplace.index.lexical_entries import Found, nothing_found
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.wanted import Wanted
 from commonplace.model import CHUNK_BITS, Filter
@@ -42,7 +41,7 @@ class ByWords:
 
     found: Found
     relaxed: bool
-    reader: LexicalReader
+    reader: WordReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,7 @@ class ByMeaning:
 class RankedLists:
     """Runs over one space and keeps nothing: indexes and store are asked anew each time."""
 
-    def __init__(self, store: Store, lexical: LexicalIndex, semantic: SemanticSource) -> None:
+    def __init__(self, store: Store, lexical: WordIndex, semantic: SemanticSource) -> None:
         self._store, self._lexical, self._semantic = store, lexical, semantic
         self._times = EntryTimes(store)
 
@@ -69,14 +68,14 @@ class RankedLists:
         *,
         language: str,
         loosely: bool | None = False,
-        reader: LexicalReader | None = None,
+        reader: WordReader | None = None,
     ) -> ByWords:
         """The first `count` entries, or more of them. `loosely` None: where none has everything, those that have some.
 
         `reader`: the commit of an earlier list, which is then continued as it was, whatever was written since.
         """
 
-        def work(reader: LexicalReader) -> ByWords:
+        def work(reader: WordReader) -> ByWords:
             search = reader.entries(wanted, language)
             found = self._entries(search, filter, count, loosely=bool(loosely))
             if loosely is None and not len(found):
@@ -91,7 +90,7 @@ class RankedLists:
                 pass  # an old commit that cannot be read any more; the current one can be mended
         return self._lexical.ask(work)
 
-    def _entries(self, search: EntrySearch, filter: Filter, count: int, *, loosely: bool) -> Found:
+    def _entries(self, search: EntryFinder, filter: Filter, count: int, *, loosely: bool) -> Found:
         scope, decided = _scope(filter)
         if decided:
             return search.best(count, scope, loosely=loosely)

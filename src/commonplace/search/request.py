@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, get_args
+from dataclasses import dataclass, field
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput
 from commonplace.model import Filter, Mode
@@ -28,6 +30,16 @@ class Request:
     explain: bool = False
     exclude: frozenset[int] = frozenset()
     """Ids of items to leave out, before the limit."""
+    vector: NDArray[np.float32] | None = field(default=None, compare=False)
+    """What the text means, where that is known already: then nothing is embedded."""
+    least_cosine: float | None = None
+    """Only passages whose vectors are this near to the query's; one that has none yet is left out."""
+    most_per_item: int = 0
+    """Of an item at most so many passages, 0 for all; where `per_item` is off."""
+    by_name: bool = True
+    """Whether a document answers that has a word of the query in its key alone."""
+    rerank: bool = False
+    """Whether the best are looked at a second time, more closely."""
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):
@@ -36,13 +48,3 @@ class Request:
             raise InvalidInput(f"limit must be between 1 and {MOST_HITS}, not {self.limit}.")
         if not 0 <= self.offset <= MOST_HITS:
             raise InvalidInput(f"offset must be between 0 and {MOST_HITS}, not {self.offset}.")
-
-
-class Reranker(Protocol):
-    """A second, slower look at the best passages. The models room brings one; without it the stage is skipped."""
-
-    name: str
-
-    def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
-        """0–1 per passage, in the order given."""
-        ...

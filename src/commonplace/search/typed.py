@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 Kind = Literal["lex", "vec", "hyde"]
 
@@ -53,19 +52,16 @@ def read_document(text: str) -> QueryDocument | None:
     return QueryDocument(tuple(searches), *intents)
 
 
+def typed_lines(text: str) -> list[Search]:
+    """The searches of a text, whatever else is in it: for those who were told to write nothing else and did."""
+    lines = (_LINE.match(line.strip().lstrip("-*• ").strip("`")) for line in text.split("\n"))
+    found = [(typed[1].lower(), typed[2].strip('"“”` ')) for typed in lines if typed]
+    return [Search(kind, said) for kind, said in found if kind != "intent" and said]  # type: ignore[arg-type]
+
+
 def untyped_line(text: str) -> int | None:
     """The first line, from 1, without a type in a text that has typed lines too; None where all or none are typed."""
     lines = [(number, _LINE.match(line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not any(typed for _, typed in lines):
         return None
     return next((number for number, typed in lines if not typed), None)
-
-
-class Generator(Protocol):
-    """Writes other ways to ask. The models room may bring one; without it the stage is skipped."""
-
-    name: str
-
-    def expand(self, query: str) -> Sequence[Search]:
-        """Variants of a query, best first. Those beyond one `lex`, two `vec` and one `hyde` are not used."""
-        ...

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -17,10 +19,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from commonplace.errors import CommonplaceError
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import BadSetting, Settings
-from commonplace.store.accounts import FILE, SCOPES, Accounts
+from commonplace.store.accounts import SCOPES, Accounts
+from commonplace.store.opening import AnyAccounts, has_accounts, open_accounts
 
 OPEN_PATHS = ("/healthz", "/readyz")
-OPEN_FOLDER = "/.well-known/"
+INSTANCES = "/mcp/i/"
+OPEN_FOLDERS = ("/.well-known/", INSTANCES)
+"""What nobody's key opens: instances have keys of their own (`server.instances`)."""
 METADATA = "/.well-known/oauth-protected-resource"
 SUBPROTOCOL = "bearer."
 RETRY_S = 15
@@ -55,21 +60,38 @@ class OpenGate:
 class KeyGate:
     """Admits who bears a key of this home."""
 
-    def __init__(self, accounts: Accounts) -> None:
+    def __init__(self, accounts: AnyAccounts) -> None:
         self._accounts = accounts
 
     async def admit(self, token: str | None) -> Principal | None:
-        # On the event loop: one indexed read of a local file takes less than handing it to a thread.
-        grant = self._accounts.verify(token) if token else None
+        if not token:
+            return None
+        if isinstance(self._accounts, Accounts):
+            # On the event loop: one indexed read of a local file takes less than handing it to a thread.
+            grant = self._accounts.verify(token)
+        else:
+            grant = await to_thread.run_sync(self._accounts.verify, token)
         return Principal(*grant) if grant else None
 
     def close(self) -> None:
         self._accounts.close()
 
 
+class TokenGate:
+    """Admits who bears the one token there is."""
+
+    def __init__(self, token: str, owner: Principal) -> None:
+        self._token, self._owner = token.encode(), owner
+
+    async def admit(self, token: str | None) -> Principal | None:
+        return self._owner if token and hmac.compare_digest(token.encode(), self._token) else None
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
 def make_gate(settings: Settings, accounts_path: Path | None = None, owner: Principal = OWNER) -> Gate:
     """The gate that the settings ask for, or a BadSetting that says what does not go together."""
-    path = accounts_path or settings.home.expanduser() / FILE
     public = settings.public_url
     if public and not _is_address(public):
         raise BadSetting(f"public_url must be an http or https address, not {public!r}.")
@@ -80,10 +102,10 @@ def make_gate(settings: Settings, accounts_path: Path | None = None, owner: Prin
     if settings.jwt_issuer or settings.jwt_audience or settings.jwt_jwks_url or settings.jwt_key:
         raise BadSetting(f"auth is {settings.auth}, but settings of jwt are given. Set auth to jwt or remove them.")
     if settings.auth == "keys":
-        return KeyGate(Accounts(path))
+        return KeyGate(open_accounts(settings, accounts_path))
     if settings.auth != "none":
         raise BadSetting(f"auth must be one of none, keys, jwt, not {settings.auth!r}.")
-    if _has_users(path):
+    if has_accounts(settings, accounts_path):
         raise BadSetting("This home has users, and auth is none. Set auth to keys, or remove the users.")
     return OpenGate(owner)
 
@@ -112,11 +134,15 @@ def token_of(scope: Scope) -> str | None:
 class Authentication:
     """ASGI middleware: `scope["principal"]` is who calls, and nobody gets further without one."""
 
-    def __init__(self, app: ASGIApp, gate: Gate, metadata_url: Address | str | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, gate: Gate, metadata_url: Address | str | None = None, also_open: Sequence[str] = ()
+    ) -> None:
+        """`also_open`: paths of this app that everyone may ask."""
         self._app, self._gate, self._metadata_url = app, gate, metadata_url
+        self._open = (*OPEN_PATHS, *also_open)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or _is_open(scope):
+        if scope["type"] == "lifespan" or _is_open(scope, self._open):
             await self._app(scope, receive, send)
             return
         token = token_of(scope)
@@ -188,8 +214,8 @@ def _base(settings: Settings, scope: Scope) -> str:
     return f"{scheme}://{name}" + (f":{port}" if port else "")
 
 
-def _is_open(scope: Scope) -> bool:
-    return scope["type"] == "http" and (scope["path"] in OPEN_PATHS or scope["path"].startswith(OPEN_FOLDER))
+def _is_open(scope: Scope, paths: Sequence[str]) -> bool:
+    return scope["type"] == "http" and (scope["path"] in paths or scope["path"].startswith(OPEN_FOLDERS))
 
 
 async def _refuse(response: Response, close_code: int, scope: Scope, receive: Receive, send: Send) -> None:
@@ -217,13 +243,3 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def _has_users(path: Path) -> bool:
-    if not path.exists():
-        return False
-    accounts = Accounts(path)
-    try:
-        return bool(accounts.users())
-    finally:
-        accounts.close()

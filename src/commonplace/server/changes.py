@@ -101,7 +101,7 @@ class _Watch:
         self._lists = lists
         self._work = work
         self._libraries = libraries
-        self._number = -1
+        self._number = (-1, -1)
         self._seen: dict[ListName, Hashable] = {}
         self._task: asyncio.Task[None] | None = None
         self._starting = anyio.Lock()
@@ -136,7 +136,8 @@ class _Watch:
 
     def _look(self, library: Library) -> list[ListName]:
         """What has changed since the last look. The log says whether anything can have."""
-        number = library.store.last_change()
+        state: Callable[[], int] = getattr(library.store, "tables_state", lambda: 0)
+        number = (library.store.last_change(), state())
         if number == self._number:
             return []
         now = {name: fingerprint(library) for name, fingerprint in self._lists.items()}
@@ -145,12 +146,21 @@ class _Watch:
         return changed
 
 
-def listening(changes: Changes, profile: Profile, space_of: SpaceOf) -> Any:
+ProfileOf = Profile | Callable[[Context], Profile]
+"""One profile, or the one that a request is about."""
+
+
+def _profile(of: ProfileOf, context: Context) -> Profile:
+    return of if isinstance(of, Profile) else of(context)
+
+
+def listening(changes: Changes, of: ProfileOf, space_of: SpaceOf) -> Any:
     """The handler of `subscriptions/listen`: a client of 2026-07-28 hears of the lists of its own space."""
 
     async def listen(
         context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
+        profile = _profile(of, context)
         async with changes.watch(space_of(context), profile) as watch:
             return await watch.listen(context, _honoured(params, profile.lists))
 
@@ -168,12 +178,13 @@ def _honoured(params: types.SubscriptionsListenRequestParams, lists: Lists) -> t
     return params.model_copy(update={"notifications": kept})
 
 
-def telling(changes: Changes, profile: Profile, space_of: SpaceOf) -> Any:
+def telling(changes: Changes, of: ProfileOf, space_of: SpaceOf) -> Any:
     """Middleware: a client is told what may change, and one of the handshake era hears of it while it is connected."""
 
     async def tell(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
+            profile = _profile(of, ctx)
             _announce(result.get("capabilities", {}), profile.lists, modern=ctx.method == "server/discover")
             if ctx.method == "initialize":
                 await _connect(changes, profile, space_of(ctx), ctx)

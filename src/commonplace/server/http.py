@@ -13,10 +13,14 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from commonplace.server.auth import Authentication, Gate, metadata_address, metadata_routes
+from commonplace.documents.visible import View
+from commonplace.server.auth import INSTANCES, Authentication, Gate, metadata_address, metadata_routes
 from commonplace.server.guard import OriginGuard
+from commonplace.server.instances import InstanceDoor
 from commonplace.server.limits import Patience
 from commonplace.server.mcp import make_server
 from commonplace.server.metrics import Metrics
@@ -24,23 +28,28 @@ from commonplace.server.qmd_http import Details, allowed_hosts
 from commonplace.server.qmd_http import routes as qmd_routes
 from commonplace.server.rest import routes
 from commonplace.server.service import Service
-from commonplace.server.transport import Endpoint, MakeServer
+from commonplace.server.transport import Endpoint, MakeServer, memory_body_bytes
 from commonplace.server.websocket import Connections
 from commonplace.settings import Settings
 from commonplace.surfaces.profile import DEFAULT, profile_names
 
+ALIVE = "/health"
+"""Where clients of other servers ask whether this one runs."""
 QMD = "/qmd"
 """Where the qmd endpoints are."""
 
 
-def make_app(settings: Settings, gate: Gate, make_server: MakeServer = make_server) -> Starlette:
-    """Everything a client can reach over HTTP. What it opens, it closes when it ends."""
+def make_app(
+    settings: Settings, gate: Gate, make_server: MakeServer = make_server, *, first: str = DEFAULT, view: View = View()
+) -> Starlette:
+    """Everything a client can reach over HTTP, `first` being the profile at /mcp. It closes what it opens."""
     metrics = Metrics()
-    service = Service(settings, metrics.observe)
+    service = Service(settings, metrics.observe, view)
     metrics.watch(service)
     registries = {name: service.registry(name) for name in profile_names()}
     endpoints = {name: Endpoint(service, registry, make_server) for name, registry in registries.items()}
     connections = Connections(service, gate, make_server)
+    instances = InstanceDoor(service)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -49,26 +58,32 @@ def make_app(settings: Settings, gate: Gate, make_server: MakeServer = make_serv
             stack.callback(service.close)
             for endpoint in endpoints.values():
                 await stack.enter_async_context(endpoint.run())
+            await stack.enter_async_context(instances.run())
             yield
 
-    paths: list[BaseRoute] = []
+    paths: list[BaseRoute] = [Route(f"{INSTANCES}{{name}}", instances)]
     for name, endpoint in endpoints.items():
-        places = ("", f"/{name}") if name == DEFAULT else (f"/{name}",)
+        places = ("", f"/{name}") if name == first else (f"/{name}",)
         paths += [Route(f"/mcp{place}", endpoint) for place in places]
         paths += [connections.route(f"/ws{place}", registries[name]) for place in places]
     paths += [*routes(service, registries["all"], metrics), *qmd_routes(service, QMD), *metadata_routes(settings)]
+    paths.append(Route(ALIVE, _alive, methods=["GET"]))
     app = Starlette(
         routes=paths,
         middleware=[
             Middleware(Details, prefix=QMD),
             Middleware(OriginGuard, hosts=[*own_hosts(settings), *allowed_hosts()]),
-            Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings)),
+            Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings), also_open=(ALIVE,)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],
         lifespan=lifespan,
     )
     app.state.farewell = service.changes.close
     return app
+
+
+async def _alive(request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
 
 
 def own_hosts(settings: Settings) -> list[str]:
@@ -86,17 +101,19 @@ def serve_http(
     *,
     proxy_headers: bool = False,
     make_server: MakeServer = make_server,
+    first: str = DEFAULT,
+    view: View = View(),
 ) -> None:
     """Serve any number of clients until told to stop."""
     _allow_many_files()
     config = uvicorn.Config(
-        make_app(settings, gate, make_server),
+        make_app(settings, gate, make_server, first=first, view=view),
         host=host,
         port=port,
         log_level="warning",
         proxy_headers=proxy_headers,
         ws="websockets-sansio",
-        ws_max_size=settings.body_bytes,
+        ws_max_size=max(settings.body_bytes, memory_body_bytes(settings)),
         timeout_graceful_shutdown=5,
     )
     server = _Server(config)

@@ -151,9 +151,11 @@ def _progress(context: Context) -> Report:
 async def _work(service: Service, visitor_of: VisitorOf, context: Context, task: Callable[[Call], Any]) -> Any:
     """Do something for a visitor that is not a tool call; what fails is a protocol error in words."""
     visitor = visitor_of(context)
+    if visitor.principal.collections:
+        raise MCPError(types.INVALID_PARAMS, "This key is limited to collections of documents.")
 
     def run(library: Library) -> Any:
-        return task(visitor.call(library))
+        return task(visitor.call(library, service.view))
 
     try:
         return await service.work(visitor.principal.space, run)
@@ -235,7 +237,8 @@ def _introduction(service: Service, registry: Registry, visitor_of: VisitorOf) -
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
             visitor = visitor_of(ctx)
-            result["instructions"] = await service.work(visitor.principal.space, registry.profile.instructions)
+            if not visitor.principal.collections or all(tool.within_view for tool in registry.tools):
+                result["instructions"] = await service.work(visitor.principal.space, registry.profile.instructions)
             if visitor.session:
                 result["_meta"] = {**result.get("_meta", {}), SESSION_META: visitor.session}
         return result
@@ -300,7 +303,11 @@ def serve_stdio(service: Service, profile: str, principal: Principal) -> None:
 async def serve_input(service: Service, profile: str, principal: Principal, ending: anyio.Event) -> None:
     """The same, on an event loop that may have other things to do, until `ending` is set at the latest."""
     visitor = Visitor(principal)
-    server = make_server(service, service.registry(profile), lambda context: visitor)
+    await serve_server(make_server(service, service.registry(profile), lambda context: visitor), ending)
+
+
+async def serve_server(server: Server[Any], ending: anyio.Event) -> None:
+    """A server on standard input and output."""
     gc.freeze()  # what is there now stays: looking it through for garbage again and again is lost time
     async with stdio_server(cast(Any, Input(ending)), cast(Any, Output())) as streams:
         await serve_streams(server, streams)

@@ -14,6 +14,8 @@ class Principal:
     name: str
     space: str
     scopes: frozenset[str]
+    collections: tuple[str, ...] = ()
+    """The only collections of documents they may see, and nothing else of the space; none: everything."""
 
     def may(self, scope: str) -> bool:
         """Whether a scope is held: `admin` implies `write`, which implies `read`."""

@@ -174,6 +174,8 @@ async def _work(service: Service, request: Request, task: Any) -> Any:
     principal = request.scope["principal"]
     if not principal.may("read"):
         raise Denied("This needs a key with the read scope.")
+    if principal.collections:
+        raise Denied("This shows the whole library, and the key is limited to collections of documents.")
     return await service.work(principal.space, task)
 
 

@@ -18,7 +18,7 @@ from commonplace.server.mcp import declared
 from commonplace.server.metrics import CONTENT_TYPE, Metrics
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
-from commonplace.server.transport import HEADER, read_body
+from commonplace.server.transport import HEADER, asked_for, read_body
 from commonplace.surfaces.profile import Registry
 from commonplace.surfaces.tool import Tool
 
@@ -50,9 +50,9 @@ def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route
             arguments = await _arguments(request, service.settings.body_bytes)
         except CommonplaceError as error:
             return said(Failure.of(error))
-        visitor = Visitor(
-            request.scope["principal"], request.query_params.get(HEADER), request.query_params.get("config")
-        )
+        query = request.query_params
+        narrowed = asked_for(query.get("collections"))
+        visitor = Visitor(request.scope["principal"], query.get(HEADER), query.get("config"), collections=narrowed)
         answer = await service.call(visitor, registry, tool, arguments)
         if isinstance(answer, Failure):
             return said(answer)

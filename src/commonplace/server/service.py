@@ -11,9 +11,11 @@ from typing import TypeVar
 
 import anyio
 
+from commonplace.documents.visible import View
 from commonplace.errors import CommonplaceError, Denied, RateLimited, TooLarge, WritesDisabled
 from commonplace.library import Library
 from commonplace.model import JSON
+from commonplace.server.background import Background
 from commonplace.server.calls import Failure, run
 from commonplace.server.changes import Changes
 from commonplace.server.libraries import Libraries
@@ -41,16 +43,21 @@ class Visitor:
     """Soft defaults as they were sent."""
     metered: bool = False
     """The door has taken this call off the caller's allowance already, to answer in its own way."""
+    collections: tuple[str, ...] = ()
+    """The collections of documents they ask to be shown, of those they may see."""
 
-    def call(self, library: Library) -> Call:
-        return Call(library, self.principal.name, self.session, self.config)
+    def call(self, library: Library, view: View) -> Call:
+        """`view` is what the server shows to anybody."""
+        shown = view.only(self.principal.collections).only(self.collections)
+        return Call(library, self.principal.name, self.session, self.config, view=shown)
 
 
 class Service:
     """Carries out calls for all doors. Lives on the event loop; libraries work in threads."""
 
-    def __init__(self, settings: Settings, observe: Observer | None = None) -> None:
+    def __init__(self, settings: Settings, observe: Observer | None = None, view: View = View()) -> None:
         self.settings = settings
+        self.view = view
         self.libraries = Libraries(settings)
         self.observe = observe
         self.waiting = 0
@@ -58,6 +65,7 @@ class Service:
         self._buckets = Buckets()
         self._workers = Workers(settings.concurrency)
         self.changes = Changes(self.work, self.libraries, settings.connections)
+        self._background = Background(self.libraries) if settings.background else None
 
     def registry(self, name: str) -> Registry:
         underscored = self.settings.tool_names == "underscore"
@@ -100,6 +108,8 @@ class Service:
             self.waiting -= 1
         if tool.writes:
             self.changes.nudge(visitor.principal.space)
+        if self._background:
+            self._background.nudge(visitor.principal.space, wrote=tool.writes)
         if self.observe:
             outcome = answer.code if isinstance(answer, Failure) else "ok"
             self.observe(tool.name, outcome, time.perf_counter() - started)
@@ -118,6 +128,8 @@ class Service:
         return await self._workers.run(run)
 
     def close(self) -> None:
+        if self._background:
+            self._background.close()
         self._workers.close()
         self.libraries.close()
 
@@ -127,6 +139,8 @@ class Service:
         scope = "write" if tool.writes else "read"
         if not visitor.principal.may(scope):
             raise Denied(f"{tool.name} needs a key with the {scope} scope.")
+        if visitor.principal.collections and not tool.within_view:
+            raise Denied(f"{tool.name} shows the whole library, and this key is limited to collections of documents.")
         if not visitor.metered:
             self.meter(visitor.principal, tool)
 
@@ -138,7 +152,7 @@ class Service:
         progress: Report | None,
         library: Library,
     ) -> Reply | Failure:
-        call = visitor.call(library)
+        call = visitor.call(library, self.view)
         if progress:
             call = replace(call, progress=progress)
         answer = run(tool, call, arguments)

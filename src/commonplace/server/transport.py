@@ -22,8 +22,11 @@ from commonplace.server.mcp import Context, meta_config
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.sessions import Session
+from commonplace.settings import Settings
 from commonplace.surfaces.profile import Registry
+from commonplace.surfaces.tool import Tool
 
+_MIB = 1 << 20
 HEADER = "mcp-session-id"
 METERED = "commonplace.metered"
 """Where a request's scope says that its call has been taken off the caller's allowance."""
@@ -41,7 +44,13 @@ def visitor_of(context: Context) -> Visitor:
         session=query.get(HEADER) or issued,
         config=meta_config(context) or query.get("config"),
         metered=METERED in request.scope,
+        collections=asked_for(query.get("collections")),
     )
+
+
+def asked_for(collections: str | None) -> tuple[str, ...]:
+    """The names that an address's `?collections=A,B` narrows to."""
+    return tuple(filter(None, map(str.strip, (collections or "").split(","))))
 
 
 class Endpoint:
@@ -54,8 +63,8 @@ class Endpoint:
 
     def __init__(self, service: Service, registry: Registry, make_server: MakeServer) -> None:
         server = make_server(service, registry, visitor_of)
-        most_bytes = service.settings.body_bytes
-        self._service = service
+        most_bytes = most_body_bytes(service.settings, registry)
+        self._service, self._most_bytes = service, most_bytes
         self._registry = registry
         self._stateful = StreamableHTTPSessionManager(
             server, session_idle_timeout=service.settings.session_ttl_seconds, max_request_body_size=most_bytes
@@ -137,17 +146,21 @@ class Endpoint:
 
         await self._service.work(principal.space, issue)
 
+    async def _tool(self, request: Request, name: str) -> Tool | None:
+        """The tool of a name, for whoever asks."""
+        return self._registry.find(name)
+
     async def _metered(self, request: Request, receive: Receive, send: Send) -> Receive | None:
         """Take tool calls off the caller's allowance; one too many is answered as HTTP does, with 429.
 
         Returns what to read the request from now, or None when it has been answered.
         """
-        body = await read_body(request, self._service.settings.body_bytes)
+        body = await read_body(request, self._most_bytes)
         if body is None:
             await _said(413, types.INVALID_REQUEST, "Request body too large")(request.scope, receive, send)
             return None
         name, asked = _called(body)
-        tool = self._registry.find(name) if name else None
+        tool = await self._tool(request, name) if name else None
         if tool is not None:
             try:
                 self._service.meter(request.scope["principal"], tool)
@@ -157,6 +170,16 @@ class Endpoint:
                 return None
             request.scope[METERED] = True
         return _again(body, receive)
+
+
+def most_body_bytes(settings: Settings, registry: Registry) -> int:
+    """How large a request to a profile may be. That of memories takes what the settings of its images allow."""
+    return memory_body_bytes(settings) if registry.profile.name == "memory" else settings.body_bytes
+
+
+def memory_body_bytes(settings: Settings) -> int:
+    """One entry with all it may hold: images as base64, a text that JSON may double, and everything else."""
+    return _MIB * (-(-settings.memory_max_images_mb * 4 // 3) + 2 * settings.memory_max_text_mb + 6)
 
 
 async def read_body(request: Request, most: int) -> bytes | None:

@@ -20,7 +20,7 @@ from commonplace.server.auth import Gate, token_of
 from commonplace.server.mcp import Context, meta_config, serve_streams
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
-from commonplace.server.transport import HEADER, MakeServer
+from commonplace.server.transport import HEADER, MakeServer, asked_for
 from commonplace.surfaces.profile import Registry
 
 WRONG_OWNER, OVER_LIMIT, IDLE = 1008, 1013, 1001
@@ -56,7 +56,8 @@ class Connections:
             if session is None:
                 await socket.close(WRONG_OWNER, "There is no such session of yours.")
                 return
-            connection = _Connection(self._service, self._gate, socket, Visitor(principal, session))
+            visitor = Visitor(principal, session, collections=asked_for(socket.query_params.get("collections")))
+            connection = _Connection(self._service, self._gate, socket, visitor)
             await connection.serve(registry, self._make_server)
         finally:
             self._open -= 1

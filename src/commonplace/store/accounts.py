@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 import re
 import secrets
@@ -27,7 +28,7 @@ LONGEST_LIFE = timedelta(days=36_500)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _KEY = re.compile(r"cp_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NO_DIGEST = bytes(32)
-_COLUMNS = "id, user, scopes, label, created_at, expires_at, revoked_at"
+_COLUMNS = "id, user, scopes, label, created_at, expires_at, revoked_at, collections"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -51,6 +52,8 @@ class Key:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    collections: tuple[str, ...] = ()
+    """The only collections of documents it shows; none: everything in the space."""
 
     @property
     def state(self) -> Literal["active", "expired", "revoked"]:
@@ -65,6 +68,7 @@ class Grant(NamedTuple):
     user: str
     space: str
     scopes: frozenset[str]
+    collections: tuple[str, ...] = ()
 
 
 class Accounts:
@@ -106,22 +110,23 @@ class Accounts:
         return User(row[0], row[1], _time(row[2]))
 
     def create_key(
-        self, user: str, scopes: Iterable[str] = ("read",), label: str = "", expires_in: timedelta | None = None
+        self,
+        user: str,
+        scopes: Iterable[str] = ("read",),
+        label: str = "",
+        expires_in: timedelta | None = None,
+        collections: Iterable[str] = (),
     ) -> str:
         """Make a key and return it. This is the only time it can be seen: what is kept cannot be turned back."""
         kept = " ".join(_scopes(scopes))
-        if len(label) > LONGEST_LABEL or not label.isprintable():
-            raise InvalidInput(f"A label has at most {LONGEST_LABEL} printable characters. Choose a shorter one.")
-        if expires_in is not None and not timedelta(0) < expires_in <= LONGEST_LIFE:
-            raise InvalidInput(f"A key expires in the future, within {LONGEST_LIFE.days} days, or never.")
         public, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), _now()
-        expires = None if expires_in is None else now + expires_in // timedelta(microseconds=1)
+        expires = _end(label, expires_in, now)
         with explained(self.path), self._database.writing() as db:
             if not db.execute("select 1 from users where name = ?", (user,)).fetchone():
                 raise _no_user(user)
             db.execute(
-                f"insert into keys (digest, {_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, null)",
-                (_digest(secret), public, user, kept, label, now, expires),
+                f"insert into keys (digest, {_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, null, ?)",
+                (_digest(secret), public, user, kept, label, now, expires, json.dumps(list(collections))),
             )
         return f"cp_{public}_{secret}"
 
@@ -149,17 +154,17 @@ class Accounts:
             row: Any = (
                 self._database.reading()
                 .execute(
-                    """select digest, revoked_at, expires_at, name, space, scopes
+                    """select digest, revoked_at, expires_at, name, space, scopes, collections
                        from keys join users on name = user where id = ?""",
                     (public,),
                 )
                 .fetchone()
             )
-        digest, revoked, expires, name, space, scopes = row or (_NO_DIGEST, None, None, "", "", "")
+        digest, revoked, expires, name, space, scopes, collections = row or (_NO_DIGEST, None, None, "", "", "", "[]")
         same = hmac.compare_digest(_digest(secret), digest)
         if row is None or not same or revoked is not None or (expires is not None and expires <= _now()):
             return None
-        return Grant(name, space, frozenset(scopes.split()))
+        return Grant(name, space, frozenset(scopes.split()), tuple(json.loads(collections)))
 
 
 def _make_private(path: Path) -> None:
@@ -190,6 +195,15 @@ def _scopes(scopes: Iterable[str]) -> list[str]:
     return [scope for scope in SCOPES if scope in given]
 
 
+def _end(label: str, expires_in: timedelta | None, now: int) -> int | None:
+    """When a key ends, once its label and its life are found to be fit."""
+    if len(label) > LONGEST_LABEL or not label.isprintable():
+        raise InvalidInput(f"A label has at most {LONGEST_LABEL} printable characters. Choose a shorter one.")
+    if expires_in is not None and not timedelta(0) < expires_in <= LONGEST_LIFE:
+        raise InvalidInput(f"A key expires in the future, within {LONGEST_LIFE.days} days, or never.")
+    return None if expires_in is None else now + expires_in // timedelta(microseconds=1)
+
+
 def _no_user(name: str) -> NotFound:
     return NotFound(f"There is no user {name!r}. `commonplace users list` shows them.")
 
@@ -199,9 +213,10 @@ def _digest(secret: str) -> bytes:
 
 
 def _key(row: Any) -> Key:
-    name, user, scopes, label, created, expires, revoked = row
-    ends = [None if moment is None else _time(moment) for moment in (expires, revoked)]
-    return Key(name, user, tuple(scopes.split()), label, _time(created), *ends)
+    name, user, scopes, label, created, expires, revoked, collections = row
+    until, ended = (None if moment is None else _time(moment) for moment in (expires, revoked))
+    held = tuple(scopes.split()), label, _time(created)
+    return Key(name, user, *held, until, ended, tuple(json.loads(collections)))
 
 
 def _now() -> int:

@@ -1,4 +1,4 @@
-"""What a store promises. SQLite implements it here; PostgreSQL will. No SQL dialect is known above this room."""
+"""What a store promises. SQLite implements it here, PostgreSQL in `postgres/`. No SQL is known above this room."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from commonplace.model import JSON, Change, Chunk, Filter, IndexedItem, Item
 from commonplace.store.rows import (
     Attachment,
     Cue,
+    DocumentRow,
     Ending,
     EntryRow,
     FileRecord,
@@ -35,6 +36,7 @@ from commonplace.store.rows import (
     ThreadRow,
     Write,
 )
+from commonplace.text.outline import Outline
 
 
 class Store(Protocol):
@@ -228,6 +230,13 @@ class Store(Protocol):
         """What entries were, newest first."""
         ...
 
+    def set_summary(self, item_id: int, body: str, summary: str) -> bool:
+        """Keep the summary of an entry if this is still its text; returns whether it was kept.
+
+        No other version, and no change: nobody who follows the log has a use for it.
+        """
+        ...
+
     def indexed_fields(self) -> list[tuple[str, ...]]:
         """The metadata paths by which entries are found without reading them all."""
         ...
@@ -272,6 +281,32 @@ class Store(Protocol):
 
     def unembedded_documents(self, model_id: int | None, parents: Sequence[str] = ()) -> int:
         """How many documents, of these parents where any are named, have a chunk without a vector of the model."""
+        ...
+
+    # outlines of documents
+    def document_page(self, parent: str, *, limit: int, offset: int) -> tuple[list[DocumentRow], int]:
+        """Documents of a parent in the code-point order of their keys, and how many there are. Reads no body."""
+        ...
+
+    def document_counts(self, parents: Sequence[str]) -> dict[str, int]:
+        """How many documents each of these parents holds; one without any is left out."""
+        ...
+
+    def document_rows(self, item_ids: Sequence[int]) -> dict[int, DocumentRow]: ...
+    def outline(self, item_id: int) -> Outline | None:
+        """The outline that is kept of a document, or None where none is."""
+        ...
+
+    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[str | None]:
+        """For each (item, line) the title of the last heading at or before that line, or None before the first."""
+        ...
+
+    def body_part(self, item_id: int, start: int, end: int) -> str:
+        """Characters of a body, from one to just before another; nothing where the item is gone."""
+        ...
+
+    def keep_outlines(self, outlines: Sequence[tuple[int, int, Outline]]) -> None:
+        """Keep the outlines of items (id, version, outline); of an item at another version by now nothing is kept."""
         ...
 
     # collections of files
@@ -429,6 +464,10 @@ class Store(Protocol):
 
     # care
     def backup(self, target: Path) -> None: ...
+    def restore(self, source: Path) -> None:
+        """Take over everything from a backup, of a store of any kind, in one transaction."""
+        ...
+
     def check(self) -> list[str]:
         """What is wrong with the store, one sentence each; empty when it is sound."""
         ...

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.model import JSON
 from commonplace.store.filters import fold_value
+from commonplace.store.places import around, scope_hash
 
 _TAGGED = frozenset({"note", "media", "conversation"})
 """Kinds that are found by their tags. Characters and prompts have them in their text."""
@@ -19,7 +20,18 @@ def facet(name: str, value: str) -> str:
 
 
 def facets_of(kind: str, fields: Mapping[str, JSON]) -> tuple[str, ...]:
+    if kind == "table":
+        return _places(fields)
     return tuple(facet(name, str(fields[name])) for name in _FACETS.get(kind, ()) if fields.get(name))
+
+
+def _places(fields: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Which table's project and generation a node is of, and every place it is inside of."""
+    pointer = fields.get("pointer")
+    if pointer is None:
+        return ()
+    scopes = (f"scope:{scope_hash(place)}" for place in around(str(pointer)))
+    return (f"project:{fields['project']}", f"generation:{fields['generation']}", *scopes)
 
 
 def words_of(kind: str, fields: Mapping[str, JSON], tags: Sequence[str]) -> str:

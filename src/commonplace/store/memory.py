@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections import defaultdict
@@ -112,6 +113,19 @@ class EntryRows(Items):
                 "insert or ignore into supersessions select id, ? from memories where id = ?",
                 [(newer, number) for number in older],
             )
+
+    @guarded
+    def set_summary(self, item_id: int, body: str, summary: str) -> bool:
+        digest = hashlib.sha256(body.encode("utf-8")).hexdigest()
+        with self._database.writing() as db:
+            row = db.execute(
+                "select fields from items where id = ? and kind = 'memory' and content_hash = ?", (item_id, digest)
+            ).fetchone()
+            if row is None or not summary.strip():
+                return False
+            fields = {**json.loads(row[0]), "summary": summary}
+            db.execute("update items set fields = ? where id = ?", (_json(fields), item_id))
+            return True
 
     @guarded
     def has_vectors(self, item_id: int) -> bool:

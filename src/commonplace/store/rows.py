@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from commonplace.model import JSON, Draft, Span
+from commonplace.text.outline import Outline
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Write:
     passages: Sequence[Passage]
     language: str
     expected_version: int | None = None
+    outline: Outline | None = None
+    """Of a document; None where it is to be read off the body by whoever asks for it first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,15 @@ class Name(NamedTuple):
     @property
     def file(self) -> str:
         return f"{self.collection}/{self.path}"
+
+
+class DocumentRow(NamedTuple):
+    """A document as it is listed. Title and size are None where its outline was never kept."""
+
+    item_id: int
+    key: str
+    title: str | None
+    size: int | None
 
 
 MOST_LISTS = MOST_QUERIES = 20

@@ -33,6 +33,7 @@ from commonplace.store.connection import Database, explained
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import Compiled, compile_filter, fold_tag, micros
 from commonplace.store.rows import Passage, Write
+from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -161,20 +162,22 @@ class Items:
             [(chunk_id(item_id, ordinal), *_passage_row(passage)) for ordinal, passage in enumerate(write.passages)],
         )
         self._drop_orphans(db, orphans)
+        if write.outline is not None:
+            self._put_outline(db, item_id, write.outline)
 
     @staticmethod
     def _passage_rows(db: apsw.Connection, item_id: int) -> list[tuple[Any, ...]]:
         span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
         return list(db.execute(f"select {_PASSAGE} from chunks where id >= ? and id < ? order by id", span))
 
-    @staticmethod
-    def _clear_text(db: apsw.Connection, item_id: int) -> set[bytes]:
+    def _clear_text(self, db: apsw.Connection, item_id: int) -> set[bytes]:
         """Remove an item's text and return the vector keys that may now belong to no chunk."""
         span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
         keys = {key for (key,) in db.execute("select vector_key from chunks where id >= ? and id < ?", span)}
         db.execute("delete from chunks where id >= ? and id < ?", span)
         db.execute("delete from tags where item_id = ?", (item_id,))
         db.execute("delete from bodies where item_id = ?", (item_id,))
+        self._clear_outline(db, item_id)
         return keys
 
     @staticmethod
@@ -217,6 +220,14 @@ class Items:
         """What else is kept of a memory entry; see `memory.EntryRows`."""
 
     def _delete_entry(self, db: apsw.Connection, item_id: int) -> None:
+        pass
+
+    @staticmethod
+    def _put_outline(db: apsw.Connection, item_id: int, outline: Outline) -> None:
+        """What else is kept of a document; see `outlines.Outlines`."""
+
+    @staticmethod
+    def _clear_outline(db: apsw.Connection, item_id: int) -> None:
         pass
 
     def _compiled(self, filter: Filter) -> Compiled:
@@ -366,19 +377,19 @@ class Items:
         ):
             tags[item_id].append(tag)
         rows: list[Any] = db.execute(
-            """select id, kind, parent, key, title, language, created_at, updated_at, fields
+            """select id, kind, parent, key, title, language, created_at, updated_at, fields, content_hash
                from items where id in (select value from json_each(?)) order by id""",
             wanted,
         ).fetchall()
         found = []
-        for identity, kind, parent, key, title, language, created, updated, fields in rows:
+        for identity, kind, parent, key, title, language, created, updated, fields, content_hash in rows:
             span = (chunk_id(identity, 0), chunk_id(identity + 1, 0))
             chunks: Any = db.execute(
                 "select id, headings, text from chunks where id >= ? and id < ? order by id", span
             ).fetchall()
             known, labels = _loads(fields), tuple(tags[identity])
             parts = self._parts(db, span) if kind in _IN_PARTS else {}
-            more = (words_of(kind, known, labels), facets_of(kind, known), parts)
+            more = (words_of(kind, known, labels), facets_of(kind, known), parts, content_hash)
             whole = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
             found.append(IndexedItem(*whole, *more))
         return found

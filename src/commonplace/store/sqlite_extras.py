@@ -24,14 +24,16 @@ from commonplace.store.knowledge import Records
 from commonplace.store.listings import Listings
 from commonplace.store.memory import EntryRows
 from commonplace.store.naming import Names
+from commonplace.store.outlines import Outlines
 from commonplace.store.rows import Attachment, Job, Model
 from commonplace.store.sessions import Sessions
 from commonplace.store.sqlite import _CHUNK, _chunk, _json, consistent, guarded
+from commonplace.store.table_nodes import TableNodes
 
 _MODEL = "id, fingerprint, name, dims, position"
 
 
-class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Files):
+class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, TableNodes, Files):
     """Everything the Store interface promises, on one SQLite file."""
 
     # vectors
@@ -345,6 +347,9 @@ _INVARIANTS = {
     "documents that are not found by name": """select count(*) from items where kind = 'document'
         and not exists (select 1 from document_names where item_id = items.id
                         and docid = name_hash(parent, key) and backwards = name_backwards(parent, key))""",
+    "outlines or headings of no item": """select
+        (select count(*) from outlines where item_id not in (select id from items))
+        + (select count(*) from headings where item_id not in (select item_id from outlines))""",
     "names without a document": "select count(*) from document_names where item_id not in (select id from items)",
     "items that no record names": """select count(*) from items
         where kind in ('note', 'media', 'conversation', 'character', 'prompt')
@@ -353,6 +358,13 @@ _INVARIANTS = {
         (select count(*) from records where item_id not in (select id from items))
         + (select count(*) from cues where item_id not in (select id from items))
         + (select count(*) from import_sources where item_id not in (select id from items))""",
+    "data, tools or work of no table": """select
+        (select count(*) from fragments where tbl not in (select number from tables))
+        + (select count(*) from tools where tbl not in (select number from tables))
+        + (select count(*) from dirty_places where tbl not in (select number from tables))""",
+    "tables whose size is not that of their data": """select count(*) from tables where size is not
+        (select size from fragments where parent = -number)""",
+    "indexed places of no item": "select count(*) from node_places where item_id not in (select id from items)",
     "vectors of no model": "select count(*) from embeddings where model not in (select id from models)",
     "items whose attachment is gone": """select count(*) from item_attachments
         where hash not in (select hash from attachments)""",

@@ -22,6 +22,8 @@ PROFILES = {
     "qmd": "commonplace.surfaces.qmd.profile",
     "knowledge": "commonplace.surfaces.knowledge",
     "research": "commonplace.surfaces.knowledge.research",
+    "tables": "commonplace.surfaces.tables",
+    "documents": "commonplace.surfaces.documents",
 }
 """Where each profile is declared. One is loaded when it is served, so that none pays for the others."""
 ListName = Literal["tools", "prompts", "resources"]

@@ -26,7 +26,7 @@ from commonplace.surfaces.schema import (
     text,
 )
 from commonplace.surfaces.tool import READ_ONLY, Call, Tool
-from commonplace.text.structure import outline
+from commonplace.text.outline import outline
 from commonplace.text.tokens import estimate, reach, safe_cut
 
 _LINES = re.compile(r":(\d{1,9})(?::(\d{1,9}))?$")

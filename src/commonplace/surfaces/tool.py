@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from commonplace.documents.visible import View
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.surfaces.arguments import Signature, check
@@ -39,6 +40,8 @@ class Call:
     config: Mapping[str, JSON] | str | None = None
     """Soft defaults as they were sent with the request; see `soft_config`."""
     progress: Report = _untold
+    view: View = View()
+    """Which collections of documents are shown to them."""
 
     def open_session(self, handle: str | None) -> Session | None:
         """The session an argument names, or else the connection's; None where there is neither."""
@@ -75,6 +78,8 @@ class Tool:
     check: Check = check
     meta: Mapping[str, JSON] = field(default_factory=dict)
     """What is listed under `_meta`."""
+    within_view: bool = False
+    """Whether it shows nothing beyond the caller's view: only such tools serve a key that is limited to collections."""
 
     @property
     def writes(self) -> bool:

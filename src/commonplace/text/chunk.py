@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Any
 
 from commonplace.model import Span
 from commonplace.text.code import LANGUAGES, code_blocks
 from commonplace.text.lines import split_lines, starts_of
-from commonplace.text.markup import org_blocks, rst_blocks
-from commonplace.text.structure import Block, blocks, opening_heading, parents_of, plain
+from commonplace.text.outline import parents_of, structure_of
+from commonplace.text.structure import Block, opening_heading, plain
 from commonplace.text.tokens import is_narrow, next_cut, reach, safe_cut, weight
 
 
@@ -64,6 +65,9 @@ class _Terrain:
     heads: list[Block]
     parents: list[int | None]
     head_lines: list[int]
+    references: Mapping[str, Any]
+    weighed: list[int] = field(default_factory=lambda: [0, 0])
+    """A character and the weight before it, known from before: a long line is not weighed from its start each time."""
 
     @property
     def end(self) -> int:
@@ -74,8 +78,13 @@ class _Terrain:
         return min(bisect_right(self.starts, char), self.end) - 1
 
     def weight_at(self, char: int) -> int:
+        if self.at is self.starts:
+            return char  # every character weighs one
         line = self.line(char)
-        return self.at[line] + weight(self.body[self.starts[line] : char])
+        known = (self.starts[line], self.at[line])
+        start, before = max(known, tuple(self.weighed)) if self.weighed[0] <= char else known
+        self.weighed[:] = char, before + weight(self.body[start:char])
+        return self.weighed[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +136,7 @@ def _path(terrain: _Terrain, line: int, titles: dict[int, str]) -> tuple[str, ..
     while index is not None and index >= 0:
         head = terrain.heads[index]
         if index not in titles:
-            titles[index] = plain(head.source) if head.kind == "heading" else head.source
+            titles[index] = plain(head.source, terrain.references) if head.kind == "heading" else head.source
         if titles[index] and (head.kind == "heading" or line < head.end):
             path.append(titles[index])
         index = terrain.parents[index]
@@ -139,7 +148,7 @@ def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
     starts = [*starts_of(lines), len(body)]
     at = starts if is_narrow(body) else _weights(lines, weight(body))
     text_at = _text_lines(lines)
-    found = _blocks(body, format)
+    found, references = _blocks(body, format)
     heads = [block for block in found if block.kind in ("heading", "definition")]
     atoms = [block for block in found if block.kind in ("fence", "front matter")] + _formulas(body, lines, found)
     return _Terrain(
@@ -152,14 +161,12 @@ def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
         heads=heads,
         parents=parents_of(_levels(heads)),
         head_lines=[head.line for head in heads],
+        references=references,
     )
 
 
-def _blocks(body: str, format: str) -> list[Block]:
-    if format in LANGUAGES:
-        return code_blocks(body, format)
-    readers = {"markdown": blocks, "org": org_blocks, "rst": rst_blocks}
-    return list(readers[format](body)) if format in readers else []
+def _blocks(body: str, format: str) -> tuple[Sequence[Block], Mapping[str, Any]]:
+    return (code_blocks(body, format), {}) if format in LANGUAGES else structure_of(body, format)
 
 
 def _levels(heads: Sequence[Block]) -> list[int]:

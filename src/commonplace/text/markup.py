@@ -21,8 +21,12 @@ _DEEPEST = 6
 
 def org_title(body: str) -> str:
     """`#+TITLE:`, else the first headline, else nothing."""
-    given = " ".join(" ".join(_KEYWORD_TITLE.findall(body)).split())
-    return given or _first(org_blocks(body))
+    return org_keyword_title(body) or _first(org_blocks(body))
+
+
+def org_keyword_title(body: str) -> str:
+    """`#+TITLE:`, or nothing."""
+    return " ".join(" ".join(_KEYWORD_TITLE.findall(body)).split())
 
 
 def rst_title(body: str) -> str:

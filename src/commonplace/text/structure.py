@@ -1,24 +1,15 @@
-"""What a Markdown text is made of: its blocks, its headings, its title. CommonMark decides, and line numbers stay true.
+"""What a Markdown text is made of: its blocks and its title. CommonMark decides, and line numbers stay true.
 
-A full CommonMark parse in Python takes about 9 s for the 5,000 files (37 MB) that should be cut in 2. So a text is read
-in two gaits. What a CommonMark parser cannot read in two ways (headings, fences, comments, paragraphs, tables and plain
-lists that begin at the margin with nothing open around them) is recognised by one pattern each; every other stretch, up
-to the next line that closes all open blocks, is given to markdown-it. `tests/text/test_structure.py` holds the result
-against markdown-it reading the whole text.
+markdown-it reads the block structure and nothing else; the words inside are looked at where somebody asks for them.
+Reading the 37 MB of bench/files.py so takes 1.7 s, so a text is read once for its title, its passages and its outline.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Literal, NamedTuple
-
-import regex
-
-from commonplace.text.lines import split_lines, starts_of
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -40,68 +31,23 @@ class Block(NamedTuple):
     """A heading's text as written, markup included; a definition's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading and its section, which runs to the next heading of the same or a higher level. Lines count from 1."""
+class Structure(NamedTuple):
+    """A Markdown text as it was read."""
 
-    level: int
-    title: str
-    path: tuple[str, ...]
-    """The titles from the root to this heading, itself included."""
-    line: int
-    line_end: int
-    char_start: int
-    char_end: int
-    own_line_end: int
-    """The section's own text, without the sections under it, ends here."""
-    own_char_end: int
-    slug: str
-    """The usual web anchor, `-1`, `-2` … for repeats."""
-    occurrence: int
-    """Which of the headings with this title it is, from 1."""
+    blocks: tuple[Block, ...]
+    """In the order of their first lines. Headings, lists and quotes are those at the root; fences, rules, tables and
+    items are those at any depth."""
+    references: Mapping[str, Any]
+    """What the text's link reference definitions define, as markdown-it keeps it: headings may use them."""
 
 
 @cache
-def _markdown() -> MarkdownIt:
+def _markdown(*rules: str) -> MarkdownIt:
     """The parser: a tenth of a second to load, and most searches never need it."""
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").enable("table")
-
-
-_BLANKS = r"(?:[ \t]*\n)"
-_ATX = r"\#{1,6}(?=[ \t\n])"
-_FENCE = r"(?:`{3,}[^`\n]*\n|~{3,})"
-_WORDS = r"(?:[A-Za-z\x80-\U0010ffff\[\](){}\"'!?/\\@&.,;%^]|`(?!``)|\*\*?(?=\w)|__?(?=[^\W_])|\d+(?![\d.)]))"
-"""How a line starts that can begin no block but a paragraph: no marker, no indent, no underline."""
-
-_SCAN = rf"""
-      (?P<blank>  {_BLANKS}++)
-    | (?P<atx>    {_ATX}[^\n]*\n)
-    | (?P<fence>  (?: (?P<ticks>`{{3,}}+)[^`\n]*\n (?:[^\n]*\n)*? (?:[ ]{{0,3}}(?P=ticks)`*[ \t]*\n|\Z)
-                    | (?P<tildes>~{{3,}}+)[^\n]*\n (?:[^\n]*\n)*? (?:[ ]{{0,3}}(?P=tildes)~*[ \t]*\n|\Z) ))
-    | (?P<comment>(?=<!--)(?s:.)*?-->[^\n]*\n)
-    | (?P<words>  (?:{_WORDS}[^\n]*\n)++ (?=[ \t]*\n|\Z|{_ATX}|{_FENCE}))
-    | (?P<items>  (?P<mark>[-*+])[ ]{_WORDS}[^\n]*\n
-                  (?: (?:(?P=mark)[ ]|[ ]{{2,5}}[-*+][ ]|[ ]+){_WORDS}[^\n]*\n
-                    | {_BLANKS}++(?=(?:(?P=mark)[ ]|[ ]{{2,5}}[-*+][ ]|[ ]{{2}}[ ]*){_WORDS}) )*+
-                  (?={_BLANKS}*+(?:\Z|{_ATX}|{_FENCE}) | {_BLANKS}++{_WORDS}))
-    | (?P<numbers>\d{{1,9}}(?P<stop>[.)])[ ]{_WORDS}[^\n]*\n
-                  (?: (?:\d{{1,9}}(?P=stop)[ ]|[ ]+){_WORDS}[^\n]*\n
-                    | {_BLANKS}++(?=\d{{1,9}}(?P=stop)[ ]{_WORDS}) )*+
-                  (?={_BLANKS}*+(?:\Z|{_ATX}|{_FENCE}) | {_BLANKS}++{_WORDS}))
-    | (?P<table>  \|[^\n]*\n \|[-:| \t]*\n (?:\|[^\n]*\n)*+ (?=[ \t]*\n|\Z|{_ATX}|{_FENCE}))
-    | (?P<other>  [^\n]*\n (?:(?!{_BLANKS}|{_ATX}|{_FENCE})[^\n]*\n | {_BLANKS}++(?!{_WORDS}|{_ATX}|{_FENCE}))*+)
-    """
-
-
-@cache
-def _scan() -> regex.Pattern[str]:
-    """Compiled when first used: it takes longer than a search.
-
-    By `regex`, because possessive quantifiers in `re` match wrongly before Python 3.11.5, and Debian 12 has 3.11.2.
-    """
-    return regex.compile(_SCAN, regex.X | regex.V0)
+    # Beyond this depth markdown-it ignores the rest of the text, and lists count twice; its own bound is 20.
+    return MarkdownIt("commonmark", {"maxNesting": 200}).enable(list(rules))
 
 
 _FRONT_MATTER = re.compile(
@@ -109,95 +55,39 @@ _FRONT_MATTER = re.compile(
     r"|\+\+\+[ \t]*\r?\n(?:.*\n)*?\+\+\+[ \t]*\r?(?:\n|\Z)"
 )
 _TITLE = re.compile(r"^(?:title|\"title\"|'title')[ \t]*[:=][ \t]*(.*(?:\n[ \t]+\S.*)*)", re.M)
-_MARKER = re.compile(r" *[-*+] |\d+[.)] ")
-_ATX_LINE = re.compile(r" {0,3}(#{1,6})(?=[ \t\r\n]|\Z)([^\n]*)")
-_CLOSING_MARKS = re.compile(r"[ \t]#+\Z")
-_UNDERLINE = re.compile(r"^ {0,3}(?:=+|-+)[ \t\r]*$", re.M)
-_BLANK_LINE = re.compile(_BLANKS)
-_CODE_INDENT = re.compile(r" {0,3}\t| {4}")
-_CLOSES_ALL = regex.compile(rf"^(?={_ATX}|{_FENCE}|{_BLANKS}++{_WORDS})", regex.M)
-"""Before such a line nothing is open but a fence or an HTML block."""
-_NOT_IN_ANCHORS = regex.compile(r"[^\p{L}\p{M}\p{N}\p{Pc}\- ]")
 _MARKUP = re.compile(r"[\\`*_\[\]<&]")
 _KINDS: dict[str, Kind] = {
     "heading_open": "heading",
     "fence": "fence",
     "hr": "rule",
-    "table_open": "table",
     "bullet_list_open": "list",
     "ordered_list_open": "list",
     "blockquote_open": "quote",
     "list_item_open": "item",
 }
 _AT_THE_ROOT = {"heading", "list", "quote"}
+LONGEST_MARKUP = 1000
+"""Characters of a heading beyond which its markup stays as it is: reading brackets takes the square of their number."""
 
 
-def blocks(body: str) -> Iterator[Block]:
-    """The blocks of a Markdown text in the order of their first lines.
+def blocks(body: str) -> tuple[Block, ...]:
+    """The blocks of a Markdown text in the order of their first lines."""
+    return read(body).blocks
 
-    Headings, lists and quotes are those at the root; fences, rules, tables and items are those at any depth. Lazy, so
-    that whoever looks for a title reads no further than the title.
-    """
-    text, line, at, scan = _normal(body), 0, 0, _scan()
+
+@lru_cache(maxsize=1)
+def read(body: str) -> Structure:
+    """The block structure of a text. The last one is kept: its title, passages and outline are asked for in turn."""
+    text, line = _normal(body), 0
+    found: list[Block] = []
     if matter := _FRONT_MATTER.match(text):
-        line, at = _line_count(matter.group()), matter.end()
-        yield Block("front matter", 0, line)
-    while at < len(text):
-        part = scan.match(text, at)
-        assert part is not None  # noqa: S101 - `other` takes any line
-        source, kind = part.group(), part.lastgroup
-        if kind == "other":
-            tokens = _parse(source)
-            while _left_open(tokens, source, text, at + len(source)):
-                further = _CLOSES_ALL.search(text, at + 2 * len(source))
-                source = text[at : further.start() if further else len(text)]
-                tokens = _parse(source)
-            yield from _from_tokens(tokens, line)
-        elif kind == "atx":
-            level, title = _atx(source)
-            yield Block("heading", line, line + 1, level, title)
-        elif kind == "fence":
-            yield Block("fence", line, line + source.count("\n"))
-        elif kind in ("items", "numbers"):
-            yield from _items(source, line)
-        elif kind == "table":
-            yield from _table(source, line)
-        line += source.count("\n")
-        at += len(source)
-
-
-def outline(body: str, format: str) -> list[Heading]:
-    """The headings of a text with the sections under them. Only Markdown has any."""
-    if format != "markdown":
-        return []
-    found = [block for block in blocks(body) if block.kind == "heading"]
-    starts = [*starts_of(split_lines(body)), len(body)]
-    titles = [plain(block.source) for block in found]
-    parents, ends = _nesting([block.level for block in found])
-    lines = [*(block.line for block in found), len(starts) - 1]
-    anchors, seen, paths = _anchors(titles), Counter[str](), list[tuple[str, ...]]()
-    headings = []
-    for index, (block, title) in enumerate(zip(found, titles, strict=True)):
-        seen[title] += 1
-        parent = parents[index]
-        paths.append((*(paths[parent] if parent is not None else ()), title))
-        own_end, end = lines[index + 1], lines[ends[index]]
-        headings.append(
-            Heading(
-                level=block.level,
-                title=title,
-                path=paths[index],
-                line=block.line + 1,
-                line_end=end,
-                char_start=starts[block.line],
-                char_end=starts[end],
-                own_line_end=own_end,
-                own_char_end=starts[own_end],
-                slug=anchors[index],
-                occurrence=seen[title],
-            )
-        )
-    return headings
+        line, text = _line_count(matter.group()), text[matter.end() :]
+        found.append(Block("front matter", 0, line))
+    environment: dict[str, Any] = {}
+    tokens: list[Token] = []
+    _markdown().block.parse(text, _markdown(), environment, tokens)
+    found += _from_tokens(tokens, line)
+    return Structure(tuple(found), environment.get("references", {}))
 
 
 def title_of(body: str, format: str, fallback: str) -> str:
@@ -209,11 +99,11 @@ def title_of(body: str, format: str, fallback: str) -> str:
         return fallback
     if given := front_matter_title(body):
         return given
-    first = ""
-    for block in blocks(body):
+    first, structure = "", read(body)
+    for block in structure.blocks:
         if block.kind != "heading" or block.level > 2:
             continue
-        title = plain(block.source)
+        title = plain(block.source, structure.references)
         if first and block.level == 2 and title:
             return title
         if not first and title not in ("", "Notes", "📝 Notes"):
@@ -230,29 +120,20 @@ def front_matter_title(body: str) -> str:
 
 
 def opening_heading(body: str) -> str | None:
-    """The title of the heading a text opens with, white space aside. Parses only where a glance cannot tell."""
-    start = body.rfind("\n", 0, len(body) - len(body.lstrip())) + 1
-    if found := _ATX_LINE.match(body, start):
-        return plain(_atx(_normal(found.group()))[1])
-    end = body.find("\n\n", start)
-    paragraph = body[start : end if end >= 0 else len(body)]
-    if not _UNDERLINE.search(paragraph, paragraph.find("\n") + 1):
+    """The title of the heading a text opens with, white space aside. Parses only what can have one."""
+    if "#" not in body and not ("\n" in body and ("-" in body or "=" in body)):
         return None
-    first = next(blocks(body), None)
-    if first is None or first.kind != "heading" or first.line > body.count("\n", 0, start):
+    structure = read(body)
+    first = structure.blocks[0] if structure.blocks else None
+    if first is None or first.kind != "heading" or first.line > body.count("\n", 0, len(body) - len(body.lstrip())):
         return None
-    return plain(first.source)
+    return plain(first.source, structure.references)
 
 
-def parents_of(levels: Sequence[int]) -> list[int | None]:
-    """For each heading the one it stands under, by index."""
-    return _nesting(levels)[0]
-
-
-def plain(source: str) -> str:
+def plain(source: str, references: Mapping[str, Any] = {}) -> str:
     """A heading's words: markup, links and images reduced to their text, white space collapsed."""
-    if _MARKUP.search(source):
-        inline = _markdown().parseInline(source)[0]
+    if len(source) <= LONGEST_MARKUP and _MARKUP.search(source):
+        inline = _markdown().parseInline(source, {"references": references})[0]
         source = _text_of(inline.children or [])
     return " ".join(source.replace("\0", "\ufffd").split())
 
@@ -268,95 +149,29 @@ def _line_count(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n"))
 
 
-def _parse(source: str) -> list[Token]:
-    """Block structure alone: the words inside are nobody's business here, and reading them is most of the cost."""
-    tokens: list[Token] = []
-    _markdown().block.parse(source, _markdown(), {}, tokens)
-    return tokens
-
-
 def _from_tokens(tokens: Sequence[Token], offset: int) -> Iterator[Block]:
     for index, token in enumerate(tokens):
-        kind = _KINDS.get(token.type)
-        if kind is None or token.map is None or (token.level and kind in _AT_THE_ROOT):
+        if token.map is None:
             continue
+        kind = _KINDS.get(token.type)
         line, end = token.map[0] + offset, token.map[1] + offset
-        if kind == "heading":
-            yield Block(kind, line, end, int(token.tag[1]), tokens[index + 1].content)
-        else:
+        if kind is None:
+            if token.type == "inline" and "|" in token.content and "\n" in token.content:
+                yield from _tables(token.content, line)
+        elif kind == "heading":
+            if not token.level:
+                yield Block(kind, line, end, int(token.tag[1]), tokens[index + 1].content)
+        elif not token.level or kind not in _AT_THE_ROOT:
             yield Block(kind, line, line + 1 if kind == "item" else end)
 
 
-def _left_open(tokens: Sequence[Token], source: str, text: str, end: int) -> bool:
-    """Whether a stretch ends inside a fence or an HTML block, which do not end where everything else does."""
-    last = tokens[-1] if tokens else None
-    if end == len(text) or last is None or last.map is None or last.level or last.map[1] < source.count("\n"):
-        return False
-    lines = source.split("\n")
-    opening, closing = lines[last.map[0]], lines[-2]
-    if last.type == "fence":
-        return last.map[1] - last.map[0] < 2 or not _closes(closing, last.markup)
-    if last.type != "html_block":
-        return False
-    from markdown_it.rules_block.html_block import HTML_SEQUENCES
-
-    for starts, ends, _ in HTML_SEQUENCES[:5]:
-        if starts.search(opening.lstrip()):
-            return not ends.search(closing)
-    return not _BLANK_LINE.match(text, end)
-
-
-def _closes(line: str, fence: str) -> bool:
-    marks = line.strip(" \t")
-    return len(marks) >= len(fence) and set(marks) == set(fence) and not _CODE_INDENT.match(line)
-
-
-def _table(source: str, line: int) -> Iterator[Block]:
-    """Rows as far as the pattern went, if the first two make a table; splitting the others into cells tells nothing."""
-    head = "\n".join(source.split("\n", 2)[:2])
-    is_table = any(token.type == "table_open" for token in _parse(head))
-    yield from [Block("table", line, line + source.count("\n"))] if is_table else _from_tokens(_parse(source), line)
-
-
-def _items(source: str, line: int) -> Iterator[Block]:
-    yield Block("list", line, line + source.count("\n"))
-    for number, item in enumerate(source.split("\n"), start=line):
-        if _MARKER.match(item):
-            yield Block("item", number, number + 1)
-
-
-def _atx(source: str) -> tuple[int, str]:
-    marks = source.strip(" \t\n")
-    title = marks.lstrip("#")
-    level = len(marks) - len(title)
-    return level, _CLOSING_MARKS.sub("", title).strip(" \t") if title.strip("#") != "" else ""
-
-
-def _nesting(levels: Sequence[int]) -> tuple[list[int | None], list[int]]:
-    """For each heading its parent, and the heading that ends its section (or how many there are, for the end)."""
-    parents: list[int | None] = []
-    ends = [len(levels)] * len(levels)
-    open_: list[int] = []
-    for index, level in enumerate(levels):
-        while open_ and levels[open_[-1]] >= level:
-            ends[open_.pop()] = index
-        parents.append(open_[-1] if open_ else None)
-        open_.append(index)
-    return parents, ends
-
-
-def _anchors(titles: Sequence[str]) -> list[str]:
-    """Web anchors, unique even where a heading is itself called `intro-1`."""
-    taken: dict[str, int] = {}
-    anchors = []
-    for title in titles:
-        base = anchor = _NOT_IN_ANCHORS.sub("", title.lower()).replace(" ", "-")
-        while anchor in taken:
-            taken[base] += 1
-            anchor = f"{base}-{taken[base]}"
-        taken[anchor] = 0
-        anchors.append(anchor)
-    return anchors
+def _tables(paragraph: str, line: int) -> Iterator[Block]:
+    """The tables in a paragraph. CommonMark knows none, so they are looked for where it sees plain words."""
+    tokens: list[Token] = []
+    _markdown("table").block.parse(paragraph, _markdown("table"), {}, tokens)
+    for token in tokens:
+        if token.type == "table_open" and token.map is not None:
+            yield Block("table", token.map[0] + line, token.map[1] + line)
 
 
 def _text_of(tokens: Sequence[Token]) -> str:
@@ -381,16 +196,3 @@ def _scalar(value: str) -> str:
         value = re.sub(r"(?:\A|\s)#.*", "", value)
         value = "" if value.strip() in ("~", "null", "Null", "NULL") else value
     return " ".join(value.split())
-
-
-__all__ = [
-    "Block",
-    "Heading",
-    "blocks",
-    "front_matter_title",
-    "opening_heading",
-    "outline",
-    "parents_of",
-    "plain",
-    "title_of",
-]

@@ -70,13 +70,16 @@ def test_filters_constrain_their_own_source_only(filled: Tools) -> None:
     assert set(uris(found)) == {"notes://tea", "chats://talk/m1", "media://1", "characters://1", "prompts://1"}
 
 
+@pytest.mark.parametrize("backend", ["sqlite"])  # the damage is done to a file
 def test_a_source_that_fails_leaves_the_others_their_answers(filled: Tools) -> None:
     by_character: Any = {"chats": {"character_id": 1}}
     asked: dict[str, Any] = {"query": "tea water", "filters": by_character}
     before = filled("knowledge.search", **asked)["results"]
     assert {result["source"] for result in before} >= {"chats", "notes"}
     damage = apsw.Connection(str(filled.library.store.path))  # type: ignore[attr-defined]
-    for (index,) in list(damage.execute("select name from sqlite_master where type = 'index' and sql like '%character%'")):
+    for (index,) in list(
+        damage.execute("select name from sqlite_master where type = 'index' and sql like '%character%'")
+    ):
         damage.execute(f'drop index "{index}"')
     damage.execute("update items set fields = '{' where kind = 'conversation'")
     damage.close()

@@ -34,6 +34,7 @@ def home(filled: Tools, library: Library) -> Path:
     return library.folder.parent.parent
 
 
+@pytest.mark.parametrize("backend", ["sqlite"])  # the server is told its home only
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 def test_a_client_finds_and_reads_over_stdio(home: Path, era: str) -> None:
     async def main() -> None:

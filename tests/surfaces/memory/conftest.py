@@ -9,7 +9,7 @@ import pytest
 from memory_calls import Tools
 
 from commonplace.library import Library
-from opening import library_settings
+from opening import open_library
 
 
 @pytest.fixture
@@ -18,13 +18,13 @@ def tools(library: Library) -> Tools:
 
 
 @pytest.fixture
-def open_tools(tmp_path: Path) -> Iterator[Callable[..., Tools]]:
+def open_tools(backend: str, tmp_path: Path) -> Iterator[Callable[..., Tools]]:
     """Makes tools over a library with settings of one's own."""
     opened: list[Library] = []
 
     def make(**settings: object) -> Tools:
         folder = tmp_path / f"home-{len(opened)}"
-        opened.append(Library.open(folder, settings=library_settings(folder, **settings)))
+        opened.append(open_library(backend, folder, **settings))
         return Tools(opened[-1])
 
     yield make

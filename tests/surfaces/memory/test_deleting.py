@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 from memory_calls import Tools, entry, refused, stored, there
 
+from opening import rows
+
 IMAGE = {"data": base64.b64encode(b"picture").decode()}
 
 
 def tables(tools: Tools) -> dict[str, int]:
     """How many rows each table has that an entry leaves something in."""
-    db: Any = tools.library.store._database.reading()  # type: ignore[attr-defined]
     names = (
         "items", "bodies", "tags", "chunks", "embeddings", "attachments", "item_attachments", "memories",
         "memory_threads", "memory_history", "supersessions", "metadata_values", "metadata_holders",
     )  # fmt: skip
-    return {name: next(db.execute(f"select count(*) from {name}"))[0] for name in names}
+    return {name: rows(tools.library.store, f"select count(*) from {name}")[0][0] for name in names}
 
 
 def test_a_delete_leaves_nothing_behind(tools: Tools) -> None:

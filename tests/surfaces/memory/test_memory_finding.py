@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from memory_calls import TOOLS, Tools, refused, stored
 
 from commonplace.surfaces.tool import Call, Reply
+from opening import alter
 
 SEARCHES = ["search_context", "semantic_search_context", "fts_search_context", "hybrid_search_context"]
 ENTRY = {
@@ -297,7 +298,7 @@ def test_images_come_when_asked_for_and_never_as_text(tools: Tools) -> None:
 
 def test_what_has_expired_is_seen_by_nothing(tools: Tools) -> None:
     number = stored(tools, text="short-lived tea", ttl_seconds=3600)
-    tools.library.store._database.reading().execute("update memories set expires_at = 1 where id = ?", (number,))
+    alter(tools.library.store, f"update memories set expires_at = 1 where id = {int(number)}")
     for tool in SEARCHES:
         assert ids(tools(tool, **asked(tool))) == []
     assert tools("get_context_by_ids", context_ids=[number])["missing_ids"] == [number]

@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_calls import Tools, refused, stored
 
-from commonplace.library import Library
-from opening import library_settings
+from opening import open_library
 
 SEARCHES: list[dict[str, Any]] = [
     {"tool": "search_context"},
@@ -156,13 +155,15 @@ def test_a_page_may_change_its_size_on_the_way(filled: Tools, search: dict[str, 
 
 
 @pytest.mark.parametrize("search", SEARCHES, ids=str)
-def test_a_cursor_goes_on_in_another_process(filled: Tools, search: dict[str, Any], tmp_path: Path) -> None:
+def test_a_cursor_goes_on_in_another_process(
+    filled: Tools, search: dict[str, Any], backend: str, tmp_path: Path
+) -> None:
     expected = ids(page(filled, search, limit=100))
     answer = page(filled, search, limit=7)
     met = ids(answer)
     stored(filled, text="a later cup of tea", metadata={"even": True})
     while "next_cursor" in answer:
-        with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+        with open_library(backend, tmp_path) as library:
             answer = page(Tools(library), search, limit=7, cursor=answer["next_cursor"])
         met += ids(answer)
     assert met == expected

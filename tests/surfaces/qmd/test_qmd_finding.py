@@ -246,9 +246,16 @@ def test_equals_stand_by_file(call: Tools) -> None:
     assert found(call("search", query="exactly same words files"))[:2] == ["notes/twin-1.md", "notes/twin-2.md"]
 
 
-def test_without_a_reranker_rerank_changes_nothing(vcall: Tools) -> None:
-    asked = {"query": "bread oven", "limit": 20}
-    assert results(vcall("query", **asked)) == results(vcall("query", rerank=False, **asked))
+def test_a_second_look_moves_hits_by_no_more_than_its_share(vcall: Tools) -> None:
+    asked = {"query": "bread oven", "limit": 100, "explain": True}
+    looked, plain = results(vcall("query", **asked)), results(vcall("query", rerank=False, **asked))
+    assert {one["file"] for one in looked} == {one["file"] for one in plain}
+    assert sum(one["explain"]["rerankScore"] is not None for one in looked) == min(30, len(looked))
+    before = {one["file"]: one["explain"] for one in plain}
+    for explain, file in ((one["explain"], one["file"]) for one in looked):
+        assert explain["retrievalScore"] == before[file]["blendedScore"]
+        share = 0.25 if explain["rrf"]["rank"] <= 3 else 0.4 if explain["rrf"]["rank"] <= 10 else 0.6
+        assert abs(explain["blendedScore"] - explain["retrievalScore"]) <= share
 
 
 def test_meaning_finds_other_words_and_drops_the_unrelated(vcall: Tools) -> None:
@@ -329,7 +336,7 @@ def test_stages_say_what_ran_and_what_did_not(call: Tools, vcall: Tools) -> None
     assert list(stages(vcall("vsearch", query="tea"))) == ["vector"]
     without = stages(call("query", query="tea"))
     assert {name: stage["status"] for name, stage in without.items()} == {
-        "lexical": "ran", "vector": "skipped", "expand": "skipped", "rerank": "skipped",
+        "lexical": "ran", "vector": "skipped", "expand": "skipped", "rerank": "ran",
     }  # fmt: skip
     assert without["vector"]["reason"] == NO_VECTORS
     assert stages(vcall("query", query="tea"))["vector"]["status"] == "ran"
@@ -415,7 +422,8 @@ def test_exactly_one_of_query_and_searches_is_given(call: Tools) -> None:
 
 @pytest.mark.parametrize("tool", ["search", "vsearch", "query"])
 def test_an_explanation_adds_up(vcall: Tools, tool: str) -> None:
-    reply = vcall(tool, query="night train", limit=30, explain=True)
+    asked = {"query": "night train", "limit": 30, "explain": True, **({"rerank": False} if tool == "query" else {})}
+    reply = vcall(tool, **asked)
     totals = []
     for place, result in enumerate(results(reply), start=1):
         explain = result["explain"]

@@ -49,6 +49,11 @@ def all_collections(store: Store) -> list[Collection]:
     return [_collection(item) for item in store.collections() if "root" in item.fields]
 
 
+def packages(store: Store) -> dict[str, str]:
+    """The collections that are packages of documents, which are nobody's folder here: names by key."""
+    return {item.key: item.title or item.key for item in store.collections() if "package" in item.fields}
+
+
 def find_collection(store: Store, name: str) -> Collection:
     item = store.item("collection", "", name, body=False)
     if item is None or "root" not in item.fields:

@@ -14,7 +14,7 @@ import stat
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -82,14 +82,22 @@ class Report:
         return dict(sorted(Counter(code for _, code in self.skipped).items()))
 
 
-def update(store: Store, name: str, folder: Path, *, force: bool = False, progress: Progress | None = None) -> Report:
+def update(
+    store: Store,
+    name: str,
+    folder: Path,
+    *,
+    force: bool = False,
+    dry: bool = False,
+    progress: Progress | None = None,
+) -> Report:
     """Bring one collection level. Another process at the same work is waited for, and finds nothing left to do.
 
-    `folder` is where the library lives. `force` looks into every file, whatever its time says.
+    `folder` is where the library lives. `force` looks into every file, whatever its time says; `dry` writes nothing.
     """
-    with collection_lock(folder, name):
+    with nullcontext() if dry else collection_lock(folder, name):
         collection = find_collection(store, name)
-        return _Update(store, collection, folder, force, progress).run()
+        return _Update(store, collection, folder, force, dry, progress).run()
 
 
 @contextmanager
@@ -118,10 +126,10 @@ class _Update:
     """One pass over one collection."""
 
     def __init__(
-        self, store: Store, collection: Collection, folder: Path, force: bool, progress: Progress | None
+        self, store: Store, collection: Collection, folder: Path, force: bool, dry: bool, progress: Progress | None
     ) -> None:
         self._store, self._collection, self._folder = store, collection, folder
-        self._force, self._progress = force, progress
+        self._force, self._dry, self._progress = force, dry, progress
         self._root = str(collection.root)
         self._records = store.file_records(collection.name)
         self._versions = store.document_versions(collection.name)
@@ -200,7 +208,7 @@ class _Update:
     def _look_into(self, file: File, stage: Stage) -> None:
         read_at = time.time_ns()
         try:
-            found, data = _read(self._root, file)
+            found, data = read_file(self._root, file)
         except Skipped as skipped:
             self._skip(file.path, str(skipped))
             return
@@ -238,7 +246,12 @@ class _Update:
             self._report.warnings.append((record.path, text.warnings))
         self._seen.add(record.path)
         self._kept.add(record.path)
-        stage.add(write, record._replace(warnings=text.warnings))
+        if not self._dry:
+            stage.add(write, record._replace(warnings=text.warnings))
+        elif record.path in self._versions:
+            self._report.updated += 1
+        else:
+            self._report.added += 1
 
     def _draft(self, record: FileRecord, text: Text) -> Draft:
         return Draft(
@@ -248,12 +261,15 @@ class _Update:
             title=text.title,
             body=text.body,
             format=text.format,
-            updated_at=_moment(record.mtime_ns),
+            updated_at=file_moment(record.mtime_ns),
         )
 
     def _write(self, stage: Stage) -> None:
         gone = [path for path in self._versions if path not in self._kept]
         forgotten = [path for path in self._records if path not in self._seen]
+        if self._dry:
+            self._report.removed = len(gone)
+            return
         if not (len(stage) or self._fresh or gone or forgotten):
             return
         result = self._store.change_folder(FolderChange(self._collection.name, stage, self._fresh, gone, forgotten))
@@ -263,7 +279,7 @@ class _Update:
         self._report.removed = result.removed
 
 
-def _read(root: str, file: File) -> tuple[File, bytes]:
+def read_file(root: str, file: File, most: int = LARGEST) -> tuple[File, bytes]:
     """The bytes of a file and what it was while they were read. Only what was found inside the root is read."""
     place = os.path.join(root, file.path)
     for _ in range(_ATTEMPTS):
@@ -271,7 +287,7 @@ def _read(root: str, file: File) -> tuple[File, bytes]:
         with open(descriptor, "rb") as opened:
             before = os.fstat(descriptor)
             if file_of(file.path, before).inode == file.inode and stat.S_ISREG(before.st_mode):
-                if before.st_size > LARGEST:
+                if before.st_size > most:
                     raise Skipped(TOO_LARGE)
                 data = opened.read(before.st_size + 1)
                 found, after = file_of(file.path, before), file_of(file.path, os.fstat(descriptor))
@@ -289,7 +305,7 @@ def _look_again(root: str, path: str) -> File:
     return file_of(path, os.stat(real, follow_symlinks=False))
 
 
-def _moment(ns: int) -> datetime | None:
+def file_moment(ns: int) -> datetime | None:
     """A file's time, where it is one: clocks of other machines write anything."""
     try:
         return _EPOCH + timedelta(microseconds=ns // 1000)

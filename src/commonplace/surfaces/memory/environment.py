@@ -4,91 +4,63 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from commonplace.library import Library
-from commonplace.settings import PREFIX, BadSetting
+from commonplace.settings import PREFIX
+from commonplace.surfaces.memory.provided import embedder_of, reranker_of, store_of, summarizer_of
+from commonplace.surfaces.memory.variables import Parse, among, as_it_is, boolean, whole
 
 log = logging.getLogger(__name__)
 
 COMPAT = f"{PREFIX}COMPAT"
-_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 LANGUAGES = (
     "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",
     "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
     "romanian", "russian", "serbian", "simple", "spanish", "swedish", "tamil", "turkish", "yiddish",
 )  # fmt: skip
 
-Parse = Callable[[str, str], Any]
-
-
-def _boolean(name: str, value: str) -> bool:
-    if value.strip().lower() not in _BOOLEANS:
-        raise BadSetting(f"{name} must be true or false, not {value!r}.")
-    return _BOOLEANS[value.strip().lower()]
-
-
-def _whole(least: int, most: int) -> Parse:
-    def parse(name: str, value: str) -> int:
-        try:
-            number = int(value)
-        except ValueError:
-            raise BadSetting(f"{name} must be a whole number, not {value!r}.") from None
-        if not least <= number <= most:
-            raise BadSetting(f"{name} must be between {least} and {most}, not {number}.")
-        return number
-
-    return parse
-
-
-def _among(*values: str) -> Parse:
-    def parse(name: str, value: str) -> str:
-        if value.strip().lower() not in values:
-            raise BadSetting(f"{name} must be one of {', '.join(values)}, not {value!r}.")
-        return value.strip().lower()
-
-    return parse
-
-
-def _as_it_is(name: str, value: str) -> str:
-    return value
-
-
 HONOURED: Mapping[str, tuple[str, Parse]] = {
-    "ENABLE_FTS": ("memory_lexical", _boolean),
-    "ENABLE_SEMANTIC_SEARCH": ("memory_semantic", _boolean),
-    "ENABLE_HYBRID_SEARCH": ("memory_hybrid", _boolean),
-    "ENABLE_EMBEDDING_GENERATION": ("memory_embedding", _boolean),
-    "ENABLE_SUMMARY_GENERATION": ("memory_summaries", _boolean),
-    "ENABLE_RERANKING": ("memory_reranking", _boolean),
-    "ENABLE_CHUNKING": ("memory_chunking", _boolean),
-    "CHUNK_SIZE": ("memory_chunk_size", _whole(100, 10_000)),
-    "CHUNK_OVERLAP": ("memory_chunk_overlap", _whole(0, 500)),
-    "FTS_LANGUAGE": ("memory_language", _among(*LANGUAGES)),
-    "HYBRID_RRF_K": ("memory_rrf_k", _whole(1, 1000)),
-    "HYBRID_FTS_OR_THRESHOLD": ("memory_or_threshold", _whole(2, 20)),
-    "SEARCH_TRUNCATION_LENGTH": ("memory_truncation", _whole(50, 1000)),
-    "SUMMARY_MIN_CONTENT_LENGTH": ("memory_summary_least", _whole(0, 10_000)),
-    "MAX_IMAGE_SIZE_MB": ("memory_max_image_mb", _whole(1, 200)),
-    "MAX_TOTAL_SIZE_MB": ("memory_max_images_mb", _whole(1, 1000)),
-    "METADATA_INDEXED_FIELDS": ("memory_indexed_fields", _as_it_is),
-    "METADATA_INDEX_SYNC_MODE": ("memory_index_sync", _among("strict", "auto", "warn", "additive")),
-    "DISABLED_TOOLS": ("memory_disabled_tools", _as_it_is),
-    "MCP_SERVER_INSTRUCTIONS": ("memory_instructions", _as_it_is),
+    "ENABLE_FTS": ("memory_lexical", boolean),
+    "ENABLE_SEMANTIC_SEARCH": ("memory_semantic", boolean),
+    "ENABLE_HYBRID_SEARCH": ("memory_hybrid", boolean),
+    "ENABLE_EMBEDDING_GENERATION": ("memory_embedding", boolean),
+    "ENABLE_SUMMARY_GENERATION": ("memory_summaries", boolean),
+    "ENABLE_RERANKING": ("memory_reranking", boolean),
+    "ENABLE_CHUNKING": ("memory_chunking", boolean),
+    "CHUNK_SIZE": ("memory_chunk_size", whole(100, 10_000)),
+    "CHUNK_OVERLAP": ("memory_chunk_overlap", whole(0, 500)),
+    "FTS_LANGUAGE": ("memory_language", among(*LANGUAGES)),
+    "HYBRID_RRF_K": ("memory_rrf_k", whole(1, 1000)),
+    "HYBRID_FTS_OR_THRESHOLD": ("memory_or_threshold", whole(2, 20)),
+    "SEARCH_TRUNCATION_LENGTH": ("memory_truncation", whole(50, 1000)),
+    "SUMMARY_MIN_CONTENT_LENGTH": ("memory_summary_least", whole(0, 10_000)),
+    "SUMMARY_MAX_TOKENS": ("memory_summary_tokens", whole(50, 16_384)),
+    "SUMMARY_PROMPT": ("memory_summary_prompt", as_it_is),
+    "LOG_LEVEL": ("log_level", among("debug", "info", "warning", "error", "critical")),
+    "MAX_IMAGE_SIZE_MB": ("memory_max_image_mb", whole(1, 200)),
+    "MAX_TOTAL_SIZE_MB": ("memory_max_images_mb", whole(1, 1000)),
+    "METADATA_INDEXED_FIELDS": ("memory_indexed_fields", as_it_is),
+    "METADATA_INDEX_SYNC_MODE": ("memory_index_sync", among("strict", "auto", "warn", "additive")),
+    "DISABLED_TOOLS": ("memory_disabled_tools", as_it_is),
+    "MCP_SERVER_INSTRUCTIONS": ("memory_instructions", as_it_is),
 }
 """The variables that mean a setting of ours, and how their values are read."""
 
 _CHECKED: Mapping[str, Parse] = {
-    "CHUNK_AGGREGATION": _among("max"),
-    "EMBEDDING_PROVIDER": _among("ollama", "openai", "azure", "huggingface", "voyage"),
-    "LOG_LEVEL": _among("debug", "info", "warning", "error", "critical"),
+    "CHUNK_AGGREGATION": among("max"),
+    "OLLAMA_AUTO_PULL": boolean,
+    "SUMMARY_OLLAMA_TRUNCATE": boolean,
 }
 _WITHOUT_EFFECT = (
     "POOL_", "RETRY_", "CIRCUIT_BREAKER_", "QUEUE_", "SHUTDOWN_", "SQLITE_", "VOYAGE_", "HUGGINGFACEHUB_", "LANGSMITH_",
     "FTS_RERANK_", "CHUNK_DEDUP_OVERFETCH", "HYBRID_RRF_OVERFETCH", "RERANKING_OVERFETCH", "SEARCH_DEFAULT_SORT_BY",
-    "FASTMCP_STATELESS_HTTP",
+    "FASTMCP_STATELESS_HTTP", "OLLAMA_PULL_TIMEOUT_S", "RERANKING_MAX_LENGTH", "RERANKING_BATCH_SIZE",
+    "RERANKING_CACHE_DIR", "POSTGRESQL_SCHEMA", "POSTGRESQL_POOL_MIN", "POSTGRESQL_POOL_TIMEOUT_S",
+    "POSTGRESQL_COMMAND_TIMEOUT_S", "POSTGRESQL_STATEMENT_CACHE_SIZE", "POSTGRESQL_MIGRATION_", "POSTGRESQL_MAX_",
+    "POSTGRESQL_TCP_", "RERANKING_CHARS_PER_TOKEN", "RERANKING_INTRA_OP_THREADS", "RERANKING_CPU_MEM_ARENA",
 )  # fmt: skip
 
 
@@ -106,9 +78,10 @@ def aliases(environment: Mapping[str, str]) -> dict[str, Any]:
     for name, parse in _CHECKED.items():
         if environment.get(name):
             parse(name, environment[name])
-    if environment.get("EMBEDDING_PROVIDER") and "memory_embedding" not in found:
-        log.warning("EMBEDDING_PROVIDER=%s is not available here: no vectors", environment["EMBEDDING_PROVIDER"])
-        found["memory_embedding"] = False
+    for read in (embedder_of, summarizer_of, reranker_of, store_of):
+        for setting, value in read(environment).items():
+            if not environment.get(PREFIX + setting.upper()):
+                found.setdefault(setting, value)
     if environment.get("DB_PATH") and not environment.get(f"{PREFIX}HOME"):
         found["home"] = home_beside(Path(environment["DB_PATH"]).expanduser())
     return found

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from commonplace.errors import CommonplaceError, Unavailable
-from commonplace.index.wanted import Wanted, atoms
+from commonplace.index.wanted import Wanted, atoms, joined
 from commonplace.index.wanted import shown as spelled_out
 from commonplace.library import Library
 from commonplace.memories import Entry
 from commonplace.model import JSON, Filter
-from commonplace.search.boolean import read
+from commonplace.search.boolean import match_atoms, read
 from commonplace.surfaces.memory.entry import answer, images_of, shown
 from commonplace.surfaces.memory.filters import Malformed, search_filter
 from commonplace.surfaces.memory.lists import (
@@ -24,6 +24,7 @@ from commonplace.surfaces.memory.lists import (
     Leg,
 )
 from commonplace.surfaces.memory.paging import Paging, Taken, within
+from commonplace.surfaces.memory.reranking import Reranked, look_for
 from commonplace.surfaces.tool import Answer, Call
 from commonplace.text.highlight import Highlighter, Sought, marked
 from commonplace.text.languages import code_of
@@ -69,14 +70,15 @@ def fts_search_context(call: Call, given: Given) -> Answer:
     search = _Search(call, given, filter)
     reading = read(given["query"], given["mode"])
     code = code_of(settings.memory_language)
-    lister = ByTheirWords(call.library, filter, reading, code, relaxes=given["mode"] == "match")
-    paging = Paging(call.library, "fts_search_context", given, lister)
+    found = ByTheirWords(call.library, filter, reading, code, relaxes=given["mode"] == "match")
+    look = look_for(call.library, given["query"], reading.wanted, spoken=given["mode"] != "boolean")
+    paging = Paging(call.library, "fts_search_context", given, Reranked(found, look))
     if given["highlight"]:
         search.highlight(reading.wanted, code)
     plan = f"LEXICAL INDEX {spelled_out(reading.wanted)}" if reading.wanted else "NOTHING TO LOOK FOR"
 
-    def rest(lister: ByTheirWords) -> dict[str, JSON]:
-        search.warnings += [*reading.warnings, *([RELAXED] if lister.loose else [])]
+    def rest(lister: Reranked[ByTheirWords]) -> dict[str, JSON]:
+        search.warnings += [*reading.warnings, *([RELAXED] if lister.loose else []), *lister.warnings]
         return {**about, **({"relaxed": True} if lister.loose else {}), **search.stats(plan)}
 
     return search.reply(paging, rest)
@@ -87,14 +89,16 @@ def semantic_search_context(call: Call, given: Given) -> Answer:
     if isinstance(filter, Malformed):
         return {**filter.record(), "query": given["query"], "model": call.library.embedding.chosen or ""}
     search = _Search(call, given, filter)
-    paging = Paging(
-        call.library, "semantic_search_context", given, ByTheirMeaning(call.library, filter, given["query"])
-    )
+    query = given["query"]
+    look = look_for(call.library, query, joined("and", match_atoms(query)))
+    lister = Reranked(ByTheirMeaning(call.library, filter, query), look)
+    paging = Paging(call.library, "semantic_search_context", given, lister)
 
-    def rest(lister: ByTheirMeaning) -> dict[str, JSON]:
-        search.warnings += _coverage(call.library)
-        stats = search.stats("VECTOR INDEX", embedding_generation_ms=round(lister.leg.embedding_ms, 3))
-        return {"query": given["query"], "model": lister.leg.model, **_depth(cut=lister.is_cut), **stats}
+    def rest(lister: Reranked[ByTheirMeaning]) -> dict[str, JSON]:
+        search.warnings += [*_coverage(call.library), *lister.warnings]
+        leg = lister.made.leg
+        stats = search.stats("VECTOR INDEX", embedding_generation_ms=round(leg.embedding_ms, 3))
+        return {"query": query, "model": leg.model, **_depth(cut=lister.made.is_cut), **stats}
 
     try:
         return search.reply(paging, rest)
@@ -111,11 +115,13 @@ def hybrid_search_context(call: Call, given: Given) -> Answer:
         return {**filter.record(), **about, "search_modes_used": [], "fts_count": 0, "semantic_count": 0}
     search = _Search(call, given, filter)
     rrf_k = given.get("rrf_k", call.library.settings.memory_rrf_k)
-    lister = Fused(call.library, filter, given["query"], rrf_k)
-    paging = Paging(call.library, "hybrid_search_context", {**given, "rrf_k": rrf_k}, lister)
+    look = look_for(call.library, given["query"], joined("and", match_atoms(given["query"])))
+    fused = Reranked(Fused(call.library, filter, given["query"], rrf_k), look)
+    paging = Paging(call.library, "hybrid_search_context", {**given, "rrf_k": rrf_k}, fused)
 
-    def rest(lister: Fused) -> dict[str, JSON]:
-        search.warnings += _failures(lister)
+    def rest(reranked: Reranked[Fused]) -> dict[str, JSON]:
+        lister = reranked.made
+        search.warnings += [*_failures(lister), *reranked.warnings]
         if lister.loose:
             search.warnings.append(RELAXED)
         reply = {
@@ -128,7 +134,7 @@ def hybrid_search_context(call: Call, given: Given) -> Answer:
         }
         if lister.loose:
             reply["relaxed"] = True
-        return {**reply, **_depth(cut=lister.is_cut), **_fusion_stats(search, lister)}
+        return {**reply, **_depth(cut=lister.is_cut), **_fusion_stats(search, reranked)}
 
     return search.reply(paging, rest)
 
@@ -236,9 +242,10 @@ class _Search:
         return bool(self._given["explain_query"])
 
 
-def _fusion_stats(search: _Search, lister: Fused) -> dict[str, JSON]:
+def _fusion_stats(search: _Search, reranked: Reranked[Fused]) -> dict[str, JSON]:
     if not search.explains:
         return {}
+    lister = reranked.made
 
     def of(leg: Leg, name: str, **more: JSON) -> JSON:
         return search.leg_stats(name, leg.ms, len(leg.found), **more) if leg.ran else None
@@ -259,6 +266,7 @@ def _fusion_stats(search: _Search, lister: Fused) -> dict[str, JSON]:
                 "documents_semantic_only": meaning - lister.both,
             },
             "adaptive_fts_mode": lister.mode,
+            **reranked.stats(),
         }
     }
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import CommonplaceError, NotFound, Unavailable
+from commonplace.index.base import WordReader
 from commonplace.index.engine import Floats
 from commonplace.index.lexical_entries import Found, nothing_found
-from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids
 from commonplace.index.wanted import Wanted, joined
 from commonplace.library import Library
@@ -78,7 +78,7 @@ class ByTheirWords:
     language: str
     relaxes: bool
     loose: bool = False
-    reader: LexicalReader | None = None
+    reader: WordReader | None = None
     hidden: Ids = field(init=False)
 
     def first(self, count: int) -> Rows:
@@ -129,6 +129,8 @@ class Ranked:
     """A list that is made whole: at most `DEEPEST` entries."""
 
     loose = False
+    upto: int | None = None
+    """The last item that was there when the list was begun, where it is made again."""
 
     def first(self, count: int) -> Rows:
         return self.whole()
@@ -137,7 +139,7 @@ class Ranked:
         return rows
 
     def again(self, cursor: Cursor, count: int) -> tuple[Rows, int]:
-        self.loose = cursor.loose
+        self.loose, self.upto = cursor.loose, cursor.upto
         rows = without_later(self.whole(), cursor.upto)
         return rows, place_of(rows, cursor)
 
@@ -209,11 +211,11 @@ class Fused(Ranked):
 
     def _fused(self) -> Rows:
         """Σ 1 / (k + rank) over the lists an entry is in, ties newest first."""
-        words, meaning = self.words.found, self.meaning.found
+        words, meaning = (self._as_begun(leg) for leg in (self.words, self.meaning))
         items, first = np.unique(np.concatenate([words.items, meaning.items]), return_index=True)
         created = np.concatenate([words.created, meaning.created])[first]
-        chunks = np.concatenate([words.chunks, meaning.chunks])[first]
         lexical, semantic = _ranks(words, items), _ranks(meaning, items)
+        chunks = np.where(leads(lexical, semantic), _chunks(words, lexical), _chunks(meaning, semantic))
         self.both = int(np.count_nonzero((lexical > 0) & (semantic > 0)))
         rrf = _reciprocal(lexical, self.rrf_k) + _reciprocal(semantic, self.rrf_k)
         columns: dict[str, Column] = {
@@ -226,6 +228,12 @@ class Fused(Ranked):
         order = np.lexsort((-items, -created, -rrf))
         scores = {key: column[order] for key, column in columns.items() if column is not None}
         return Rows(items[order], created[order], True, {**scores, "rerank_score": None}, chunks[order])
+
+    def _as_begun(self, leg: Leg) -> Found:
+        """Without what was stored since: it would move everything behind it down in one list and not in the other."""
+        if self.upto is not None:
+            leg.found = leg.found.take(leg.found.items <= self.upto, complete=leg.found.complete)
+        return leg.found
 
 
 def _ranks(found: Found, items: Ids) -> Ids:
@@ -244,6 +252,16 @@ def _scores(found: Found, ranks: Ids) -> Floats:
     return scores[ranks - 1]
 
 
+def _chunks(found: Found, ranks: Ids) -> Ids:
+    return np.append(found.chunks, 0)[ranks - 1]
+
+
+def leads(lexical: Ids, semantic: Ids) -> NDArray[np.bool_]:
+    """Which entries stand higher in the list by words than in the one by meaning. Rank 0: it is not in the list."""
+    leading: NDArray[np.bool_] = (lexical > 0) & ((semantic == 0) | (lexical <= semantic))
+    return leading
+
+
 def _ids(numbers: Sequence[int]) -> Ids:
     return np.array(numbers, np.int64)
 
@@ -256,7 +274,7 @@ def by_words(
     language: str,
     *,
     loosely: bool | None,
-    reader: LexicalReader | None = None,
+    reader: WordReader | None = None,
 ) -> ByWords:
     return library.ranked.by_words(wanted, filter, count, language=language, loosely=loosely, reader=reader)
 

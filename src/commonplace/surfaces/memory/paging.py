@@ -52,6 +52,8 @@ class Rows:
     scores: Mapping[str, Column] = field(default_factory=dict)
     chunks: Ids | None = None
     """The best chunk of each, where there is one."""
+    head: int = 0
+    """How many at the beginning are not where they were found, but in an order of their own."""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -60,7 +62,8 @@ class Rows:
         """The scores of one entry."""
         return {key: None if column is None else _plain(column[row]) for key, column in self.scores.items()}
 
-    def only(self, kept: NDArray[np.bool_]) -> Rows:
+    def only(self, kept: NDArray[np.bool_] | Ids) -> Rows:
+        """Those that are chosen, or those at these places, in that order."""
         scores = {key: None if column is None else column[kept] for key, column in self.scores.items()}
         chunks = None if self.chunks is None else self.chunks[kept]
         return Rows(self.items[kept], self.created[kept], self.complete, scores, chunks)
@@ -117,6 +120,8 @@ class Cursor:
     upto: int
     last: Moment
     loose: bool
+    head: tuple[int, ...] = ()
+    """The entries that had an order of their own, in it, while the next page begins among them or right behind."""
 
 
 class Walk:
@@ -162,6 +167,7 @@ class Walks:
         packed = _FORM.pack(
             cursor.digest, cursor.walk, cursor.position, cursor.upto, last.item_id, last.created_at, cursor.loose
         )
+        packed += _pack(cursor.head)
         return base64.urlsafe_b64encode(packed + self._signature(packed)).decode().rstrip("=")
 
     def read(self, text: str, digest: bytes) -> Cursor:
@@ -170,15 +176,28 @@ class Walks:
         except ValueError:
             raise InvalidInput(STRANGE) from None
         body, signature = packed[:-_SIGNATURE], packed[-_SIGNATURE:]
-        if len(body) != _FORM.size or not secrets.compare_digest(signature, self._signature(body)):
+        if len(body) < _FORM.size or not secrets.compare_digest(signature, self._signature(body)):
             raise InvalidInput(STRANGE)
-        found, walk, position, upto, item_id, created_at, loose = _FORM.unpack(body)
+        found, walk, position, upto, item_id, created_at, loose = _FORM.unpack_from(body)
         if found != digest:
             raise InvalidInput(STRANGE)
-        return Cursor(digest, walk, position, upto, Moment(item_id, created_at), loose)
+        return Cursor(digest, walk, position, upto, Moment(item_id, created_at), loose, _unpack(body[_FORM.size :]))
 
     def _signature(self, packed: bytes) -> bytes:
         return fingerprint(self._key, packed, size=_SIGNATURE)
+
+
+def _pack(items: Sequence[int]) -> bytes:
+    """How many bytes each takes, then each; nothing for none."""
+    if not items:
+        return b""
+    size = (max(items).bit_length() + 7) // 8
+    return bytes([size]) + b"".join(item.to_bytes(size, "big") for item in items)
+
+
+def _unpack(packed: bytes) -> tuple[int, ...]:
+    size = packed[0] if packed else 1
+    return tuple(int.from_bytes(packed[at : at + size], "big") for at in range(1, len(packed), size))
 
 
 def walks_of(library: Library) -> Walks:
@@ -257,8 +276,10 @@ class Paging(Generic[L]):
             return None
         walks = walks_of(self._library)
         walks.keep(walk)
-        last = Moment(int(taken.rows.items[position - 1]), int(taken.rows.created[position - 1]))
-        return walks.sign(Cursor(self._digest, walk.id, position, walk.upto, last, walk.lister.loose))
+        rows = taken.rows
+        last = Moment(int(rows.items[position - 1]), int(rows.created[position - 1]))
+        head = tuple(rows.items[: rows.head].tolist()) if position <= rows.head else ()
+        return walks.sign(Cursor(self._digest, walk.id, position, walk.upto, last, walk.lister.loose, head))
 
     def clamped(self) -> dict[str, JSON]:
         if self._requested == self.limit:

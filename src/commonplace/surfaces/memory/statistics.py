@@ -9,12 +9,16 @@ from pathlib import Path
 from commonplace.errors import CommonplaceError
 from commonplace.library import Library
 from commonplace.model import JSON
+from commonplace.models.hurry import hurried
 from commonplace.store.rows import ThreadRow
 from commonplace.surfaces.memory.dates import shown_date
+from commonplace.surfaces.memory.reranking import reranking_of
 from commonplace.surfaces.tool import Call
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIB = 1 << 20
+ASKED_S = 2.0
+"""How long a provider that was never asked before may take to say what its vectors are like."""
 BACKEND = "sqlite"
 
 
@@ -58,7 +62,7 @@ def get_statistics(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         "most_active_threads": [{"thread_id": thread, "count": count} for thread, count in tally.active],
         "top_tags": [{"tag": tag, "count": count} for tag, count in tally.common],
         "backend": BACKEND,
-        "database_size_mb": _size_mb(library),
+        "database_size_mb": _size_mb(library, tally.bytes),
         "connection_metrics": library.store.metrics(),
         "superseded_entries": tally.superseded,
         "expiring_entries": tally.expiring,
@@ -70,9 +74,9 @@ def get_statistics(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     }
 
 
-def _size_mb(library: Library) -> float:
+def _size_mb(library: Library, stored: int) -> float:
     """Everything of the space: database, write-ahead log and indexes. A file that goes meanwhile counts nothing."""
-    total = 0
+    total = stored if library.settings.store else 0  # a file of the space's own is among those that follow
     for path in library.folder.rglob("*"):
         total += _size(path)
     return max(round(total / _MIB, 2), 0.01) if total else 0.0
@@ -97,7 +101,8 @@ def _semantic(library: Library, total: int) -> dict[str, JSON]:
     if enabled:
         try:
             embedder = library.embedding.embedder()
-            name, dims = embedder.name, embedder.dims
+            with hurried(ASKED_S):
+                name, dims = embedder.name, embedder.dims
         except CommonplaceError as problem:
             message = str(problem)
     covered, vectors, lacking = library.embedding.entries()
@@ -147,20 +152,24 @@ def _chunking(library: Library) -> dict[str, JSON]:
 
 
 def _reranking(library: Library) -> dict[str, JSON]:
-    enabled = library.settings.memory_reranking
-    record: dict[str, JSON] = {"enabled": enabled, "available": False, "provider": None, "model": None}
-    return {**record, "message": "No reranker is there, so results keep their order."} if enabled else record
+    reranking = reranking_of(library)
+    provider, model = reranking.by_whom
+    enabled, problem = reranking.enabled, reranking.problem
+    record: dict[str, JSON] = {"enabled": enabled, "available": not problem, "provider": provider, "model": model}
+    return {**record, "message": problem} if enabled and problem else record
 
 
 def _summary(library: Library, summaries: int, total: int) -> dict[str, JSON]:
-    settings = library.settings
+    settings, writer = library.settings, library.memories.summaries
+    provider, model = writer.writer
+    message = writer.problem
     record: dict[str, JSON] = {
         "enabled": settings.memory_summaries,
-        "available": False,
-        "provider": None,
-        "model": None,
+        "available": writer.enabled and not message,
+        "provider": provider,
+        "model": model,
         "summary_count": summaries,
         "coverage_percentage": _share(summaries, total),
         "min_content_length": settings.memory_summary_least,
     }
-    return {**record, "message": "No generator is configured."} if settings.memory_summaries else record
+    return {**record, "message": message} if settings.memory_summaries and message else record

@@ -48,7 +48,9 @@ def _message(made: Stored, images: int) -> str:
     if images:
         said += f" with {images} images"
     generated = [f"embedding {made.embedding}"] if made.embedding != "none" else []
-    if made.summary_kept:
+    if made.summary_made:
+        generated.append("summary generated")
+    elif made.summary_kept:
         generated.append("summary preserved")
     return f"{said} ({', '.join(generated)})" if generated else said
 

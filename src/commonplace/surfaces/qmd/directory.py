@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
+from commonplace.ingest.files.collections import packages
 from commonplace.library import Library
 
 MOST_KEPT = 100_000
@@ -41,10 +42,19 @@ def directory(library: Library) -> Directory:
     change = library.store.last_change()
     known = _kept.get(library)
     if known is None or known.change != change:
-        known = Directory(change, *library.store.document_files())
+        known = Directory(change, *_files(library))
         if len(known.ids) <= MOST_KEPT:
             _kept[library] = known
     return known
+
+
+def _files(library: Library) -> tuple[list[int], list[str]]:
+    ids, files = library.store.document_files()
+    packaged = packages(library.store)
+    if not packaged:
+        return ids, files
+    kept = [at for at, file in enumerate(files) if file.partition("/")[0] not in packaged]
+    return [ids[at] for at in kept], [files[at] for at in kept]
 
 
 def folded(text: str) -> str:

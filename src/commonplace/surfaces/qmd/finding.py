@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.ingest.files.collections import Collection, all_collections
+from commonplace.ingest.files.collections import Collection, all_collections, packages
 from commonplace.library import Library
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
 from commonplace.search.blend import share_of
@@ -71,19 +71,20 @@ class Found:
 def scope(library: Library, collections: Sequence[Collection], asked: Sequence[str]) -> Filter | None:
     """The documents of the collections asked for, or of all that are included by default; None where that is none."""
     known = {collection.name: collection for collection in collections}
+    packaged = packages(library.store)
     if asked:
         names = dict.fromkeys(asked)
         others = library.store.parents("document") if any(name not in known for name in names) else {}
         for name in names:
             if name not in known and name not in others:
-                there = ", ".join(sorted({*known, *others})) or "none"
+                there = ", ".join(sorted({*known, *others} - packaged.keys())) or "none"
                 raise NotFound(
                     f"Collection not found: {name}. Available collections: {there}.", code="collection_not_found"
                 )
         return Filter(kinds=("document",), parents=tuple(sorted(names)))
-    if all(collection.included for collection in collections):
+    if all(collection.included for collection in collections) and not packaged:
         return Filter(kinds=("document",))
-    left_out = {collection.name for collection in collections if not collection.included}
+    left_out = {*packaged, *(collection.name for collection in collections if not collection.included)}
     parents = tuple(name for name in library.store.parents("document") if name not in left_out)
     return Filter(kinds=("document",), parents=parents) if parents else None
 

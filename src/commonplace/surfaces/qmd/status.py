@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from commonplace.ingest.files.collections import all_collections, changed_at
+from commonplace.ingest.files.collections import all_collections, changed_at, packages
 from commonplace.ingest.files.contexts import global_context
 from commonplace.library import Library
 from commonplace.model import JSON
@@ -38,7 +38,8 @@ class State:
 
 def state(library: Library) -> State:
     """What is here. Loads no model."""
-    counts = library.store.parents("document")
+    packaged = packages(library.store)
+    counts = {name: count for name, count in library.store.parents("document").items() if name not in packaged}
     folders = tuple(
         Folder(one.name, str(one.root), one.pattern, counts.get(one.name, 0), changed_at(library.store, one.name))
         for one in all_collections(library.store)

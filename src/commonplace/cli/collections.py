@@ -1,0 +1,356 @@
+"""Commands for collections of documents: declared in context.json, brought level by `sync`, packed for others."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from commonplace.cli.collections_list import print_list
+from commonplace.cli.common import progress_bar
+from commonplace.cli.folders import MOST_NAMED, OF_COLLECTIONS
+from commonplace.cli.library import pull_default
+from commonplace.documents.packages.context import (
+    FILE,
+    Declaration,
+    Scope,
+    check_alias,
+    declarations,
+    declare,
+    find_project,
+    taken,
+    withdraw,
+    write_json,
+)
+from commonplace.documents.packages.folders import sync_holding
+from commonplace.documents.packages.globs import IMPLIED, check_globs
+from commonplace.documents.packages.outcome import Outcome
+from commonplace.documents.packages.pack import pack as pack_folder
+from commonplace.documents.packages.pack import save
+from commonplace.documents.packages.places import MANIFEST
+from commonplace.documents.packages.registry import Holding, holding_of, holdings, unique
+from commonplace.documents.packages.source import read_source, without_credentials
+from commonplace.documents.packages.sync import Keeping, Options, drop
+from commonplace.documents.visible import Visible
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound
+from commonplace.ingest.files.update import collection_lock
+from commonplace.library import Library, space_folder
+from commonplace.settings import Settings
+from commonplace.store.opening import DATABASE
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command works: the library of the home and space, and the project."""
+
+    settings: Settings
+    space: str
+    project: Path | None
+    as_json: bool
+    dry: bool
+
+    def file_of(self, everywhere: bool) -> Path:
+        """The folder whose context.json is meant: the project's, or the user's."""
+        return self.settings.home if everywhere or self.project is None else self.project
+
+    @contextmanager
+    def library(self) -> Iterator[Library]:
+        """The library. A dry run of one that does not exist yet has an empty one that vanishes again."""
+        home, kept_elsewhere = self.settings.home, bool(self.settings.store)
+        if not self.dry or kept_elsewhere or (space_folder(home, self.space) / DATABASE).exists():
+            with Library.open(home, self.space, settings=self.settings) as library:
+                yield library
+            return
+        with (
+            tempfile.TemporaryDirectory() as nowhere,
+            Library.open(nowhere, self.space, settings=self.settings) as library,
+        ):
+            yield library
+
+    def say(self, record: Mapping[str, Any], *lines: str) -> None:
+        """The one object of --json, or the lines for people."""
+        if self.as_json:
+            click.echo(json.dumps(record, ensure_ascii=False, indent=2))
+            return
+        for line in lines:
+            click.echo(f"{line} (dry run)" if self.dry else line)
+
+
+def _placed(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options every command takes, made into a `Place`."""
+
+    @click.option("--project", type=click.Path(path_type=Path, file_okay=False), help="The project's folder.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    @click.option("--dry-run", "dry", is_flag=True, help="Say what would happen, and change nothing.")
+    @click.pass_context
+    def run(context: click.Context, /, project: Path | None, as_json: bool, dry: bool, **given: Any) -> Any:
+        home, space = context.obj["home"], context.obj["space"]
+        settings = Settings.load(home=Path(home) if home else None)
+        if project is not None and not project.is_dir():
+            raise InvalidInput(f"--project {project} is no folder.")
+        found = Path(os.path.realpath(project)) if project else find_project(Path.cwd())
+        if found is not None and found == Path(os.path.realpath(settings.home)):
+            found = None
+        return command(Place(settings, space, found, as_json, dry), **given)
+
+    run.__doc__, run.__name__ = command.__doc__, command.__name__
+    return run
+
+
+_FORCE = click.option("--force", is_flag=True, help="Write over what is there.")
+_NO_EMBED = click.option("--no-embed", is_flag=True, help="Index the words only.")
+
+
+@click.group("collections")
+def collections() -> None:
+    """Declare, sync, list, pack and remove collections of documents."""
+
+
+@collections.command()
+@click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
+@click.option("--manifest", is_flag=True, help=f"Write a {MANIFEST}, for a package, instead of a {FILE}.")
+@click.option("--name", help="The package's name; the folder's if left out.")
+@click.option("--version", help="The package's version.  [default: 0.1.0]")
+@click.option("--description", help="What is in it.")
+@_FORCE
+@_placed
+def init(place: Place, folder: Path | None, manifest: bool, force: bool, **said: str | None) -> None:
+    """Write an empty context.json, or a manifest.json."""
+    if not manifest and any(said.values()):
+        raise InvalidInput("--name, --version and --description describe a package: they go with --manifest.")
+    target = Path(os.path.realpath(folder or place.project or Path.cwd()))
+    file = target / (MANIFEST if manifest else FILE)
+    content: dict[str, Any] = {"collections": {}}
+    if manifest:
+        content = {"name": said["name"] or target.name, "version": said["version"] or "0.1.0"}
+        content |= {"description": said["description"]} if said["description"] else {}
+        content["sources"] = {"glob": list(IMPLIED)}
+    if file.exists() and not force:
+        raise AlreadyExists(f"{file} is there already. Use --force to write over it.")
+    if not place.dry:
+        write_json(file, content)
+    place.say({"dryRun": place.dry, "file": str(file)}, f"Wrote {file}")
+
+
+@collections.command()
+@click.argument("alias")
+@click.argument("source")
+@click.option("--global", "everywhere", is_flag=True, help="For every project, in the user's own context.json.")
+@click.option("--glob", multiple=True, help="Which files, for a source without a manifest; may be repeated.")
+@click.option("--exclude", multiple=True, help="Leave these out; may be repeated.")
+@click.option("--no-sync", is_flag=True, help="Only write it down.")
+@_NO_EMBED
+@_FORCE
+@_placed
+def add(place: Place, alias: str, source: str, everywhere: bool, no_sync: bool, no_embed: bool, **more: Any) -> int:
+    """Declare a collection under an alias, and sync it."""
+    folder = place.file_of(everywhere)
+    check_alias(alias, "ALIAS")
+    if not more["force"] and any(each.alias == alias for each in declarations(folder, "project")):
+        raise taken(alias, folder / FILE)
+    typed = _declaration(place, alias, source, folder, more)
+    outcomes: list[Outcome] = []
+    with place.library() as library:
+        if not no_sync:
+            outcomes = [_sync_one(library, holding_of(library, typed), Options(dry=place.dry, note_error=False))]
+        written = not (outcomes and outcomes[0].error is not None)
+        if written and not place.dry:
+            with collection_lock(library.folder, str(folder / FILE)):
+                declare(folder, _as_written(typed, folder), force=more["force"])
+        record = {"dryRun": place.dry, "file": str(folder / FILE), "scope": typed.scope}
+        _report(place, outcomes, record | {"collections": [each.record() for each in outcomes]})
+        if not written:
+            return 1
+        if not place.as_json:
+            click.echo(f"Added {alias} to {folder / FILE}{' (dry run)' if place.dry else ''}")
+        if not (no_sync or no_embed or place.dry):
+            _embed(library)
+    return 0
+
+
+def _declaration(place: Place, alias: str, source: str, folder: Path, more: Mapping[str, Any]) -> Declaration:
+    for option in ("glob", "exclude"):
+        check_globs(more[option], f"--{option}")
+    scope: Scope = "global" if folder == place.settings.home else "project"
+    return Declaration(alias, source, more["glob"], more["exclude"], scope, Path.cwd())
+
+
+def _as_written(typed: Declaration, folder: Path) -> Declaration:
+    """The declaration as the file holds it: without credentials, and a path inside the project relative to it."""
+    source = read_source(typed.url, typed.folder)
+    url = source.shown
+    if source.path is not None and source.kind != "repository" and typed.scope == "project":
+        inside = source.path.is_relative_to(folder)
+        url = f"./{source.path.relative_to(folder).as_posix()}".removesuffix("/.") if inside else url
+    if source.path is None and source.url != without_credentials(source.url):
+        click.echo("The password is not written down. Keep it in ~/.netrc for the next sync.", err=True)
+    return Declaration(typed.alias, url, typed.glob, typed.exclude, typed.scope, folder)
+
+
+@collections.command()
+@click.argument("alias")
+@click.option("--global", "everywhere", is_flag=True, help="From the user's own context.json.")
+@click.option("--drop", "and_drop", is_flag=True, help="Delete the documents too.")
+@_FORCE
+@_placed
+def remove(place: Place, alias: str, everywhere: bool, and_drop: bool, force: bool) -> None:
+    """Forget an alias; with --drop also its documents. A folder's own documents go with it; its files stay."""
+    folder = place.file_of(everywhere)
+    with place.library() as library:
+        found = next((each for each in declarations(folder, "project") if each.alias == alias), None)
+        if found is None:
+            _remove_folder(place, library, alias, folder)
+            return
+        holding = holding_of(library, found)
+        if and_drop and holding.folder:
+            raise InvalidInput(
+                f"The documents of {alias} are those of the folder {holding.folder}. Remove that instead."
+            )
+        count = library.store.parents("document").get(holding.declared.key, 0) if and_drop else 0
+        if not place.dry:
+            with collection_lock(library.folder, str(folder / FILE)):
+                withdraw(folder, alias)
+            if and_drop:
+                drop(_keeping(library), holding.declared.key)
+    record = {"dryRun": place.dry, "file": str(folder / FILE), "dropped": count}
+    place.say(record, f"Removed {alias} from {folder / FILE}" + (f", and {count} documents" if and_drop else ""))
+
+
+def _remove_folder(place: Place, library: Library, alias: str, folder: Path) -> None:
+    """A folder registered with `commonplace add` is declared by no file: forgetting it is dropping it."""
+    if folder != place.settings.home and any(
+        each.alias == alias for each in declarations(place.settings.home, "global")
+    ):
+        raise NotFound(f"{folder / FILE} has no {alias}; it is one of the user's. Repeat with --global.")
+    library.folders.get(alias)
+    count = library.store.parents("document").get(alias, 0)
+    if not place.dry:
+        library.folders.remove(alias)
+    place.say({"dryRun": place.dry, "file": None, "dropped": count}, f"Removed {alias}: {count} documents")
+
+
+@collections.command("list")
+@click.option("--no-global", is_flag=True, help="Only the project's own.")
+@_placed
+def list_collections(place: Place, no_global: bool) -> None:
+    """Say which collections there are, where they come from and how level they are."""
+    dry = Place(place.settings, place.space, place.project, place.as_json, dry=True)
+    with dry.library() as library:
+        print_list(library, holdings(library, place.project, not no_global), as_json=place.as_json)
+
+
+@collections.command()
+@click.argument("aliases", nargs=-1, metavar="[ALIAS]...")
+@click.option("--global/--no-global", "everywhere", default=None, help="Only the user's own; or only the project's.")
+@click.option("--strict", is_flag=True, help="End with status 1 also when a single file failed.")
+@click.option("--force", is_flag=True, help="Read and chunk everything again.")
+@_NO_EMBED
+@_placed
+def sync(
+    place: Place, aliases: tuple[str, ...], everywhere: bool | None, strict: bool, force: bool, no_embed: bool
+) -> int:
+    """Bring collections level with their sources: those named, or all."""
+    with place.library() as library:
+        project = None if everywhere else place.project
+        found = _chosen(holdings(library, project, everywhere is not False), aliases)
+        options = Options(force=force, dry=place.dry)
+        outcomes = [_sync_one(library, holding, options, _clash(holding, found)) for holding in unique(found)]
+        if not place.dry:
+            with progress_bar("Indexing") as progress:
+                library.lexical.catch_up(progress)
+        _report(place, outcomes, {"dryRun": place.dry, "collections": [each.record() for each in outcomes]})
+        if not (no_embed or place.dry) and library.store.chunk_total():
+            _embed(library)
+    return int(any(each.error is not None or (strict and each.failed) for each in outcomes))
+
+
+def _chosen(found: list[Holding], names: tuple[str, ...]) -> list[Holding]:
+    if not names:
+        return found
+    visible = Visible.of([each.declared for each in found])
+    keys = set()
+    for name in names:
+        shown = visible.get(name)
+        if shown is None:
+            there = ", ".join(each.label for each in visible.collections) or "none"
+            raise InvalidInput(f'Collection "{name}" not found. There are: {there}.')
+        keys.add(shown.key)
+    return [each for each in found if each.declared.key in keys]
+
+
+def _clash(holding: Holding, found: list[Holding]) -> str | None:
+    """One source is one collection: two aliases that want different files of it cannot both have their way."""
+    for other in found:
+        mine, theirs = holding.declaration, other.declaration
+        if holding.declared.key != other.declared.key or holding.folder or not (mine and theirs):
+            continue
+        if (mine.glob, mine.exclude) != (theirs.glob, theirs.exclude):
+            return f"{mine.alias} and {theirs.alias} take different files of the same source. Give both one glob."
+    return None
+
+
+def _sync_one(library: Library, holding: Holding, options: Options, clash: str | None = None) -> Outcome:
+    known = holding.declared
+    if clash is not None:
+        return Outcome(known.alias, known.collection_id, error=clash)
+    with progress_bar(f"Reading {known.alias}") as progress:
+        return sync_holding(_keeping(library), library.folders, holding, options, progress)
+
+
+def _keeping(library: Library) -> Keeping:
+    return Keeping(library.store, library.folder, library.settings)
+
+
+def _report(place: Place, outcomes: list[Outcome], record: Mapping[str, Any]) -> None:
+    if place.as_json:
+        click.echo(json.dumps(record, ensure_ascii=False, indent=2))
+        return
+    for outcome in outcomes:
+        click.echo(f"{outcome.line()}{' (dry run)' if place.dry else ''}", err=outcome.error is not None)
+        for kind, told in (("skipped", outcome.skipped), ("warning", outcome.warnings), ("failed", outcome.failed)):
+            for name, reason in told[:MOST_NAMED]:
+                click.echo(f"  {kind} {name}: {reason}", err=True)
+            if len(told) > MOST_NAMED:
+                click.echo(f"  and {len(told) - MOST_NAMED} more {kind}", err=True)
+
+
+def _embed(library: Library) -> None:
+    pull_default(library)
+    with progress_bar("Embedding") as progress:
+        count = library.embed(progress)
+    click.echo(f"Embedded: {count} passages with {library.embedding.chosen}", err=True)
+
+
+@collections.command()
+@click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to; NAME-VERSION.tar.gz here.")
+@_FORCE
+@_placed
+def pack(place: Place, folder: Path | None, output: Path | None, force: bool) -> None:
+    """Write a package as one archive, the same bytes for the same files."""
+    packed = pack_folder(folder or place.project or Path.cwd(), output, place.settings)
+    if not place.dry:
+        save(packed, force=force)
+    for name, reason in packed.skipped:
+        click.echo(f"  skipped {name}: {reason}", err=True)
+    record = {
+        "dryRun": place.dry,
+        "file": str(packed.file),
+        "files": list(packed.names),
+        "bytes": len(packed.data),
+        "sha256": packed.sha256,
+    }
+    place.say(record, f"Packed {len(packed.names)} files into {packed.file} ({len(packed.data)} bytes)")
+
+
+for _command in OF_COLLECTIONS:
+    collections.add_command(_command)
+
+COMMANDS = {"collections": collections}

@@ -1,0 +1,108 @@
+"""What `commonplace collections list` says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from commonplace.documents.packages.folders import sync_holding
+from commonplace.documents.packages.registry import Holding
+from commonplace.documents.packages.sync import Keeping, Options
+from commonplace.library import Library
+from commonplace.model import Item
+
+
+def print_list(library: Library, found: list[Holding], *, as_json: bool) -> None:
+    """Every alias with its source, its documents and how level it is."""
+    counts = library.store.parents("document")
+    items = {item.key: item for item in library.store.collections()}
+    records = [_record(library, each, counts.get(each.declared.key, 0), items) for each in found]
+    if as_json:
+        click.echo(json.dumps({"collections": records}, ensure_ascii=False, indent=2))
+        return
+    for holding, record in zip(found, records, strict=True):
+        version = f" {record['version']}" if "version" in record else ""
+        line = f"{record['collection']}{version}: {record['documentCount']} documents, {record['scope']}"
+        click.echo(f"{line}, {record['status']}")
+        click.echo(f"  {record['source']}")
+        _print_folder(library, holding)
+    if not found:
+        click.echo(
+            "There are no collections yet. Make one with `commonplace add FOLDER`, or declare one with "
+            "`commonplace collections add ALIAS SOURCE`.",
+            err=True,
+        )
+
+
+def _print_folder(library: Library, holding: Holding) -> None:
+    if not holding.folder:
+        return
+    folder = library.folders.get(holding.folder)
+    click.echo(f"  {folder.pattern}{'' if folder.included else ', searched only when named'}")
+    for glob in folder.ignore:
+        click.echo(f"  without {glob}")
+    if command := library.folders.update_command(holding.folder):
+        click.echo(f"  updated by: {command}")
+
+
+def _record(library: Library, holding: Holding, documents: int, items: dict[str, Item]) -> dict[str, Any]:
+    known = holding.declared
+    record: dict[str, Any] = {
+        "collection": known.alias,
+        "collectionId": known.collection_id,
+        "source": _source(library, holding),
+        "scope": known.scope,
+        "documentCount": documents,
+    }
+    record |= {key: value for key, value in (("version", known.version), ("description", known.description)) if value}
+    item = items.get(known.key)
+    record["status"] = _folder_status(library, holding) if holding.folder else _status(library, holding, item)
+    record["lastSyncAt"] = _synced_at(library, holding, item)
+    return record
+
+
+def _source(library: Library, holding: Holding) -> str:
+    if holding.declaration is not None:
+        return holding.declaration.source().shown
+    return str(library.folders.get(holding.folder).root)
+
+
+def _synced_at(library: Library, holding: Holding, item: Item | None) -> str | None:
+    if holding.folder:
+        changed = library.folders.changed_at(holding.folder)
+        return changed.isoformat(timespec="milliseconds").replace("+00:00", "Z") if changed else None
+    return item.fields.get("synced_at") if item else None
+
+
+def _status(library: Library, holding: Holding, item: Item | None) -> str:
+    """What the last sync left, and for what lies on this machine whether it has changed since."""
+    fields = item.fields if item else {}
+    if fields.get("error") or fields.get("failed"):
+        return "failed"
+    if "synced_at" not in fields:
+        return "never synced"
+    declaration = holding.declaration
+    if declaration is None:
+        return "synced"
+    if (list(declaration.glob), list(declaration.exclude)) != (fields.get("glob"), fields.get("exclude")):
+        return "changed"
+    source = declaration.source()
+    if source.path is None or source.kind == "repository" or fields.get("urls"):
+        return "synced"  # nothing is asked over a network to list what is here
+    return _now(library, holding)
+
+
+def _folder_status(library: Library, holding: Holding) -> str:
+    if library.folders.changed_at(holding.folder) is None:
+        return "never synced"
+    return _now(library, holding)
+
+
+def _now(library: Library, holding: Holding) -> str:
+    keeping = Keeping(library.store, library.folder, library.settings)
+    outcome = sync_holding(keeping, library.folders, holding, Options(dry=True))
+    if outcome.error is not None:
+        return "failed"
+    return "changed" if outcome.changed else "synced"

@@ -1,0 +1,75 @@
+"""What the commands for tables share: their groups, how they call tools, and how they refuse."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from commonplace.cli.common import with_library
+from commonplace.errors import CommonplaceError
+from commonplace.library import Library
+from commonplace.model import JSON
+from commonplace.surfaces.tables import PROFILE
+from commonplace.surfaces.tool import Call
+
+TOOLS = {tool.name: tool for tool in PROFILE.tools}
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON.")
+AT = click.option("--at", "json_path", default="", metavar="POINTER", help="Where in the data.  [default: all of it]")
+
+
+def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Callable[..., Any]:
+    """A command of a group: its options, `--json`, an open library, and 1 as the exit code of a refusal."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        @functools.wraps(function)
+        def refusing(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except CommonplaceError as error:
+                error.exit_code = 1
+                raise
+
+        wrapped: Any = with_library(refusing)
+        for option in reversed((*options, _JSON)):
+            wrapped = option(wrapped)
+        return group.command(name)(wrapped)
+
+    return decorate
+
+
+def call(library: Library, name: str, /, **arguments: Any) -> dict[str, JSON]:
+    given = {key: value for key, value in arguments.items() if value is not None and value != ()}
+    answer = TOOLS[name].call(Call(library), given)
+    assert isinstance(answer, dict)  # noqa: S101
+    return answer
+
+
+def show(answer: Mapping[str, JSON], as_json: bool, lines: Callable[[], Any]) -> None:
+    if as_json:
+        click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+    else:
+        lines()
+
+
+@click.group()
+def tables() -> None:
+    """Keep JSON tables, bind tools to places in them, and serve those."""
+
+
+@tables.group()
+def project() -> None:
+    """Projects, which hold tables."""
+
+
+@tables.group()
+def tool() -> None:
+    """Tools: one operation on one place of one table each."""
+
+
+@tables.group()
+def instance() -> None:
+    """Instances: MCP endpoints with keys of their own."""

@@ -1,0 +1,250 @@
+"""Commands for the tools of tables, the instances that serve them, and their search."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+import click
+
+from commonplace.cli.table_group import AT, call, command, instance, show, tables, tool
+from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.library import Library
+from commonplace.model import JSON
+from commonplace.store.table_rows import TableRow
+from commonplace.surfaces.tables.types import run_tool
+from commonplace.tables.catalog import TYPES
+from commonplace.tables.jobs import MOST_ATTEMPTS
+
+WAIT_S = 0.1
+
+
+# tools
+
+
+@command(
+    tool,
+    "create",
+    click.argument("table"),
+    click.argument("type", type=click.Choice(TYPES)),
+    click.argument("name"),
+    AT,
+    click.option("--description"),
+)
+def tool_create(
+    library: Library, table: str, type: str, name: str, json_path: str, description: str | None, as_json: bool
+) -> None:
+    """Create a tool."""
+    answer = call(
+        library, "tool_create", table_id=table, type=type, name=name, json_path=json_path, description=description
+    )
+    show(answer, as_json, lambda: click.echo(f"Created: {name} ({answer['tool']['tool_id']})"))
+
+
+@command(tool, "list", click.option("--table"), click.option("--instance"), click.option("--type", "kind"))
+def tool_list(library: Library, table: str | None, instance: str | None, kind: str | None, as_json: bool) -> None:
+    """The tools."""
+    answer = call(library, "tool_list", table_id=table, instance_id=instance, type=kind, limit=1000)
+
+    def lines() -> None:
+        for one in answer["tools"]:
+            click.echo(f"{one['name']}  {one['tool_id']}  {one['type']} at {one['table_id']}:{one['json_path']}")
+
+    show(answer, as_json, lines)
+
+
+@command(
+    tool,
+    "update",
+    click.argument("tool"),
+    click.option("--name"),
+    click.option("--description"),
+    click.option("--at", "json_path", metavar="POINTER"),
+)
+def tool_update(
+    library: Library, tool: str, name: str | None, description: str | None, json_path: str | None, as_json: bool
+) -> None:
+    """Change a tool's name, description or place."""
+    answer = call(library, "tool_update", tool_id=tool, name=name, description=description, json_path=json_path)
+    show(answer, as_json, lambda: click.echo(f"Changed: {answer['tool']['name']}"))
+
+
+@command(tool, "delete", click.argument("tool"))
+def tool_delete(library: Library, tool: str, as_json: bool) -> None:
+    """Delete a tool and its bindings."""
+    answer = call(library, "tool_delete", tool_id=tool)
+    show(answer, as_json, lambda: click.echo(f"Deleted: {tool} and {answer['bindings_deleted']} bindings"))
+
+
+# instances
+
+
+def _keyed(answer: Mapping[str, JSON], as_json: bool) -> None:
+    def lines() -> None:
+        if "api_key" in answer:
+            click.echo(answer["api_key"])
+            click.echo("Keep it safe: it is not shown again. Send it as `Authorization: Bearer …`.", err=True)
+        else:
+            click.echo(f"Changed: {answer['instance']['name']}")
+
+    show(answer, as_json, lines)
+
+
+@command(
+    instance,
+    "create",
+    click.argument("name"),
+    click.option("--tool", "tool_ids", multiple=True, help="A tool to bind; may be repeated."),
+    click.option("--description"),
+)
+def instance_create(
+    library: Library, name: str, tool_ids: tuple[str, ...], description: str | None, as_json: bool
+) -> None:
+    """Create an instance and print its key, this once."""
+    _keyed(
+        call(library, "instance_create", name=name, tool_ids=list(tool_ids) or None, description=description), as_json
+    )
+
+
+@command(instance, "list")
+def instance_list(library: Library, as_json: bool) -> None:
+    """The instances and what is bound to them."""
+    answer = call(library, "instance_list", limit=1000)
+
+    def lines() -> None:
+        for one in answer["instances"]:
+            bound = ", ".join(binding["name"] for binding in one["bindings"]) or "nothing bound"
+            click.echo(f"{one['name']}  {one['status']}, key …{one['key_hint']}: {bound}")
+
+    show(answer, as_json, lines)
+
+
+@command(
+    instance,
+    "update",
+    click.argument("instance"),
+    click.option("--name"),
+    click.option("--description"),
+    click.option("--status", type=click.Choice(["enabled", "disabled"])),
+    click.option("--rotate-key", is_flag=True, help="Make a new key; the old one ends at once."),
+)
+def instance_update(
+    library: Library,
+    instance: str,
+    name: str | None,
+    description: str | None,
+    status: str | None,
+    rotate_key: bool,
+    as_json: bool,
+) -> None:
+    """Change an instance, or give it a new key."""
+    given = {"name": name, "description": description, "status": status, "rotate_key": rotate_key}
+    _keyed(call(library, "instance_update", instance_id=instance, **given), as_json)
+
+
+@command(instance, "delete", click.argument("instance"))
+def instance_delete(library: Library, instance: str, as_json: bool) -> None:
+    """Delete an instance."""
+    answer = call(library, "instance_delete", instance_id=instance)
+    show(answer, as_json, lambda: click.echo(f"Deleted: {instance}"))
+
+
+def _bound(answer: Mapping[str, JSON], as_json: bool) -> None:
+    def lines() -> None:
+        for one in answer["bindings"]:
+            click.echo(f"{one['name']}  {one['type']}, {one['status']}")
+
+    show(answer, as_json, lines)
+
+
+@command(
+    instance,
+    "bind",
+    click.argument("instance"),
+    click.argument("tool_ids", nargs=-1, required=True),
+    click.option("--status", type=click.Choice(["enabled", "disabled"]), default="enabled", show_default=True),
+)
+def bind(library: Library, instance: str, tool_ids: tuple[str, ...], status: str, as_json: bool) -> None:
+    """Serve tools at an instance."""
+    _bound(call(library, "instance_bind", instance_id=instance, tool_ids=list(tool_ids), status=status), as_json)
+
+
+@command(instance, "unbind", click.argument("instance"), click.argument("tool_ids", nargs=-1, required=True))
+def unbind(library: Library, instance: str, tool_ids: tuple[str, ...], as_json: bool) -> None:
+    """Serve tools at an instance no longer."""
+    _bound(call(library, "instance_unbind", instance_id=instance, tool_ids=list(tool_ids)), as_json)
+
+
+# search
+
+
+@command(tables, "search", click.argument("name"), click.argument("query"), click.option("--top-k", type=int))
+def search(library: Library, name: str, query: str, top_k: int | None, as_json: bool) -> None:
+    """Find passages with a search tool."""
+    given = {"query": query} if top_k is None else {"query": query, "top_k": top_k}
+    answer = run_tool(library, library.tables.tool(name), given)
+
+    def lines() -> None:
+        for hit in answer["results"]:
+            click.echo(f"{click.style(hit['json_path'] or '(all)', fg='cyan')}  {round(hit['score'] * 100)}%")
+            click.echo(f"    {' '.join(hit['chunk']['chunk_text'].split())[:300]}\n")
+        if not answer["results"]:
+            click.echo("No results found.")
+
+    show(answer, as_json, lines)
+
+
+@command(
+    tables,
+    "reindex",
+    click.argument("name"),
+    click.option("--force", is_flag=True, help="Make all of it anew."),
+    click.option("--wait", is_flag=True, help="Until it is done."),
+)
+def reindex(library: Library, name: str, force: bool, wait: bool, as_json: bool) -> None:
+    """Repair the index of a tool's or table's data, or make it anew."""
+    table = _table_of(library, name)
+    answer = call(library, "search_reindex", table_id=table.id, force=force)
+    if wait:
+        while library.tables.store.table_jobs(table.number):
+            if not library.tables.jobs.step(table.number):
+                _check_failed(library, table.number)
+                time.sleep(WAIT_S)  # another process is at it, or it pauses after a failure
+        answer = {**answer, "tools": call(library, "search_status", table_id=table.id)["tools"]}
+    show(answer, as_json, lambda: click.echo(f"{'Indexed' if wait else 'Begun'}: {table.name}"))
+
+
+def _check_failed(library: Library, table: int) -> None:
+    for job in library.tables.store.table_jobs(table):
+        if job.attempts >= MOST_ATTEMPTS:
+            raise InvalidInput(f"Indexing failed: {job.error}")
+
+
+def _table_of(library: Library, name: str) -> TableRow:
+    try:
+        return library.tables.table(name)
+    except CommonplaceError:
+        return library.tables.catalog.table_of(library.tables.tool(name))
+
+
+@command(tables, "status")
+def status(library: Library, as_json: bool) -> None:
+    """How ready the search tools are."""
+    answer = call(library, "search_status")
+
+    def lines() -> None:
+        for one in answer["tools"]:
+            index = one["search_index"]
+            done, total = index["indexed_chunks_count"], index["chunks_count"]
+            click.echo(f"{one['name']}  {index['status']}, {done} of {total} chunks, generation {index['generation']}")
+            if index["last_error"]:
+                click.echo(f"    {index['last_error']}")
+
+    show(answer, as_json, lines)
+
+
+@command(tables, "cleanup", click.option("--dry-run", is_flag=True, help="Only count."))
+def cleanup(library: Library, dry_run: bool, as_json: bool) -> None:
+    """Remove index rows that nothing explains."""
+    answer = call(library, "search_cleanup", dry_run=dry_run)
+    show(answer, as_json, lambda: click.echo(f"Removed: {answer['removed']}, kept: {answer['kept']}"))

@@ -1,0 +1,240 @@
+"""Passages of documents that answer a question, or are like another: the engine's own search, held to collections."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.documents.reading import Reading
+from commonplace.documents.visible import Shown
+from commonplace.errors import Unavailable
+from commonplace.model import Chunk, Filter, Hit, Item, Page, Stage
+from commonplace.search.legs import cosine_of
+from commonplace.search.pipeline import EMBED_S, Pipeline, Semantic, meaning_of
+from commonplace.search.request import MOST_HITS, Request
+from commonplace.store.base import Store
+
+Floats = NDArray[np.float32]
+
+MOST_PER_DOCUMENT = 2
+"""How many passages of one document are related to anything."""
+MOSTLY = 0.8
+"""The share of words that two texts have in common when they are mostly the same."""
+TELLING_CHARS = 2_000
+"""How much of a document decides which line of a related passage matches; without vectors all of it decides more."""
+ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One search, as it is asked."""
+
+    query: str
+    collections: tuple[Shown, ...]
+    limit: int = 10
+    max_distance: float | None = None
+    hybrid: bool = True
+    rerank: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A passage of a document that answers."""
+
+    collection: Shown
+    item: Item
+    title: str
+    section: str | None
+    """The heading at or before the passage's first word."""
+    chunk: Chunk
+    score: float
+    distance: float | None
+    match_line: int
+    match_heading: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The results of one search, what its stages did, and what a caller should know."""
+
+    results: tuple[Result, ...]
+    stages: tuple[Stage, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Meanings:
+    """What queries mean, or why nobody knows."""
+
+    semantic: Semantic | None
+    vectors: dict[str, Floats]
+    reason: str = ""
+
+
+class Finding:
+    """Searches over the collections a caller names. All queries of a call are embedded at once."""
+
+    def __init__(self, store: Store, reading: Reading, pipeline: Pipeline, semantic: Callable[[], Semantic]) -> None:
+        self._store, self._reading = store, reading
+        self._pipeline, self._semantic = pipeline, semantic
+
+    def search(self, questions: Sequence[Question]) -> list[Found]:
+        """An answer to each, in their order. One alone is answered as it is among others."""
+        texts = [meaning_of(question.query) for question in questions]
+        meanings = self._meanings(list(dict.fromkeys(texts)))
+        answers = zip(questions, texts, strict=True)
+        return [self._answer(question, meanings, meanings.vectors.get(text)) for question, text in answers]
+
+    def related(
+        self,
+        item: Item,
+        among: Sequence[Shown],
+        *,
+        chunk: str | None = None,
+        limit: int = 5,
+        same_document: bool = False,
+    ) -> Found:
+        """Passages like a document, or like a text from it; at most two of any one document."""
+        if not chunk and not item.chunk_count:
+            return Found((), notes=(f'"{item.key}" has no text, so nothing is related to it.',))
+        vector, reason = self._vector_like(item, chunk)
+        text = chunk or self._store.body_part(item.id, 0, TELLING_CHARS if vector is not None else 20 * TELLING_CHARS)
+        request = Request(
+            text="",
+            filter=_filter(among),
+            limit=limit,
+            snippet_length=0,
+            per_item=False,
+            by_name=False,
+            explain=True,
+            exclude=frozenset() if same_document else frozenset([item.id]),
+            most_per_item=MOST_PER_DOCUMENT,
+        )
+        notes = (f"By its most telling words: {reason}.",) if reason else ()
+        hits, page = self._unlike(request, text, vector, chunk)
+        results = self._results(hits, among, self._semantic() if vector is not None else None)
+        return Found(tuple(results[:limit]), page.stages, notes)
+
+    def _unlike(self, request: Request, text: str, vector: Floats | None, chunk: str | None) -> tuple[list[Hit], Page]:
+        """Enough hits for the page, without passages that mostly say the same as the text given."""
+        wanted, words = request.limit, Counter((chunk or "").casefold().split())
+        while True:
+            page = self._pipeline.like(text, vector, request)
+            hits = [hit for hit in page.hits if not words or _common(words, hit.chunk.text) < MOSTLY]
+            if len(hits) >= wanted or not page.more or request.limit >= MOST_HITS:
+                return hits, page
+            request = replace(request, limit=min(4 * request.limit, MOST_HITS))
+
+    def _vector_like(self, item: Item, chunk: str | None) -> tuple[Floats | None, str]:
+        try:
+            semantic = self._semantic()
+            if chunk:
+                return semantic.embedder.embed_passages([chunk])[0], ""
+        except Unavailable as error:
+            return None, str(error)
+        vector = semantic.mean_of(item.id)
+        return vector, "" if vector is not None else "the document has no vectors yet; `commonplace embed` makes them"
+
+    def _meanings(self, texts: Sequence[str]) -> _Meanings:
+        from commonplace.models.hurry import hurried
+
+        try:
+            semantic = self._semantic()
+            with hurried(EMBED_S):
+                vectors = semantic.embedder.embed_queries(texts)
+        except Unavailable as error:
+            return _Meanings(None, {}, str(error))
+        return _Meanings(semantic, dict(zip(texts, vectors, strict=True)))
+
+    def _answer(self, question: Question, meanings: _Meanings, vector: Floats | None) -> Found:
+        if not question.collections:
+            return Found(())
+        by_words = meanings.semantic is None
+        least = None if question.max_distance is None else 1.0 - question.max_distance - ROUNDING
+        request = Request(
+            question.query,
+            mode="lexical" if by_words else "auto" if question.hybrid else "semantic",
+            filter=_filter(question.collections),
+            limit=question.limit,
+            snippet_length=0,
+            per_item=False,
+            by_name=False,
+            explain=True,
+            vector=vector,
+            least_cosine=least,
+            rerank=question.rerank,
+        )
+        page = self._page(request)
+        results = self._results(page.hits, question.collections, meanings.semantic)
+        if question.max_distance is not None:
+            bound = question.max_distance
+            results = [result for result in results if result.distance is not None and result.distance <= bound]
+        notes = list(page.notes)
+        if by_words:
+            notes.append(f"By words only: {meanings.reason}.")
+        if page.unplaced:
+            notes.append(f"{page.unplaced} passages were left out because their distance is not known yet.")
+        stages = tuple(_told(stage, meanings.reason) for stage in page.stages)
+        return Found(tuple(results[: question.limit]), stages, tuple(notes))
+
+    def _page(self, request: Request) -> Page:
+        """Hits as far as their scores fall after the last that is shown, so that equals are ordered whole."""
+        while True:
+            page = self._pipeline.search(request)
+            if not page.tied or request.limit >= MOST_HITS:
+                return page
+            request = replace(request, limit=min(4 * request.limit, MOST_HITS))
+
+    def _results(self, hits: Sequence[Hit], collections: Sequence[Shown], semantic: Semantic | None) -> list[Result]:
+        """Hits with what is kept of their documents, equal scores by collection, document and chunk."""
+        by_key = {shown.key: shown for shown in collections}
+        rows = self._reading.settled(self._store.document_rows(list({hit.item.id for hit in hits})))
+        hits = [hit for hit in hits if hit.item.id in rows and hit.parent in by_key]
+        starts = [(hit.item.id, _first_line(hit.chunk)) for hit in hits]
+        headings = self._store.headings_at([*starts, *((hit.item.id, hit.line) for hit in hits)])
+        found = [
+            Result(
+                by_key[hit.parent],
+                hit.item,
+                rows[hit.item.id].title or hit.item.key,
+                headings[place],
+                hit.chunk,
+                hit.score,
+                _distance(hit, semantic),
+                hit.line,
+                headings[len(hits) + place],
+            )
+            for place, hit in enumerate(hits)
+        ]
+        return sorted(found, key=lambda one: (-one.score, one.collection.label, one.item.key, one.chunk.ordinal))
+
+
+def _filter(collections: Sequence[Shown]) -> Filter:
+    return Filter(kinds=("document",), parents=tuple(sorted(shown.key for shown in collections)))
+
+
+def _first_line(chunk: Chunk) -> int:
+    """The line of a passage's first character that is not blank."""
+    return chunk.line_start + chunk.text.count("\n", 0, len(chunk.text) - len(chunk.text.lstrip()))
+
+
+def _distance(hit: Hit, semantic: Semantic | None) -> float | None:
+    scaled = hit.explain.get("vector") if hit.explain else None
+    if scaled is None or semantic is None:
+        return None
+    return round(min(2.0, max(0.0, 1.0 - cosine_of(scaled, semantic.embedder))), 6)
+
+
+def _common(words: Counter[str], text: str) -> float:
+    """The share of words that two texts have in common, of the longer one."""
+    others = Counter(text.casefold().split())
+    return (words & others).total() / max(words.total(), others.total(), 1)
+
+
+def _told(stage: Stage, reason: str) -> Stage:
+    """Why there was no vector leg: not because nobody asked for it."""
+    return replace(stage, reason=reason) if reason and stage.name == "vector" else stage

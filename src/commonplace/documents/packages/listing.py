@@ -1,0 +1,115 @@
+"""Which documents a package has: its manifest's globs and files, each looked at before it is believed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote, urljoin, urlsplit
+
+from commonplace.documents.packages.manifest import Entry, Manifest
+from commonplace.documents.packages.places import LeftOut, Refused, check_id, inner_path, printable
+from commonplace.documents.packages.source import unquote_bytes, without_credentials
+from commonplace.documents.packages.sources.tree import Tree
+from commonplace.ingest.files.walk import File
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One document of a package: a file of its tree, or an address."""
+
+    id: str
+    file: File | None = None
+    url: str = ""
+    hash: str = ""
+
+
+@dataclass(slots=True)
+class Listing:
+    documents: dict[str, Listed] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why an entry is none, by its id"""
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a manifest was found, and what it may therefore name."""
+
+    tree: Tree | None = None
+    """None: over HTTP, where nothing can be listed."""
+    manifest: str = ""
+    """Its path from the package root: it is no document of its own globs."""
+    root: str = ""
+    """Set where the package is a folder of the user's: a `file:` address may name what is below it."""
+    base: str = ""
+    """What entries resolve against, over HTTP; a slash at its end."""
+
+
+def list_documents(manifest: Manifest, place: Place) -> Listing:
+    """Everything the manifest names. An entry that cannot be taken fails alone."""
+    listing = Listing()
+    if manifest.globs is not None and place.tree is not None:
+        for path in place.tree.names(manifest.globs):
+            if path != place.manifest:
+                _take(listing, path, _file_finder(place.tree, path, path, ""))
+        for folder in place.tree.unlisted:
+            listing.failed[printable(folder)] = "The folder cannot be read."
+    for entry in manifest.files:
+        _take(listing, entry.id or entry.path or without_credentials(entry.url), _entry_finder(entry, place))
+    return listing
+
+
+def _take(listing: Listing, shown: str, find: Callable[[], Listed]) -> None:
+    try:
+        found = find()
+        known = listing.documents.get(check_id(found.id))
+        if known is not None and (known.file, known.url) != (found.file, found.url):
+            raise Refused("The id is listed twice, for different files.")
+    except Refused as refused:
+        listing.failed[printable(shown)] = str(refused)
+    except LeftOut as left:
+        listing.skipped[printable(shown)] = str(left)
+    else:
+        listing.documents[found.id] = found if found.hash or known is None else known
+
+
+def _file_finder(tree: Tree, path: str, id: str, hash: str) -> Callable[[], Listed]:
+    return lambda: Listed(check_id(id), tree.look(path), hash=hash)
+
+
+def _entry_finder(entry: Entry, place: Place) -> Callable[[], Listed]:
+    return lambda: _by_address(entry, place) if entry.url else _by_path(entry, place)
+
+
+def _by_path(entry: Entry, place: Place) -> Listed:
+    path = inner_path(entry.path)
+    if place.tree is not None:
+        return _file_finder(place.tree, path, entry.id or path, entry.hash)()
+    return Listed(entry.id or path, url=place.base + quote(path), hash=entry.hash)
+
+
+def _by_address(entry: Entry, place: Place) -> Listed:
+    try:
+        url = urljoin(place.base, entry.url) if place.base else entry.url
+        scheme, host = urlsplit(url).scheme, urlsplit(url).hostname
+    except ValueError:
+        raise Refused("This is no address.") from None
+    id = entry.id or without_credentials(url)
+    if scheme in ("http", "https") and host:
+        return Listed(id, url=url, hash=entry.hash)
+    if scheme == "file" and place.root and place.tree is not None:
+        return _file_finder(place.tree, _below(url, place.root), id, entry.hash)()
+    raise Refused(
+        "A package names files of its own and http(s) addresses, nothing else"
+        + (f": not {scheme}:." if scheme else ". Write the whole address.")
+    )
+
+
+def _below(url: str, root: str) -> str:
+    real = Path(os.path.realpath(os.fsdecode(unquote_bytes(urlsplit(url).path).replace(b"\0", b""))))
+    try:
+        return real.relative_to(root).as_posix()
+    except ValueError:
+        raise Refused("The address leaves the package.") from None

@@ -1,0 +1,65 @@
+"""What a sync did to one collection, in the words and the JSON of the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from commonplace.model import JSON
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Counts of documents, and everything that was not plain success."""
+
+    collection: str
+    collection_id: str
+    added: int = 0
+    updated: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    reindexed: int | None = None
+    """Read and chunked again though nothing had changed; None where that was not asked for."""
+    total: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[tuple[str, str]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    error: str | None = None
+    commit: str = ""
+    redescribed: bool = False
+    """The manifest says another name, version or description."""
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.added or self.updated or self.removed or self.redescribed)
+
+    def line(self) -> str:
+        if self.error is not None:
+            return f"{self.collection}: {self.error}"
+        parts = [f"{self.added} added", f"{self.updated} updated", f"{self.removed} removed"]
+        parts.append(f"{self.unchanged} unchanged")
+        if self.reindexed is not None:
+            parts.append(f"{self.reindexed} reindexed")
+        for what, count in (("skipped", len(self.skipped)), ("failed", len(self.failed))):
+            if count:
+                parts.append(f"{count} {what}")
+        return f"{self.collection}: {', '.join(parts)}; {self.total} documents"
+
+    def record(self) -> dict[str, JSON]:
+        shown: dict[str, JSON] = {
+            "collection": self.collection,
+            "collectionId": self.collection_id,
+            "added": self.added,
+            "updated": self.updated,
+            "removed": self.removed,
+            "unchanged": self.unchanged,
+            "total": self.total,
+            "skipped": [{"document": name, "reason": reason} for name, reason in self.skipped],
+            "warnings": [{"document": name, "reason": reason} for name, reason in self.warnings],
+            "failed": [{"document": name, "error": reason} for name, reason in self.failed],
+            "error": self.error,
+        }
+        if self.reindexed is not None:
+            shown["reindexed"] = self.reindexed
+        if self.commit:
+            shown["commit"] = self.commit
+        return shown

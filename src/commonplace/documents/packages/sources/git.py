@@ -1,0 +1,252 @@
+"""A package in a git repository. The clone is bare and never checked out: files are read as the commit has them.
+
+So there is nothing a hook, filter, submodule or link of the repository could act on. git gets an argument list and an
+environment of its own, in which no configuration of the user, the system or the repository counts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from commonplace.documents.packages.globs import Globs
+from commonplace.documents.packages.places import LeftOut, Refused
+from commonplace.documents.packages.source import Source, without_credentials
+from commonplace.documents.packages.sources.tree import MIB, too_large
+from commonplace.errors import DownloadFailed, NotFound, TooLarge, Unavailable
+from commonplace.ingest.files.walk import File
+from commonplace.models.web import authorization
+from commonplace.settings import Settings
+
+TIME_LIMIT_S = 600.0
+_AT_ONCE = 32 * MIB
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_SHORT_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
+_KEPT = "refs/commonplace/kept"
+_PASSED = (
+    "PATH", "HOME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy",
+    "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+)  # fmt: skip
+_CONFIG = {
+    "core.hooksPath": "/dev/null",
+    "core.symlinks": "false",
+    "core.fsmonitor": "false",
+    "core.attributesFile": "/dev/null",
+    "credential.helper": "",
+    "fetch.recurseSubmodules": "false",
+    "submodule.recurse": "false",
+    "http.followRedirects": "false",
+    "protocol.allow": "never",
+    "gc.auto": "0",
+    "gc.autoDetach": "false",
+    "gc.pruneExpire": "now",
+    "maintenance.auto": "false",
+    "safe.bareRepository": "all",
+    "fetch.unpackLimit": "1",
+}
+
+
+class _Blob(NamedTuple):
+    mode: str
+    oid: str
+    size: int
+
+
+class Repository:
+    """The files of one commit below a folder in it."""
+
+    def __init__(self, source: Source, clone: Path, settings: Settings) -> None:
+        self._source, self._clone = source, clone
+        self._most = settings.package_file_mb * MIB
+        self._most_in_all = settings.package_total_mb * MIB
+        self._git = _Git(source)
+        self.root = ""
+        self.unlisted: list[str] = []
+        self._blobs: dict[str, _Blob] = {}
+
+    def resolve(self) -> str:
+        """The commit that the source means now; empty where only a whole clone can tell."""
+        listed = self._git.run("ls-remote", "--", self._git.address).decode("utf-8", "replace")
+        refs = {name: oid for oid, _, name in (line.partition("\t") for line in listed.splitlines())}
+        wanted = self._source.ref
+        for name in (
+            (f"refs/heads/{wanted}", f"refs/tags/{wanted}^{{}}", f"refs/tags/{wanted}", wanted) if wanted else ("HEAD",)
+        ):
+            if name in refs:
+                return refs[name]
+        if _COMMIT.fullmatch(wanted):
+            return wanted
+        if _SHORT_COMMIT.fullmatch(wanted):
+            return ""
+        raise NotFound(f"{self._source.shown} has no {wanted or 'HEAD'}. Name a branch, tag or commit that it has.")
+
+    def fetch(self, commit: str) -> str:
+        """Bring a commit into the clone, and nothing else where the server gives single ones; returns the commit."""
+        if not (self._clone / "HEAD").exists():
+            shutil.rmtree(self._clone, ignore_errors=True)
+            self._clone.mkdir(parents=True)
+            self._local("init", "--quiet", "--bare", "--template=", ".")
+        if not commit or not self._has(commit):
+            commit = self._fetched(commit)
+            self._local("update-ref", _KEPT, commit)
+            self._local("-c", "gc.auto=1000", "-c", "gc.autoPackLimit=20", "gc", "--auto", "--quiet")
+        return commit
+
+    def survey(self, commit: str) -> None:
+        """Note what the commit holds."""
+        listed = self._local("ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+        for line in listed.split(b"\0"):
+            about, _, path = line.partition(b"\t")
+            if path:
+                mode, _, oid, size = about.decode("ascii").split()
+                self._blobs[os.fsdecode(path)] = _Blob(mode, oid, int(size) if size.isdigit() else 0)
+
+    def has(self, path: str) -> bool:
+        return path in self._blobs and self._blobs[path].mode.startswith("100")
+
+    def names(self, globs: Globs) -> Iterator[str]:
+        start = f"{self.root}/" if self.root else ""
+        for path, blob in sorted(self._blobs.items()):
+            if path.startswith(start) and blob.mode != "160000" and globs(path[len(start) :]):
+                yield path[len(start) :]
+
+    def look(self, path: str) -> File:
+        blob = self._blobs.get(f"{self.root}/{path}" if self.root else path)
+        if blob is None or blob.mode == "160000":
+            raise Refused("There is no such file in the package.")
+        if blob.mode == "120000":
+            raise LeftOut("A link in a repository is not followed.")
+        if blob.size > self._most:
+            raise too_large(blob.size, self._most)
+        return File(path, 0, blob.size, 0)
+
+    def contents(self, files: Sequence[File]) -> Iterator[tuple[File, bytes | Refused | LeftOut]]:
+        total = sum(file.size for file in files)
+        if total > self._most_in_all:
+            raise TooLarge(
+                f"{self._source.shown} has {total // MIB} MiB of documents; {self._most_in_all // MIB} are the most. "
+                "Take fewer, or raise package_total_mb."
+            )
+        waiting: list[File] = []
+        for file in files:
+            waiting.append(file)
+            if sum(each.size for each in waiting) >= _AT_ONCE:
+                yield from self._read(waiting)
+                waiting = []
+        yield from self._read(waiting)
+
+    def _read(self, files: Sequence[File]) -> Iterator[tuple[File, bytes]]:
+        if not files:
+            return
+        oids = [self._blobs[f"{self.root}/{file.path}" if self.root else file.path].oid for file in files]
+        given = self._local("cat-file", "--batch", input="".join(f"{oid}\n" for oid in oids).encode())
+        at = 0
+        for file in files:
+            start = given.index(b"\n", at) + 1
+            yield file, given[start : start + file.size]
+            at = start + file.size + 1
+
+    def _has(self, commit: str) -> bool:
+        try:
+            self._local("cat-file", "-e", f"{commit}^{{commit}}")
+        except DownloadFailed:
+            return False
+        return True
+
+    def _fetched(self, commit: str) -> str:
+        options = (
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-recurse-submodules",
+            "--no-write-fetch-head",
+            "--update-shallow",
+        )
+        if commit:
+            try:
+                self._local(*options, "--depth=1", "--", self._git.address, f"+{commit}:{_KEPT}")
+                return self._peeled(commit)
+            except DownloadFailed:
+                if not self._source.ref or not _SHORT_COMMIT.fullmatch(self._source.ref):
+                    raise
+        specs = ("+refs/heads/*:refs/all/heads/*", "+refs/tags/*:refs/all/tags/*")
+        self._local(*options, "--", self._git.address, *specs)
+        return self._peeled(commit or self._source.ref)
+
+    def _peeled(self, name: str) -> str:
+        try:
+            return self._local("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").decode("ascii").strip()
+        except DownloadFailed:
+            raise NotFound(f"{self._source.shown} has no commit {name}.") from None
+
+    def _local(self, *arguments: str, input: bytes = b"") -> bytes:
+        return self._git.run(*arguments, folder=self._clone, input=input)
+
+
+class _Git:
+    """git for one source: which transport it may use, and the password that no argument and no message shows."""
+
+    def __init__(self, source: Source) -> None:
+        self.address = str(source.path) if source.path else without_credentials(source.url)
+        self._shown = source.shown
+        scheme = "file" if source.path else urlsplit(source.url).scheme
+        config = {**_CONFIG, f"protocol.{scheme}.allow": "always"}
+        if scheme == "https" and (secret := authorization(source.url)):
+            config["http.extraHeader"] = f"Authorization: {secret}"
+        self._environment = {name: os.environ[name] for name in _PASSED if name in os.environ} | {
+            "GIT_ALLOW_PROTOCOL": scheme,
+            "GIT_ASKPASS": "/bin/false",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oConnectTimeout=30",
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+            "SSH_ASKPASS": "/bin/false",
+            "GIT_CONFIG_COUNT": str(len(config)),
+            **{f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(config)},
+            **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(config.values())},
+        }
+
+    def run(self, *arguments: str, folder: Path | None = None, input: bytes = b"") -> bytes:
+        place = ["--git-dir=."] if folder and arguments[0] != "init" else []
+        try:
+            process = subprocess.Popen(  # noqa: S603  a list, so no shell; what a user wrote stands after `--`
+                ["git", *place, *arguments],  # noqa: S607  the user's own git, found as their shell finds it
+                cwd=folder or "/",
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            raise Unavailable("git is not installed, and this source is a repository. Install git.") from None
+        try:
+            out, said = process.communicate(input, timeout=TIME_LIMIT_S)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise DownloadFailed(f"git took more than {TIME_LIMIT_S:.0f} s for {self._shown}. Try again.") from None
+            raise
+        if process.returncode:
+            raise DownloadFailed(f"git could not read {self._shown} ({_reason(said)}).")
+        return out
+
+
+def _reason(said: bytes) -> str:
+    """The line in which git gives up, without the password that an address in it may carry."""
+    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "no reason")
+    return re.sub(r"//[^/@\s]*@", "//", told.partition(" ")[2] if told.startswith(("fatal:", "error:")) else told)

@@ -1,0 +1,258 @@
+"""Files over HTTP for a package: only http(s), every hop looked at, and no private host but the user's own."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import ipaddress
+import netrc
+import socket
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from email.message import Message
+from typing import IO, Any
+from urllib.parse import quote, urljoin, urlsplit
+
+from commonplace.documents.packages.source import without_credentials
+from commonplace.errors import DownloadFailed, TooLarge
+from commonplace.models.web import TIMEOUT_S, authorization, tls
+
+MOST_REDIRECTS = 5
+SLOWEST = 64 << 10
+"""Bytes a second, once the time limit has passed: what comes more slowly than that is given up."""
+_PIECE = 256 << 10
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+"""Where a translator puts the addresses of IPv4, private ones too."""
+_RESERVED = "%/:?#[]@!$&'()*+,;=~"
+_MOVED = (301, 302, 303, 307, 308)
+
+
+@dataclass(frozen=True, slots=True)
+class Validators:
+    """What a server said by which it can tell whether a file has changed."""
+
+    etag: str = ""
+    modified: str = ""
+
+    def headers(self) -> dict[str, str]:
+        return {
+            name: value for name, value in (("If-None-Match", self.etag), ("If-Modified-Since", self.modified)) if value
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    address: str
+    """Where it was found in the end."""
+    size: int
+    validators: Validators
+    is_new: bool = True
+    """False: it is as the validators sent along say, and nothing was read."""
+
+
+class Web:
+    """What one package may fetch. `own` is the user's own source, or nothing where that is on this machine."""
+
+    def __init__(self, own: str = "") -> None:
+        self.own_host = (urlsplit(own).hostname or "") if own else ""
+        self._own_origin = _origin(own) if own else None
+        self._secret = (authorization(own) or _from_netrc(self.own_host)) if own else ""
+        self._own_address = ""
+
+    def fetch(self, url: str, into: IO[bytes], *, most: int, known: Validators = Validators()) -> Fetched:
+        """Write a file's bytes to `into`. DownloadFailed or TooLarge, with a sentence, for whatever goes wrong."""
+        address = url
+        for _ in range(MOST_REDIRECTS + 1):
+            reply = self._open(address, known)
+            try:
+                if reply.status in _MOVED and (target := reply.headers.get("Location")):
+                    address = _http(urljoin(without_credentials(address), target))
+                    continue
+                validators = Validators(reply.headers.get("ETag") or "", reply.headers.get("Last-Modified") or "")
+                if reply.status == http.client.NOT_MODIFIED:
+                    return Fetched(address, 0, known, is_new=False)
+                if reply.status != http.client.OK:
+                    raise DownloadFailed(f"{without_credentials(address)} answered with HTTP status {reply.status}.")
+                return Fetched(address, _copy(reply, into, address, most), validators)
+            except (OSError, http.client.HTTPException) as error:
+                raise _failed(address, error) from None
+            finally:
+                reply.close()
+        raise DownloadFailed(f"{without_credentials(url)} redirects more than {MOST_REDIRECTS} times.")
+
+    def connect(self, host: str, port: int, timeout: float) -> socket.socket:
+        """A connection to an address that may be reached: the one that was looked at is the one that is used."""
+        trouble: OSError | None = None
+        for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            if not self._may_reach(host, str(place[0])):
+                trouble = trouble or _Private()
+                continue
+            connection = socket.socket(family, kind, protocol)
+            try:
+                connection.settimeout(timeout)
+                connection.connect(place)
+            except OSError as error:
+                connection.close()
+                trouble = error
+                continue
+            if host.lower() == self.own_host and not self._own_address:
+                self._own_address = str(place[0])
+            return connection
+        raise trouble or OSError("the name has no address")
+
+    def _may_reach(self, host: str, address: str) -> bool:
+        """A name that leads elsewhere the second time leads nowhere: the user's host keeps its first address."""
+        if is_public(address):
+            return True
+        return host.lower() == self.own_host and self._own_address in ("", address)
+
+    def _open(self, address: str, known: Validators) -> http.client.HTTPResponse:
+        request = urllib.request.Request(  # noqa: S310  the scheme was just checked
+            quote(without_credentials(_http(address)), safe=_RESERVED),
+            headers={"User-Agent": "commonplace", "Accept-Encoding": "identity", **known.headers()},
+        )
+        if self._secret and _origin(address) == self._own_origin:
+            request.add_header("Authorization", self._secret)
+        opener = urllib.request.build_opener(_NoRedirects(), _Http(self), _Https(self))
+        try:
+            reply: http.client.HTTPResponse = opener.open(request, timeout=TIMEOUT_S)
+        except urllib.error.HTTPError as error:
+            return error  # type: ignore[return-value]  # an answer all the same: a redirect, a 304 or a refusal
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise _failed(address, error) from None
+        return reply
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Each hop is looked at before it is taken, so none is taken here."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> None:
+        return None
+
+
+class _Private(OSError):
+    pass
+
+
+class _Plain(http.client.HTTPConnection):
+    def __init__(self, *given: Any, web: Web, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._web = web
+
+    def connect(self) -> None:
+        self.sock = self._web.connect(self.host, self.port, TIMEOUT_S)
+
+
+class _Secure(http.client.HTTPSConnection):
+    def __init__(self, *given: Any, web: Web, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._web = web
+
+    def connect(self) -> None:
+        self.sock = tls().wrap_socket(self._web.connect(self.host, self.port, TIMEOUT_S), server_hostname=self.host)
+
+
+class _Http(urllib.request.HTTPHandler):
+    def __init__(self, web: Web) -> None:
+        super().__init__()
+        self._web = web
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        if req.has_proxy():
+            _look_up(self._web, req.full_url)
+            return self.do_open(http.client.HTTPConnection, req)
+        return self.do_open(functools.partial(_Plain, web=self._web), req)
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def __init__(self, web: Web) -> None:
+        super().__init__(context=tls())
+        self._web = web
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        if getattr(req, "_tunnel_host", None):  # through the user's proxy, which makes the connection
+            _look_up(self._web, req.full_url)
+            return self.do_open(http.client.HTTPSConnection, req, context=tls())
+        return self.do_open(functools.partial(_Secure, web=self._web), req)
+
+
+def _look_up(web: Web, url: str) -> None:
+    """Where a proxy makes the connection, the name is looked at as far as this machine knows it."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host == web.own_host:
+        return
+    try:
+        found = socket.getaddrinfo(host, parts.port or 80, type=socket.SOCK_STREAM)
+    except OSError:
+        return
+    if any(not is_public(str(place[0])) for *_, place in found):
+        raise _Private
+
+
+def is_public(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    inner = getattr(found, "ipv4_mapped", None) or getattr(found, "sixtofour", None)
+    if found.version == 6 and found in _NAT64:
+        inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    return found.is_global and not found.is_multicast and (inner is None or inner.is_global)
+
+
+def _origin(address: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname, parts.port
+
+
+def _from_netrc(host: str) -> str:
+    """What the user keeps for a host where curl and git look too, so that no address has to carry a password."""
+    try:
+        found = netrc.netrc().authenticators(host)
+    except (OSError, netrc.NetrcParseError):
+        return ""
+    return authorization(f"https://{quote(found[0], safe='')}:{quote(found[2] or '', safe='')}@host") if found else ""
+
+
+def _http(address: str) -> str:
+    scheme, _, rest = address.partition(":")
+    if scheme.lower() not in ("http", "https") or not rest.startswith("//"):
+        raise DownloadFailed(
+            f"{without_credentials(address)} is no http or https address. A package fetches nothing else."
+        )
+    return address
+
+
+def _copy(reply: http.client.HTTPResponse, into: IO[bytes], address: str, most: int) -> int:
+    began, done = time.monotonic(), 0
+    while piece := reply.read1(_PIECE):  # what has come, so that a trickle is seen as one
+        done += len(piece)
+        if done > most:
+            raise TooLarge(
+                f"{without_credentials(address)} has more than {most / (1 << 20):.0f} MiB, which are the most."
+            )
+        if time.monotonic() - began > TIMEOUT_S + done / SLOWEST:
+            raise DownloadFailed(
+                f"{without_credentials(address)} answers too slowly: {done} bytes in {TIMEOUT_S:.0f} s."
+            )
+        into.write(piece)
+    declared = reply.headers.get("Content-Length") or ""
+    if declared.isdigit() and int(declared) != done:
+        raise DownloadFailed(f"{without_credentials(address)} ended after {done} of {declared} bytes. Try again.")
+    return done
+
+
+def _failed(address: str, error: Exception) -> DownloadFailed:
+    reason = getattr(error, "reason", None) or error
+    shown = without_credentials(address)
+    if isinstance(reason, _Private):
+        return DownloadFailed(
+            f"{shown} is on a private, loopback or link-local host. A package reaches such a host only when its own "
+            "source is there."
+        )
+    return DownloadFailed(f"{shown} could not be read ({reason}). Check the address and the network.")

@@ -1,0 +1,358 @@
+"""What this side knows of the rows it sent: their ids, their terms, and how often each term occurs in all of them.
+
+The service ranks candidates; what a passage scores is decided here, with counts of the whole library, so that a score
+is the same on every page, under every filter and on every index. It is also what tells superseded rows apart: their
+ids come from a text that is gone. One SQLite file, disposable: without it everything is sent anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from commonplace.index.follower import IndexDamaged
+from commonplace.index.turbopuffer_rows import TABLE, Row
+from commonplace.index.turbopuffer_settings import is_table
+from commonplace.model import CHUNK_BITS
+
+FORMAT = 1
+FIELDS = ("title", "body", "words")
+_BUSY_MS = 30_000
+_SCHEMA = """
+create table facts (name text primary key, value) without rowid;
+create table rows (
+  chunk integer primary key, namespace text not null, id text not null, digest blob not null, embedded integer not null,
+  kind text not null, parent text not null, language text not null, many integer not null,
+  created integer not null, updated integer not null, generation integer not null,
+  title text not null, body text not null, words text not null
+);
+create index rows_by_id on rows (id);
+create index rows_by_parent on rows (parent, namespace);
+create table terms (field text, term text, count integer not null, primary key (field, term)) without rowid;
+create table tallies (name text primary key, count integer not null) without rowid;
+create table sending (namespace text, id text, primary key (namespace, id)) without rowid;
+create table emptied (namespace text primary key) without rowid;
+create table refused (chunk integer primary key, reason text not null);
+"""
+_CLEAR = """
+delete from rows; delete from terms; delete from tallies; delete from sending; delete from refused; delete from emptied;
+delete from facts where name not in ('format', 'model', 'dims');
+"""
+_TALLIED = """
+select namespace, generation, kind, language, many, embedded, title, body, words from rows
+where chunk >= ? and chunk < ?
+"""
+_INSERT = """
+insert or replace into rows values (
+  :chunk, :namespace, :id, :digest, :embedded, :kind, :parent, :language, :many,
+  :created, :updated, :generation, :title, :body, :words
+)
+"""
+_EMPTIED = """
+insert or ignore into emptied
+  select substr(name, 11) from tallies where count <= 0 and name >= 'namespace:' and name < 'namespace;';
+delete from emptied where exists (select 1 from tallies where name = 'namespace:' || namespace and count > 0);
+delete from tallies where count <= 0;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A row's terms, each field with a blank before and after every term."""
+
+    chunk: int
+    created: int
+    title: str
+    body: str
+    words: str
+
+    def of(self, field: str) -> str:
+        return self.words if field == "words" else self.body if field == "body" else self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A row as it was acknowledged."""
+
+    namespace: str
+    id: str
+    digest: bytes
+
+
+class Ledger:
+    """One connection. Everything it is asked between `begin` and `close` is of one moment."""
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        try:
+            flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+            self._db = apsw.Connection(str(path), flags=flags)
+            self._db.set_busy_timeout(_BUSY_MS)
+            self._db.execute("pragma journal_mode = wal; pragma synchronous = full; pragma secure_delete = on")
+            if create:
+                self._make()
+            elif self.fact("format") != FORMAT:
+                raise IndexDamaged(f"{path} is of another version")
+        except apsw.Error as error:
+            raise IndexDamaged(f"{path}: {error}") from error
+
+    def _make(self) -> None:
+        with self._db:
+            self._db.execute(_SCHEMA)
+            self._set("format", FORMAT)
+
+    def close(self) -> None:
+        self._db.close()
+
+    def begin(self) -> None:
+        """Hold on to this moment, whatever others commit."""
+        self._db.execute("begin")
+        self.position()  # a deferred transaction begins with its first read
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self._db.execute("begin immediate")
+        try:
+            yield
+            self._db.execute("commit")
+        except BaseException:
+            self._db.execute("rollback")
+            raise
+
+    def clear(self) -> None:
+        """Forget all rows and the position, but not which model's vectors are wanted."""
+        with self.transaction():
+            self._db.execute(_CLEAR)
+
+    # facts
+
+    def fact(self, name: str) -> Any:
+        found = self._one("select value from facts where name = ?", (name,))
+        return found[0] if found else None
+
+    def note(self, **facts: Any) -> None:
+        """Keep some facts; None forgets one."""
+        with self._db:
+            for name, value in facts.items():
+                self._set(name, value)
+
+    def _set(self, name: str, value: Any) -> None:
+        if value is None:
+            self._db.execute("delete from facts where name = ?", (name,))
+        else:
+            self._db.execute("insert or replace into facts values (?, ?)", (name, value))
+
+    def position(self) -> int:
+        return int(self.fact("position") or 0)
+
+    # rows
+
+    def sent(self, items: Sequence[int]) -> dict[int, Sent]:
+        """What is known to be there of some items, by chunk."""
+        found: dict[int, Sent] = {}
+        for item in items:
+            span = (item << CHUNK_BITS, (item + 1) << CHUNK_BITS)
+            query = "select chunk, namespace, id, digest from rows where chunk >= ? and chunk < ?"
+            for chunk, namespace, identity, digest in self._db.execute(query, span):
+                found[chunk] = Sent(namespace, identity, digest)
+        return found
+
+    def terms(self, chunks: Iterable[int]) -> Iterator[Terms]:
+        """The terms of chunks, in the order of their ids, without those that are not there."""
+        query = """select chunk, created, title, body, words from rows
+                   where chunk in (select value from json_each(?)) order by chunk"""
+        for chunk, created, *fields in self._db.execute(query, (json.dumps(list(chunks)),)):
+            yield Terms(chunk, created, *(f" {field} " for field in fields))
+
+    def chunks_of(self, items: Iterable[int]) -> list[int]:
+        """The chunks of items, ascending."""
+        query = """select rows.chunk from json_each(?) as wanted join rows
+                   on rows.chunk >= wanted.value << :bits and rows.chunk < (wanted.value + 1) << :bits order by 1"""
+        query = query.replace(":bits", str(CHUNK_BITS))
+        return [chunk for (chunk,) in self._db.execute(query, (json.dumps(list(items)),))]
+
+    def ids(self, chunks: Iterable[int]) -> dict[int, tuple[str, str]]:
+        """Where chunks are: their namespaces and ids."""
+        query = "select chunk, namespace, id from rows where chunk in (select value from json_each(?))"
+        rows = self._db.execute(query, (json.dumps(list(chunks)),))
+        return {chunk: (namespace, identity) for chunk, namespace, identity in rows}
+
+    def counts(self) -> dict[str, int]:
+        """How many rows each namespace has."""
+        return dict(self._tallied("namespace:"))
+
+    def generations(self, namespace: str) -> list[int]:
+        """Which generations the rows of a namespace are of."""
+        return [int(generation) for generation, _ in self._tallied(f"generation:{namespace}:")]
+
+    def embedded(self) -> int:
+        return self.tally("embedded")
+
+    def namespaces(self, kinds: Sequence[str], parents: Sequence[str]) -> list[str]:
+        """Where rows of these kinds and parents may be; of all where none is named."""
+        if parents:
+            query = "select distinct namespace from rows where parent in (select value from json_each(?))"
+            return sorted(name for (name,) in self._db.execute(query, (json.dumps(list(parents)),)))
+        if kinds and TABLE not in kinds:
+            return [name for name in sorted(self.counts()) if not is_table(name)]
+        return sorted(self.counts())
+
+    def namespaces_of(self, items: Sequence[int]) -> list[str]:
+        """Where the rows of some items are."""
+        query = """select distinct namespace from json_each(?) as wanted join rows
+                   on rows.chunk >= wanted.value << 20 and rows.chunk < (wanted.value + 1) << 20"""
+        return sorted(name for (name,) in self._db.execute(query, (json.dumps(list(items)),)))
+
+    def emptied(self) -> list[str]:
+        """Namespaces that had rows and have none any more."""
+        return [name for (name,) in self._db.execute("select namespace from emptied")]
+
+    def forget(self, namespace: str) -> None:
+        self._db.execute("delete from emptied where namespace = ?", (namespace,))
+
+    def refusals(self) -> list[tuple[int, str]]:
+        return [(chunk, reason) for chunk, reason in self._db.execute("select chunk, reason from refused order by 1")]
+
+    # sending
+
+    def announce(self, ids: Iterable[tuple[str, str]]) -> None:
+        """Before rows are sent: a crash must not leave one behind that nobody knows of."""
+        with self._db:
+            self._db.executemany("insert or ignore into sending values (?, ?)", ids)
+
+    def orphans(self) -> list[tuple[str, str]]:
+        """What was announced and may be there, though no row is known by it."""
+        query = "select namespace, id from sending where not exists (select 1 from rows where rows.id = sending.id)"
+        return [(namespace, identity) for namespace, identity in self._db.execute(query)]
+
+    def acknowledge(self) -> None:
+        """Nothing that was announced is in doubt any more."""
+        if self.in_doubt():
+            self._db.execute("delete from sending")
+
+    def in_doubt(self) -> bool:
+        """Whether a run that announced rows has not come to its end."""
+        return self._one("select 1 from sending", ()) is not None
+
+    def replace(
+        self, items: Sequence[int], rows: Sequence[Row], refused: Mapping[int, str], position: int | None
+    ) -> None:
+        """After the acknowledgement: these items have these rows and no others, and the log is followed so far.
+
+        Where there is no position, it is not followed further yet.
+        """
+        with self.transaction():
+            changed = _Tally()
+            for item in items:
+                span = (item << CHUNK_BITS, (item + 1) << CHUNK_BITS)
+                old: list[Any] = self._db.execute(_TALLIED, span).fetchall()
+                for values in old:
+                    changed.add(_Tallied(*values), -1)
+                self._db.execute("delete from rows where chunk >= ? and chunk < ?", span)
+                self._db.execute("delete from refused where chunk >= ? and chunk < ?", span)
+            for row in rows:
+                self._insert(row)
+                changed.add(_tallied(row), 1)
+            self._db.executemany("insert or replace into refused values (?, ?)", refused.items())
+            self._count(changed)
+            if position is not None:
+                self._set("position", position)
+
+    def _insert(self, row: Row) -> None:
+        names = ("chunk", "namespace", "id", "digest", "kind", "parent", "language", "many", "created", "updated")
+        values = {name: getattr(row, name) for name in (*names, "generation", *FIELDS)}
+        self._db.execute(_INSERT, {**values, "embedded": row.vector is not None})
+
+    def _count(self, changed: _Tally) -> None:
+        self._db.executemany(
+            "insert into terms values (?, ?, ?) on conflict (field, term) do update set count = count + excluded.count",
+            [(field, term, count) for (field, term), count in changed.terms.items() if count],
+        )
+        self._db.executemany(
+            "insert into tallies values (?, ?) on conflict (name) do update set count = count + excluded.count",
+            [(name, count) for name, count in changed.tallies.items() if count],
+        )
+        gone = [key for key, count in changed.terms.items() if count < 0]
+        self._db.executemany("delete from terms where field = ? and term = ? and count <= 0", gone)
+        self._db.execute(_EMPTIED)
+
+    # counts
+
+    def tally(self, name: str) -> int:
+        found = self._one("select count from tallies where name = ?", (name,))
+        return int(found[0]) if found else 0
+
+    def _tallied(self, prefix: str) -> list[tuple[str, int]]:
+        query = "select name, count from tallies where name >= ? and name < ? order by name"
+        return [
+            (name[len(prefix) :], count) for name, count in self._db.execute(query, (prefix, f"{prefix}\U0010ffff"))
+        ]
+
+    def languages(self) -> list[tuple[str, int]]:
+        return self._tallied("language:")
+
+    def occurs(self, field: str, term: str) -> int:
+        """How many rows have a term."""
+        found = self._one("select count from terms where field = ? and term = ?", (field, term))
+        return int(found[0]) if found else 0
+
+    def beginning(self, prefix: str, limit: int) -> list[str]:
+        """The words that begin so, in order."""
+        query = """select term from terms where field = 'words' and term >= :low and term < :high
+                   order by term limit :limit"""
+        bounds = {"low": prefix, "high": f"{prefix}\U0010ffff", "limit": limit}
+        return [term for (term,) in self._db.execute(query, bounds)]
+
+    def words(self, shortest: int, longest: int) -> list[str]:
+        """All words of some lengths, in characters."""
+        query = "select term from terms where field = 'words' and length(term) between ? and ?"
+        return [term for (term,) in self._db.execute(query, (shortest, longest))]
+
+    def _one(self, query: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        found: tuple[Any, ...] | None = self._db.execute(query, values).fetchone()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Tallied:
+    namespace: str
+    generation: int
+    kind: str
+    language: str
+    many: int
+    embedded: int
+    title: str
+    body: str
+    words: str
+
+
+def _tallied(row: Row) -> _Tallied:
+    embedded = row.vector is not None
+    place = (row.namespace, row.generation, row.kind, row.language, row.many, embedded)
+    return _Tallied(*place, row.title, row.body, row.words)
+
+
+class _Tally:
+    """What some rows add to the counts, and others take from them."""
+
+    def __init__(self) -> None:
+        self.terms: Counter[tuple[str, str]] = Counter()
+        self.tallies: Counter[str] = Counter()
+
+    def add(self, row: _Tallied, sign: int) -> None:
+        names = ["rows", f"namespace:{row.namespace}", f"kind:{row.kind}", f"language:{row.language}"]
+        names.append(f"generation:{row.namespace}:{row.generation}")
+        names += ["many"] * bool(row.many) + ["embedded"] * bool(row.embedded)
+        for name in names:
+            self.tallies[name] += sign
+        for field, text in zip(FIELDS, (row.title, row.body, row.words), strict=True):
+            terms = text.split()
+            self.tallies[f"length:{field}"] += sign * len(terms)
+            for term in set(terms):
+                self.terms[field, term] += sign

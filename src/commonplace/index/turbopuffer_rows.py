@@ -1,0 +1,193 @@
+"""What is sent of an item: terms, vectors and coordinates, one row for each of its chunks. Never its text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.index.turbopuffer_settings import Naming, document_id
+from commonplace.model import CHUNK_BITS, IndexedItem
+from commonplace.text.analyze import analyse, stems, stems_once
+from commonplace.text.languages import UNKNOWN
+
+_ORDINAL = (1 << CHUNK_BITS) - 1
+TABLE = "table"
+PROJECT, GENERATION, SCOPE = "project:", "generation:", "scope:"
+"""Facets that tell a table's items where they belong; the rest of a facet is the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A chunk as the index has it: where it is, what may be asked of it, and its terms, joined by blanks."""
+
+    chunk: int
+    namespace: str
+    id: str
+    kind: str
+    parent: str
+    language: str
+    many: bool
+    """Whether its item has other chunks."""
+    created: int
+    updated: int
+    generation: int
+    title: str
+    body: str
+    words: str
+    sent: Mapping[str, Any]
+    """The attributes of the row, but for its vector."""
+    vector: NDArray[np.float32] | None = None
+
+    @property
+    def digest(self) -> bytes:
+        """What tells whether a row has to be sent again."""
+        told = hashlib.sha256(json.dumps(self.sent, sort_keys=True).encode())
+        told.update(b"" if self.vector is None else self.vector.tobytes())
+        return told.digest()[:16]
+
+    def with_vector(self, vector: NDArray[np.float32]) -> Row:
+        return replace(self, vector=vector)
+
+    def size(self, dims: int | None) -> int:
+        """About how many bytes it takes in a request."""
+        return 600 + 4 * sum(map(len, (self.body, self.words, self.title))) // 2 + 6 * (dims or 0)
+
+    def payload(self, dims: int | None) -> dict[str, Any]:
+        """As it is written. A namespace with vectors wants one of every row: one that has none gets a fixed one."""
+        if dims is None:
+            return dict(self.sent)
+        vector = self.vector
+        if vector is None:
+            vector = np.zeros(dims, np.float32)
+            vector[0] = 1.0
+        encoded = base64.b64encode(vector.astype("<f4").tobytes()).decode()
+        return {**self.sent, "vector": encoded, "embedded": self.vector is not None}
+
+
+def schema(dims: int | None) -> dict[str, Any]:
+    """The types of a row's attributes, and what may be asked of each."""
+    asked: dict[str, Any] = {
+        "id": "uuid",
+        "content": {
+            "type": "[]string",
+            "filterable": True,
+            "full_text_search": {"tokenizer": "pre_tokenized_array"},
+        },
+        "embedded": {"type": "bool", "filterable": True},
+    }
+    for name in ("scopes", "tags"):
+        asked[name] = {"type": "[]string", "filterable": True}
+    for name in ("kind", "parent", "part", "table_id"):
+        asked[name] = {"type": "string", "filterable": True}
+    for name in ("item", "chunk", "generation"):
+        asked[name] = {"type": "uint", "filterable": True}
+    for name in ("created", "updated"):
+        asked[name] = {"type": "int", "filterable": True}
+    for name in ("json_pointer", "content_hash"):
+        asked[name] = {"type": "string", "filterable": False}
+    for name in ("chunk_index", "total_chunks"):
+        asked[name] = {"type": "uint", "filterable": False}
+    if dims is not None:
+        asked["vector"] = {"type": f"[{dims}]f32", "ann": True}
+    return asked
+
+
+def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterator[Row]:
+    """The rows of an item, without vectors."""
+    language = fallback_language if item.language == UNKNOWN else item.language
+    title = stems(item.title, language)
+    if item.kind == "document":
+        title = f"{title} {stems_once(item.key, language)}"
+    title = " ".join(title.split())
+    content_hash = item.content_hash or _hash_of(item)
+    facets = _Facets(item.facets)
+    namespace = naming.items
+    if item.kind == TABLE:
+        namespace = naming.table(facets.value(PROJECT) or "none", item.parent)
+    for chunk, headings, text in item.chunks:
+        part = item.parts.get(chunk, "")
+        said = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by what it says alone
+        words, body = analyse(f"{said}\n{item.words}" if item.words else said, language)
+        row = Row(
+            chunk,
+            namespace,
+            document_id(item.parent, item.key, content_hash, chunk & _ORDINAL, item.kind, facets.generation),
+            item.kind,
+            item.parent,
+            language,
+            len(item.chunks) > 1,
+            item.created_at,
+            item.updated_at,
+            facets.generation,
+            title if not part or part == "name" else "",
+            body,
+            words,
+            {},
+        )
+        more = {"part": part.partition("[")[0]} if part else {}
+        yield replace(row, sent={**_sent(row, item, facets, content_hash), **more})
+
+
+def _sent(row: Row, item: IndexedItem, facets: _Facets, content_hash: str) -> dict[str, Any]:
+    asked: dict[str, Any] = {
+        "id": row.id,
+        "content": terms_of(row),
+        "scopes": list(facets.scopes),
+        "tags": list(item.tags),
+        "kind": item.kind,
+        "parent": item.parent,
+        "item": item.id,
+        "chunk": row.chunk,
+        "generation": facets.generation,
+        "created": item.created_at,
+        "updated": item.updated_at,
+        "content_hash": content_hash,
+        "chunk_index": row.chunk & _ORDINAL,
+        "total_chunks": len(item.chunks),
+    }
+    return {**asked, "table_id": item.parent, "json_pointer": item.key} if item.kind == TABLE else asked
+
+
+def terms_of(row: Row) -> list[str]:
+    """What the service matches and ranks by: the stems as often as they stand there, every other term once."""
+    stemmed = row.body.split()
+    others = dict.fromkeys((*row.words.split(), *row.title.split()))
+    known = set(stemmed)
+    return [*stemmed, *(term for term in others if term not in known)]
+
+
+def _hash_of(item: IndexedItem) -> str:
+    """Stands for the hash of a text that is only known by its parts."""
+    return hashlib.sha256("\0".join(text for _, _, text in item.chunks).encode()).hexdigest()
+
+
+class _Facets:
+    """What an item's facets say to this index."""
+
+    def __init__(self, facets: Sequence[str]) -> None:
+        self._facets = facets
+
+    def value(self, name: str) -> str:
+        return next((facet.removeprefix(name) for facet in self._facets if facet.startswith(name)), "")
+
+    @property
+    def generation(self) -> int:
+        found = self.value(GENERATION)
+        return int(found) if found.isdecimal() else 0
+
+    @property
+    def scopes(self) -> Iterator[str]:
+        """What queries ask for. The scope of a table is sent as the hash it is."""
+        return (scope_of(facet) for facet in self._facets if not facet.startswith((PROJECT, GENERATION)))
+
+
+def scope_of(facet: str) -> str:
+    """A facet as it is sent."""
+    return facet.removeprefix(SCOPE)

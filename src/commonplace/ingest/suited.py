@@ -1,0 +1,52 @@
+"""Which model suits a library: one that speaks the language most of it is written in."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from commonplace.model import Filter
+from commonplace.models import DEFAULT, MULTILINGUAL, STATIC, catalog, find
+from commonplace.settings import Settings
+from commonplace.store.base import Store
+
+_PLACES, _AT_EACH = 8, 25
+"""Where a library is looked into, and how many items there: enough to tell a majority, whatever its size."""
+_NEWEST = 200
+"""Changes among which the highest item is about the highest there is."""
+
+
+def languages(store: Store) -> Counter[str]:
+    """How many of the passages in a sample are in which language, as ISO 639-1 codes."""
+    end = max((change.item_id for change in store.changes(store.last_change() - _NEWEST, _NEWEST)), default=0)
+    ids: set[int] = set()
+    for place in range(_PLACES):
+        ids |= {item.id for item in store.scan(Filter(), after=end * place // _PLACES, limit=_AT_EACH)}
+    counts: Counter[str] = Counter()
+    for item in store.indexed(sorted(ids)):
+        counts[item.language] += max(1, len(item.chunks))
+    return counts
+
+
+def suited(store: Store) -> str:
+    """The catalogue's model for a library: the default, unless most of it is in languages that only another speaks."""
+    english, many = (catalog()[name].card.languages for name in (DEFAULT, MULTILINGUAL))
+    counts = languages(store)
+    only_many = sum(count for language, count in counts.items() if language in many - english)
+    return MULTILINGUAL if only_many > sum(counts[language] for language in english) else DEFAULT
+
+
+def first_choice(store: Store, settings: Settings) -> str:
+    """The model of a library that has none yet: the one set, else the best of those that are here."""
+    if settings.model:
+        return settings.model
+    here = (name for name in (suited(store), DEFAULT) if find(name, settings.models))
+    return next(here, STATIC)
+
+
+def better_model(chosen: str | None, settings: Settings, store: Store) -> str | None:
+    """The model that would find more than the one in use, or than the one that the first embedding would use."""
+    if chosen is None and settings.model:
+        return None  # somebody has decided
+    name, best = chosen or first_choice(store, settings), suited(store)
+    worse = {STATIC, *catalog()} - {best} if best == MULTILINGUAL else {STATIC, MULTILINGUAL}
+    return best if name in worse else None

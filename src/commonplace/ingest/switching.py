@@ -1,0 +1,96 @@
+"""Another model for a library: its vectors are made beside those that answer, and take their place in one step.
+
+Whoever dies on the way leaves the old model answering: one transaction names the new one, once it has every vector and
+an index of them, and only then are the old vectors dropped. Vectors that were made stay: the next run goes on there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+
+from commonplace.errors import StorageFull
+from commonplace.ingest.embedding import Coverage, Embedding, Next, Progress, vector_fingerprint
+from commonplace.store.base import Store
+from commonplace.store.rows import Model
+
+_ROW = 100
+"""What a vector takes beside its numbers: keys, a change in the log, an id in the index."""
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a switch takes, before it begins."""
+
+    passages: int
+    """How many have to be embedded."""
+    made: int
+    """How many have been already, by a switch that was stopped."""
+    bytes_new: int
+    bytes_old: int
+    """What is free again when it is done."""
+    bytes_free: int
+
+    def require_room(self) -> None:
+        if self.bytes_new > self.bytes_free:
+            raise StorageFull(
+                f"The new vectors need about {self.bytes_new // MEGABYTE + 1} MB beside the old ones, and "
+                f"{self.bytes_free // MEGABYTE} MB are free. Make room, then try again."
+            )
+
+
+class Switch:
+    """From the model that answers to another. Made for one switch, thrown away after it."""
+
+    def __init__(self, store: Store, embedding: Embedding, name: str) -> None:
+        """Opens the model: one that is not there is refused before anything is done."""
+        self._store, self._embedding, self.name = store, embedding, name
+        self._embedder = embedding.open(name)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there are vectors of another model that answer now."""
+        serving = self._serving()
+        return serving is not None and serving.fingerprint != vector_fingerprint(self._embedder)
+
+    def cost(self) -> Cost:
+        serving, total = self._serving(), self._store.chunk_total()
+        model = self._store.model(vector_fingerprint(self._embedder))
+        made = self._store.embedded_total(model.id) if model else 0
+        old = self._store.embedded_total(serving.id) * _bytes(serving.dims) if serving else 0
+        folder = self._embedding.folder
+        free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
+        return Cost(total - made, made, (total - made) * _bytes(self._embedder.dims), old, free)
+
+    def run(self, progress: Progress | None = None) -> int:
+        """Make the vectors, put them in place, drop the old ones; returns how many were made.
+
+        Where the model answers already this makes what it lacks, and ends a switch to another. Raises AlreadyEmbedding.
+        """
+        embedding = self._embedding
+        with embedding.exclusive():
+            model = embedding.model_for(self._embedder)
+            embedding.note_next(Next(self.name, model.fingerprint) if self.is_needed else None)
+            made = embedding.fill(model, progress)
+            embedding.put_in_place(self.name, model)
+            embedding.drop_others(model)
+        return made
+
+    def _serving(self) -> Model | None:
+        serving = self._embedding.serving()
+        return serving if serving and self._store.embedded_total(serving.id) else None
+
+
+def switching(store: Store, embedding: Embedding) -> Coverage | None:
+    """How far a library is on its way to another model, and None where it is on no such way."""
+    coming = embedding.next
+    if coming is None:
+        return None
+    model = store.model(coming.fingerprint)
+    return Coverage(coming.name, store.embedded_total(model.id) if model else 0, store.chunk_total())
+
+
+def _bytes(dims: int) -> int:
+    """A vector in the store and in its index, in half precision, and its code."""
+    return 4 * dims + dims // 8 + _ROW

@@ -1,0 +1,149 @@
+"""Summaries of entries: who writes them, when, and what is still to be written."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from commonplace.errors import CommonplaceError, Unavailable
+from commonplace.model import Filter
+from commonplace.models import EXTRACTIVE, open_summarizer
+from commonplace.models.providers.failures import TooLong
+from commonplace.settings import Settings
+from commonplace.store.base import Store
+from commonplace.store.rows import Job
+from commonplace.text.summary import extract
+from commonplace.text.tokens import estimate, reach, safe_cut
+
+log = logging.getLogger(__name__)
+
+JOB = "summary"
+MOST_READ = 24_000
+"""Tokens of a text that a generator reads; of a longer one it reads the most telling sentences."""
+LEAST_READ = 200
+SHARE, LEAST_QUOTED = 5, 60
+"""A summary by quotation has a fifth of its text's tokens, and so many at least."""
+FIRST_RETRY_S, LONGEST_RETRY_S = 30.0, 3600.0
+MOST_ATTEMPTS = 12
+_SCAN = 200
+
+SYSTEM = """You summarise notes that agents leave for each other. Say what the text is about, what was decided, found \
+or done, by whom and when, and what is open. Keep names, numbers, paths and identifiers exactly. Use the language of \
+the text. Write plain prose without headings, preamble or opinion, and nothing that the text does not say."""
+
+
+class Summaries:
+    """Made once per library. Whatever is pending is a job in the store, so that it outlives every process."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store, self._settings = store, settings
+        self._quotes = settings.memory_summarizer == EXTRACTIVE
+        self._generator = open_summarizer(settings) if settings.memory_summaries else None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anyone is there to write them."""
+        return self._settings.memory_summaries and (self._quotes or self._generator is not None)
+
+    @property
+    def writer(self) -> tuple[str | None, str | None]:
+        """Provider and model."""
+        if not self.enabled:
+            return None, None
+        if self._generator is None:
+            return EXTRACTIVE, None
+        provider, _, model = self._generator.name.partition(":")
+        return provider, model
+
+    @property
+    def problem(self) -> str:
+        """Why none are written, as far as that can be told without asking anyone; "" where they are."""
+        if not self.enabled:
+            return "No generator is configured."
+        return getattr(self._generator, "problem", "")
+
+    def wants(self, text: str) -> bool:
+        """Whether a text is long enough to be summarised here."""
+        return self.enabled and len(text) >= self._settings.memory_summary_least
+
+    def make(self, text: str) -> str:
+        """The summary of a text, "" where there is nothing to say. Raises Unavailable where it cannot be had."""
+        most = self._settings.memory_summary_tokens
+        if self._generator is None:
+            return extract(text, min(most, max(LEAST_QUOTED, estimate(text) // SHARE)))
+        written = self._generated(text, most)
+        return written[: safe_cut(written, reach(written, 0, 4 * most))].strip()
+
+    def _generated(self, text: str, most: int) -> str:
+        assert self._generator is not None  # noqa: S101 - `make` has seen to it
+        read = text if estimate(text) <= MOST_READ else extract(text, MOST_READ)
+        system = self._settings.memory_summary_prompt or SYSTEM
+        while True:
+            try:
+                return self._generator.generate(f"<text>\n{read}\n</text>", system=system, max_tokens=most)
+            except TooLong:
+                shorter = estimate(read) // 2
+                if shorter < LEAST_READ:
+                    raise
+                read = extract(read, shorter)
+
+    # what is pending
+
+    def queue(self, item_ids: Sequence[int]) -> None:
+        """Have these summarised later. Inside the transaction that stores them, so that neither is lost."""
+        for item_id in item_ids:
+            self._store.enqueue(JOB, {"item": item_id})
+
+    def work(self, stopping: Callable[[], bool] = lambda: False) -> bool:
+        """Write what is queued, until nothing is due or somebody stops it. Returns whether something is left.
+
+        A provider that fails is not asked about the rest: all of it is tried again later.
+        """
+        while self.enabled and self._store.job_total() and not stopping():
+            job = self._store.claim(JOB, self._lease)
+            if job is None:
+                break
+            try:
+                self._do(job)
+            except CommonplaceError as error:
+                self._again(job, error)
+                break
+            self._store.finish(job)
+        return self.enabled and self._store.job_total() > 0
+
+    def catch_up(self, progress: Callable[[int, int], None] | None = None) -> int:
+        """Summarise every entry that should have a summary and has none; returns how many gained one."""
+        if not self.enabled:
+            return 0
+        asked, after, done, walked = Filter(kinds=("memory",)), 0, 0, 0
+        total = len(self._store.select(asked))
+        while items := self._store.scan(asked, after=after, limit=_SCAN, body=True):
+            for item in items:
+                body = item.body or ""
+                if self.wants(body) and not str(item.fields.get("summary") or "").strip():
+                    done += self._store.set_summary(item.id, body, self.make(body))
+            after, walked = items[-1].id, walked + len(items)
+            if progress:
+                progress(walked, total)
+        self.work()  # what was queued and is done by now goes off the list
+        return done
+
+    @property
+    def _lease(self) -> float:
+        return self._settings.generator_attempts * self._settings.generator_timeout_ms / 1000 + 60
+
+    def _do(self, job: Job) -> None:
+        items = self._store.items([int(job.payload["item"])], body=True)
+        if not items or str(items[0].fields.get("summary") or "").strip():
+            return
+        body = items[0].body or ""
+        if self.wants(body):
+            self._store.set_summary(items[0].id, body, self.make(body))
+
+    def _again(self, job: Job, error: CommonplaceError) -> None:
+        if job.attempts >= MOST_ATTEMPTS and isinstance(error, Unavailable):
+            log.warning("An entry stays without a summary after %d attempts: %s", job.attempts, error)
+            self._store.finish(job)
+            return
+        log.info("A summary is put off: %s", error)
+        self._store.fail(job, str(error), min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** (job.attempts - 1)))

@@ -1,0 +1,63 @@
+"""What providers answer, checked before anyone believes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from commonplace.models.embedder import Vectors
+
+
+class Nonsense(ValueError):
+    """An answer of another form than the provider's own description has."""
+
+
+def read_vectors(found: Any, count: int) -> Vectors:
+    """So many vectors, all of one length and of finite numbers."""
+    if not isinstance(found, Sequence) or len(found) != count:
+        raise Nonsense(f"{_count(found)} vectors for {count} texts")
+    try:
+        vectors = np.array(found, dtype=np.float32)
+    except (ValueError, TypeError, OverflowError):
+        raise Nonsense("vectors of different lengths, or of something else than numbers") from None
+    if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
+        raise Nonsense("vectors that are empty, or not of finite numbers")
+    return vectors
+
+
+def read_indexed(found: Any, count: int, value: str) -> list[Any]:
+    """`[{index, value}…]`, in whatever order, as the values in the order asked for: each once."""
+    if not isinstance(found, Sequence) or len(found) != count:
+        raise Nonsense(f"{_count(found)} results for {count} texts")
+    placed: dict[int, Any] = {}
+    for place, one in enumerate(found):
+        if not isinstance(one, Mapping) or value not in one:
+            raise Nonsense(f"a result without {value}")
+        placed[one.get("index", place)] = one[value]
+    if sorted(placed, key=str) != sorted(range(count), key=str):
+        raise Nonsense("results that do not say which text they are for")
+    return [placed[place] for place in range(count)]
+
+
+def read_text(found: Any, *path: str | int) -> str:
+    """The text at a path of an answer."""
+    for step in path:
+        try:
+            found = found[step]
+        except (KeyError, IndexError, TypeError):
+            raise Nonsense("no text") from None
+    if not isinstance(found, str):
+        raise Nonsense("no text")
+    return found
+
+
+def member(found: Any, name: str) -> Any:
+    if not isinstance(found, Mapping) or name not in found:
+        raise Nonsense(f"no {name}")
+    return found[name]
+
+
+def _count(found: Any) -> int:
+    return len(found) if isinstance(found, Sequence) and not isinstance(found, str) else 0

@@ -1,0 +1,256 @@
+"""Embedders that a provider serves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import numpy as np
+
+from commonplace.model import fingerprint
+from commonplace.models.catalog import Progress
+from commonplace.models.embedder import Vectors, unit
+from commonplace.models.hurry import hurried
+from commonplace.models.providers.answers import Nonsense, member, read_indexed, read_vectors
+from commonplace.models.providers.failures import ProviderFailed, Refused, TooLong
+from commonplace.models.providers.known import Prefixes
+from commonplace.models.providers.learned import PAIRS, Learned, keep_learned, measure, read_learned
+from commonplace.models.providers.wire import Line
+from commonplace.text.tokens import reach, safe_cut
+
+QUERY_S = 10.0
+"""How long a question is waited for, where nobody is in a greater hurry."""
+WINDOW = 6000
+"""Tokens, as estimated here, of the longest text that is sent whole; halved whenever a model finds one too long."""
+LEAST_WINDOW = 48
+_RULES = "1"
+"""How texts are cut and pooled here. Raise it when vectors change: stored ones are then made anew."""
+
+
+class Api(Protocol):
+    """How a provider wants to be asked for vectors, and where they are in its answer."""
+
+    def request(self, model: str, texts: Sequence[str], dims: int) -> tuple[str, dict[str, Any]]: ...
+    def read(self, answer: Any, count: int) -> Vectors: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OllamaApi:
+    """`/api/embed`. A text that is too long is an error there unless it is told to cut."""
+
+    context: int = 0
+    truncate: bool = False
+
+    def request(self, model: str, texts: Sequence[str], dims: int) -> tuple[str, dict[str, Any]]:
+        body: dict[str, Any] = {"model": model, "input": list(texts), "truncate": self.truncate}
+        if self.context:
+            body["options"] = {"num_ctx": self.context}
+        if dims:
+            body["dimensions"] = dims
+        return "/api/embed", body
+
+    def read(self, answer: Any, count: int) -> Vectors:
+        return read_vectors(member(answer, "embeddings"), count)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAIApi:
+    """`/embeddings` under a base such as `…/v1`; Azure's under the name of a deployment."""
+
+    azure: bool = False
+
+    def request(self, model: str, texts: Sequence[str], dims: int) -> tuple[str, dict[str, Any]]:
+        body: dict[str, Any] = {"model": model, "input": list(texts), "encoding_format": "float"}
+        if dims:
+            body["dimensions"] = dims
+        return (f"/openai/deployments/{quote(model, safe='')}/embeddings" if self.azure else "/embeddings"), body
+
+    def read(self, answer: Any, count: int) -> Vectors:
+        return read_vectors(read_indexed(member(answer, "data"), count, "embedding"), count)
+
+
+class HttpEmbedder:
+    """Vectors from a provider. Opening one contacts nobody; what is learned at the first contact is kept."""
+
+    languages: frozenset[str] = frozenset()
+
+    def __init__(
+        self, line: Line, api: Api, prefixes: Prefixes, cache: Path, *, dims: int = 0, batch: int = 32
+    ) -> None:
+        """`dims`: what is asked for, 0 for whatever the model has. `cache`: where models are kept."""
+        self._line, self._api, self._prefixes = line, api, prefixes
+        self._wanted, self._batch = dims, batch
+        self._asks_dims = dims > 0
+        self._window = WINDOW
+        endpoint = line.endpoint
+        parts = (endpoint.provider, endpoint.place, endpoint.model, prefixes.query, prefixes.passage, str(dims))
+        self._identity = fingerprint(_RULES, *parts, size=8).hex()
+        self._kept_at = cache / "providers" / f"{self._identity}.json"
+        self._learned: Learned | None = None
+        self._learning = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._line.endpoint.name
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self._identity, str(self.dims), size=8).hex()
+
+    @property
+    def dims(self) -> int:
+        return self._wanted or self._known().dims
+
+    @property
+    def related(self) -> float:
+        return self._known().related
+
+    @property
+    def unrelated(self) -> float:
+        return self._known().unrelated
+
+    @property
+    def evidence(self) -> float:
+        return self._known().evidence
+
+    def warm(self) -> None:
+        self._known()
+
+    def fertility(self, text: str) -> float:
+        return 1.0
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        self._known()
+        with hurried(QUERY_S):
+            return self._embed(texts, self._prefixes.query, None)
+
+    def embed_passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        self._known()
+        return self._embed(texts, self._prefixes.passage, progress)
+
+    # first contact
+
+    def _known(self) -> Learned:
+        with self._learning:
+            if self._learned is None:
+                self._learned = read_learned(self._kept_at) or self._introduction()
+            return self._learned
+
+    def _introduction(self) -> Learned:
+        """One request: what the vectors of a few questions and answers say of the model."""
+        questions = [f"{self._prefixes.query}{question}" for question, _ in PAIRS]
+        answers = [f"{self._prefixes.passage}{answer}" for _, answer in PAIRS]
+        vectors = np.stack([unit(vector) for vector in self._ask([*questions, *answers])])
+        if self._wanted:
+            self._require_dims(vectors.shape[1], self._wanted)
+        learned = measure(vectors[: len(PAIRS)], vectors[len(PAIRS) :])
+        keep_learned(self._kept_at, learned, self.name)
+        return learned
+
+    # texts to vectors
+
+    def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
+        """Blank texts have the zero vector: many providers refuse them, and there is nothing to find."""
+        dims, window = self.dims, self._window
+        pieces = [(place, piece) for place, text in enumerate(texts) for piece in _pieces(text, window)]
+        found = np.zeros((len(texts), dims), dtype=np.float32)
+        batches = [pieces[start : start + self._batch] for start in range(0, len(pieces), self._batch)]
+        done = 0
+        for batch, vectors in zip(batches, self._in_turn(batches, prefix), strict=True):
+            for (place, piece), vector in zip(batch, vectors, strict=True):
+                found[place] += unit(vector) * np.float32(len(piece))  # a long piece says more of its text
+            done = batch[-1][0] + 1
+            if progress:
+                progress(done, len(texts))
+        if progress and done < len(texts):
+            progress(len(texts), len(texts))
+        return np.stack([unit(vector) for vector in found]) if len(texts) else found
+
+    def _in_turn(self, batches: Sequence[Sequence[tuple[int, str]]], prefix: str) -> Iterator[Vectors]:
+        """The vectors of each batch in order, several batches under way at once."""
+        if len(batches) == 1:
+            yield self._of_pieces([piece for _, piece in batches[0]], prefix)
+            return
+        with ThreadPoolExecutor(self._line.endpoint.concurrency) as pool:
+            asked = [
+                pool.submit(copy_context().run, self._of_pieces, [piece for _, piece in batch], prefix)
+                for batch in batches
+            ]
+            try:
+                for one in asked:
+                    yield one.result()
+            finally:
+                for one in asked:
+                    one.cancel()
+
+    def _of_pieces(self, pieces: Sequence[str], prefix: str) -> Vectors:
+        """A vector a piece. What the model finds too long is cut in halves until it does not."""
+        window = self._window
+        try:
+            vectors = self._ask([f"{prefix}{piece}" for piece in pieces])
+        except TooLong:
+            if window <= LEAST_WINDOW:
+                raise
+            self._window = min(self._window, window // 2)
+            return np.stack([self._in_parts(piece, prefix) for piece in pieces])
+        self._require_dims(vectors.shape[1], self.dims)
+        return vectors
+
+    def _in_parts(self, piece: str, prefix: str) -> Vectors:
+        parts = list(_pieces(piece, self._window))
+        vectors = self._of_pieces(parts, prefix)
+        lengths = np.array([[len(part)] for part in parts], dtype=np.float32)
+        return np.asarray((np.stack([unit(vector) for vector in vectors]) * lengths).sum(axis=0), dtype=np.float32)
+
+    def _ask(self, texts: Sequence[str]) -> Vectors:
+        model, dims = self._line.endpoint.model, self._wanted if self._asks_dims else 0
+        path, body = self._api.request(model, texts, dims)
+        try:
+            answer = self._line.ask(path, body)
+        except Refused as refused:
+            if not dims or refused.answered not in (400, 422):
+                raise
+            self._asks_dims = False  # most models have one length only and refuse to be asked; what comes is checked
+            return self._ask(texts)
+        return self._read(answer, len(texts))
+
+    def _read(self, answer: Mapping[str, Any], count: int) -> Vectors:
+        try:
+            return self._api.read(answer, count)
+        except Nonsense as nonsense:
+            raise ProviderFailed(
+                f"{self._where} answered with {nonsense}, so nothing was stored. "
+                f"Check that {self._line.endpoint.model} is an embedding model."
+            ) from None
+
+    def _require_dims(self, found: int, expected: int) -> None:
+        if found != expected:
+            raise ProviderFailed(
+                f"{self._where} gave vectors of {found} dimensions for {self._line.endpoint.model}, not {expected}, so "
+                f"nothing was stored. If it serves another model now, set COMMONPLACE_EMBEDDER_DIMS={found} and run "
+                "`commonplace embed`.",
+                code="wrong_dimensions",
+            )
+
+    @property
+    def _where(self) -> str:
+        return f"{self._line.endpoint.provider} at {self._line.endpoint.host}"
+
+
+def _pieces(text: str, window: int) -> Iterator[str]:
+    """A text in pieces of at most so many tokens, cut at blanks where there are any; nothing of a blank one."""
+    start = 0
+    while start < len(text):
+        end = reach(text, start, 4 * window)
+        if end < len(text):
+            blank = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+            end = blank + 1 if blank > start else max(safe_cut(text, end, start), start + 1)
+        if text[start:end].strip():
+            yield text[start:end]
+        start = end

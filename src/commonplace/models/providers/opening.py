@@ -1,0 +1,159 @@
+"""From settings and names to models that others serve."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from commonplace.models.providers import embedding, reranking, writing
+from commonplace.models.providers.embedding import HttpEmbedder
+from commonplace.models.providers.endpoint import (
+    OLLAMA_PORT,
+    Endpoint,
+    Misconfigured,
+    Provider,
+    read_address,
+    split_name,
+)
+from commonplace.models.providers.keys import find_key
+from commonplace.models.providers.known import Prefixes, prefixes_of
+from commonplace.models.providers.reranking import HttpReranker
+from commonplace.models.providers.wire import line_to
+from commonplace.models.providers.writing import HttpGenerator
+from commonplace.settings import PREFIX, Settings
+
+M = TypeVar("M")
+EMBEDDERS = ("ollama", "openai", "azure")
+RERANKERS = ("cohere", "jina", "tei")
+GENERATORS = ("ollama", "openai", "azure", "anthropic")
+NONE = "none"
+"""The setting of a prefix that a model must not be given, though one is known."""
+_VERSION = re.compile(r"/v\d+\Z")
+_AZURE_VERSION = "2024-02-01"
+
+
+def provided_embedder(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpEmbedder:
+    """The embedder of a name such as `ollama:nomic-embed-text`. Contacts nobody."""
+    provider, model = split_name(name, EMBEDDERS, "model")
+    endpoint = replace(
+        _endpoint(provider, model, "embedder", settings.embedder_url, settings, environment),
+        timeout=settings.embedder_timeout_ms / 1000,
+        attempts=settings.embedder_attempts,
+        pause=settings.embedder_pause_ms / 1000,
+        concurrency=settings.embedder_concurrency,
+    )
+    api: embedding.Api = embedding.OpenAIApi(azure=provider.name == "azure")
+    if provider.name == "ollama":
+        api = embedding.OllamaApi(settings.embedder_context, settings.embedder_truncate)
+    known = prefixes_of(model)
+    prefixes = Prefixes(
+        _prefix(settings.embedder_query_prefix, known.query), _prefix(settings.embedder_passage_prefix, known.passage)
+    )
+    return HttpEmbedder(
+        line_to(endpoint),
+        api,
+        prefixes,
+        settings.models,
+        dims=settings.embedder_dims,
+        batch=settings.embedder_batch,
+    )
+
+
+def provided_reranker(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpReranker:
+    """The reranker of a name such as `jina:jina-reranker-v2-base-multilingual`. Contacts nobody."""
+    provider, model = split_name(name, RERANKERS, "reranker")
+    endpoint = _endpoint(provider, model, "reranker", settings.reranker_url, settings, environment)
+    endpoint = replace(endpoint, timeout=max(1.0, settings.rerank_ms / 1000), attempts=2, pause=0.2)
+    return HttpReranker(line_to(endpoint), reranking.APIS[provider.name])
+
+
+def provided_generator(
+    name: str, settings: Settings, environment: Mapping[str, str] = os.environ, *, setting: str = "generator"
+) -> HttpGenerator:
+    """The generator of a name such as `ollama:qwen3:4b`. Contacts nobody. `setting` is where the name is from."""
+    provider, model = split_name(name, GENERATORS, setting)
+    endpoint = replace(
+        _endpoint(provider, model, "generator", settings.generator_url, settings, environment),
+        timeout=settings.generator_timeout_ms / 1000,
+        attempts=settings.generator_attempts,
+        pause=settings.generator_pause_ms / 1000,
+        concurrency=settings.generator_concurrency,
+    )
+    effort = settings.generator_effort
+    api: writing.Api = writing.OpenAIChat(
+        azure=provider.name == "azure", original=urlsplit(endpoint.url).hostname == "api.openai.com", effort=effort
+    )
+    if provider.name == "ollama":
+        api = writing.OllamaChat(settings.generator_context)
+    elif provider.name == "anthropic":
+        api = writing.AnthropicChat(effort)
+    return HttpGenerator(line_to(endpoint), api)
+
+
+def provided_summarizer(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpGenerator:
+    """The generator that writes summaries and nothing else."""
+    return provided_generator(name, settings, environment, setting="memory_summarizer")
+
+
+class Unusable:
+    """Stands for a model that is set in a way that cannot work: whoever asks it is told, and goes without."""
+
+    def __init__(self, name: str, problem: Misconfigured) -> None:
+        self.name, self.problem = name, str(problem)
+        self._problem = problem
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        raise self._problem
+
+    def generate(self, prompt: str, *, system: str = "", max_tokens: int = 1000, timeout: float | None = None) -> str:
+        raise self._problem
+
+
+def unless_misconfigured(name: str, make: Callable[[str, Settings], M], settings: Settings) -> M | Unusable:
+    """The model, or one that says why there is none: a wrong setting must not end what works without it."""
+    try:
+        return make(name, settings)
+    except Misconfigured as problem:
+        return Unusable(name, problem)
+
+
+def _endpoint(
+    provider: Provider, model: str, role: str, url: str, settings: Settings, environment: Mapping[str, str]
+) -> Endpoint:
+    setting = f"{PREFIX}{role.upper()}_URL"
+    own = environment.get(provider.address_variable, "").strip()
+    given = url or own or provider.address
+    if not given:
+        raise Misconfigured(f"{provider.name}:{model} needs its address. Set {setting}.")
+    named = setting if url or not own else provider.address_variable
+    address = read_address(given, named, port=OLLAMA_PORT if provider.name == "ollama" else None)
+    address = _base(provider, address)
+    host = urlsplit(address).netloc
+    is_own = not url or provider.name == "azure" or host == urlsplit(provider.address).netloc
+    key = find_key(provider, host, role, settings.keys, environment, own=is_own)
+    if provider.needs_key and not key:
+        raise Misconfigured(f"{provider.name}:{model} needs a key. Set {provider.key_variable}.")
+    return Endpoint(
+        provider=provider.name,
+        model=model,
+        url=address,
+        setting=named,
+        key=key,
+        organization=environment.get("OPENAI_ORGANIZATION", "") if provider.name == "openai" and is_own else "",
+        version=environment.get("AZURE_OPENAI_API_VERSION") or _AZURE_VERSION if provider.name == "azure" else "",
+    )
+
+
+def _base(provider: Provider, address: str) -> str:
+    """What paths are added to: for OpenAI's way with its version, for all others without."""
+    if provider.name == "openai":
+        return address if urlsplit(address).path else f"{address}/v1"
+    return _VERSION.sub("", address)
+
+
+def _prefix(given: str, known: str) -> str:
+    return "" if given == NONE else given or known

@@ -1,0 +1,87 @@
+"""Rerankers that a provider serves, in the three forms there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commonplace.models.providers.answers import Nonsense, member, read_indexed
+from commonplace.models.providers.failures import ProviderFailed
+from commonplace.models.providers.wire import Line
+from commonplace.text.tokens import reach
+
+MOST_TOKENS = 512
+"""Of a passage, as estimated here: what cross-encoders read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class RerankApi:
+    """How a server wants to be asked: its path, what it calls the passages and the scores, how many it takes."""
+
+    path: str
+    passages: str
+    score: str
+    most: int
+    bare: bool
+    """It serves one model, and its answer is the list itself."""
+
+    def request(self, model: str, query: str, passages: Sequence[str]) -> dict[str, Any]:
+        body: dict[str, Any] = {"query": query, self.passages: list(passages)}
+        if self.bare:
+            return {**body, "truncate": True}
+        return {**body, "model": model, "top_n": len(passages)}
+
+    def read(self, answer: Any, count: int) -> list[float]:
+        found = answer if self.bare else member(answer, "results")
+        scores = [_number(value) for value in read_indexed(found, count, self.score)]
+        if all(0.0 <= score <= 1.0 for score in scores):
+            return scores
+        return [_sigmoid(score) for score in scores]  # some servers send what the model's last layer says
+
+
+APIS = {
+    "cohere": RerankApi("/v2/rerank", "documents", "relevance_score", 1000, bare=False),
+    "jina": RerankApi("/v1/rerank", "documents", "relevance_score", 1000, bare=False),
+    "tei": RerankApi("/rerank", "texts", "score", 32, bare=True),
+}
+
+
+class HttpReranker:
+    """Scores from a provider. One request, or as few as the server's own limit allows."""
+
+    def __init__(self, line: Line, api: RerankApi) -> None:
+        self._line, self._api = line, api
+
+    @property
+    def name(self) -> str:
+        return self._line.endpoint.name
+
+    def score(self, query: str, passages: Sequence[str]) -> list[float]:
+        cut = [passage[: reach(passage, 0, 4 * MOST_TOKENS)] for passage in passages]
+        scores: list[float] = []
+        for start in range(0, len(cut), self._api.most):
+            scores += self._scores(query, cut[start : start + self._api.most])
+        return scores
+
+    def _scores(self, query: str, passages: Sequence[str]) -> list[float]:
+        endpoint = self._line.endpoint
+        answer = self._line.ask(self._api.path, self._api.request(endpoint.model, query, passages))
+        try:
+            return self._api.read(answer, len(passages))
+        except Nonsense as nonsense:
+            raise ProviderFailed(
+                f"{endpoint.provider} at {endpoint.host} answered with {nonsense}. "
+                f"Check that {endpoint.model} is a reranker and {endpoint.setting} its server."
+            ) from None
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Nonsense("scores that are no numbers")
+    return float(value)
+
+
+def _sigmoid(value: float) -> float:
+    return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, value))))

@@ -1,0 +1,238 @@
+"""A line to a provider: pooled connections, several attempts, limits, and errors that say what to do."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import random
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import Any
+
+import httpx2
+
+from commonplace.models.hurry import time_left
+from commonplace.models.providers.breaker import Breaker
+from commonplace.models.providers.endpoint import PROVIDERS, Endpoint
+from commonplace.models.providers.failures import ProviderFailed, Refused, TooLong
+
+log = logging.getLogger(__name__)
+
+MOST_BYTES = 64 << 20
+"""How large an answer may be: a batch of vectors as JSON is a tenth of that."""
+LONGEST_PAUSE_S = 30.0
+SHOWN = 200
+"""Characters of what a provider says that an error repeats."""
+_PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
+_TOO_LONG = ("context length", "context size", "context window", "input length", "too long", "too large", "less than")
+
+
+class _Again(Exception):
+    """An attempt that failed in a way that may pass. `wait` is what the provider asked for."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class _Late(_Again):
+    """The caller's hurry was over before the provider's own time was: no fault of the provider's."""
+
+
+@cache
+def line_to(endpoint: Endpoint) -> Line:
+    """The one line of this process to an endpoint: whoever uses it shares its limits and knows of its failures."""
+    return Line(endpoint)
+
+
+@cache
+def _client() -> httpx2.Client:
+    """One pool for all. It follows no redirect, and asks neither for a proxy nor for somebody's .netrc."""
+    client = httpx2.Client(
+        verify=ssl.create_default_context(),
+        trust_env=False,
+        follow_redirects=False,
+        limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=20.0),
+    )
+    atexit.register(client.close)
+    return client
+
+
+class Line:
+    """Asks one endpoint. Safe to use from several threads; as many ask at once as the endpoint allows."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._slots = threading.BoundedSemaphore(endpoint.concurrency)
+        self._health, self._haste = Breaker(), Breaker(failures=3)
+
+    def ask(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The JSON that a POST is answered with. Raises ProviderFailed, whose sentence says what to do."""
+        endpoint = self.endpoint
+        given = time_left()
+        patience = (endpoint.timeout + LONGEST_PAUSE_S) * endpoint.attempts if given is None else given
+        deadline = time.monotonic() + patience
+        self._require_well(hurried=given is not None and given < endpoint.timeout)
+        if not self._slots.acquire(timeout=max(0.0, patience)):
+            raise self._failed("is still busy with earlier requests. Try again, or raise the concurrency")
+        try:
+            return self._attempts(path, body, deadline)
+        finally:
+            self._slots.release()
+
+    def _attempts(self, path: str, body: Mapping[str, Any], deadline: float) -> Any:
+        reason = "was given no time to answer"
+        for attempt in range(self.endpoint.attempts):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            try:
+                answer = self._once(path, body, left)
+            except _Late as late:
+                self._haste.failed()
+                raise self._failed(f"{late}") from None
+            except _Again as again:
+                self._health.failed()
+                reason = str(again)
+                wait = max(again.wait, self._pause(attempt))
+                log.debug("%s %s (attempt %d)", self._label, reason, attempt + 1)
+                if again.wait > min(LONGEST_PAUSE_S, deadline - time.monotonic()):
+                    self._health.rest(again.wait)
+                    raise self._failed(f"{reason} and asks to be left alone for {again.wait:.0f} s") from None
+                if attempt + 1 == self.endpoint.attempts or time.monotonic() + wait >= deadline:
+                    break
+                time.sleep(wait)
+            else:
+                self._health.succeeded()
+                self._haste.succeeded()
+                return answer
+        raise self._failed(f"{reason}. {self._advice}")
+
+    def _once(self, path: str, body: Mapping[str, Any], left: float) -> Any:
+        endpoint = self.endpoint
+        seconds = min(endpoint.timeout, left)
+        try:
+            status, headers, data = self._post(path, body, seconds)
+        except httpx2.TimeoutException:
+            late = _Late if left < endpoint.timeout else _Again
+            raise late(f"did not answer within {seconds:.1f} s") from None
+        except httpx2.ConnectError:
+            raise _Again("cannot be reached") from None
+        except httpx2.HTTPError:
+            raise _Again("broke the connection off") from None
+        if status != 200 and self._is_too_long(status, data):
+            raise TooLong(f"{self._label} finds a text too long for {endpoint.model}{self._said(data)}.")
+        if status in _PASSING:
+            raise _Again(f"answered with {status}", _retry_after(headers))
+        if status != 200:
+            raise self._refused(status, data)
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError):
+            raise _Again("sent an answer that cannot be read") from None
+
+    def _post(self, path: str, body: Mapping[str, Any], seconds: float) -> tuple[int, httpx2.Headers, bytes]:
+        """Status, headers and body, whole and in time: a server that only trickles is late, too."""
+        endpoint, until = self.endpoint, time.monotonic() + seconds
+        pieces, size = list[bytes](), 0
+        query = {"api-version": endpoint.version} if endpoint.version else None
+        with _client().stream(
+            "POST", f"{endpoint.url}{path}", json=body, params=query, headers=self._headers(), timeout=seconds
+        ) as reply:
+            for piece in reply.iter_bytes():
+                size += len(piece)
+                if size > MOST_BYTES:
+                    raise self._failed(f"sent more than {MOST_BYTES >> 20} MiB. Ask for less at once")
+                if time.monotonic() > until:
+                    raise httpx2.ReadTimeout("the answer trickles")
+                pieces.append(piece)
+        return reply.status_code, reply.headers, b"".join(pieces)
+
+    def _headers(self) -> dict[str, str]:
+        endpoint = self.endpoint
+        headers = {"accept": "application/json"}
+        if endpoint.provider == "anthropic":
+            headers["anthropic-version"] = "2023-06-01"
+        if endpoint.organization:
+            headers["openai-organization"] = endpoint.organization
+        if endpoint.key:
+            name = {"azure": "api-key", "anthropic": "x-api-key"}.get(endpoint.provider, "authorization")
+            headers[name] = f"Bearer {endpoint.key}" if name == "authorization" else endpoint.key
+        return headers
+
+    # sentences
+
+    @property
+    def _label(self) -> str:
+        return f"{self.endpoint.provider} at {self.endpoint.host}"
+
+    @property
+    def _advice(self) -> str:
+        return f"Start it, or set {self.endpoint.setting} to where it is"
+
+    def _failed(self, what: str) -> ProviderFailed:
+        return ProviderFailed(f"{self._label} {what}.")
+
+    def _require_well(self, *, hurried: bool) -> None:
+        wait = self._health.wait() or (self._haste.wait() if hurried else 0.0)
+        if wait:
+            raise self._failed(f"failed several times and is left alone for another {wait:.0f} s. {self._advice}")
+
+    def _refused(self, status: int, data: bytes) -> Refused:
+        return Refused(f"{self._label} {self._why_refused(status, data)}.", status)
+
+    def _why_refused(self, status: int, data: bytes) -> str:
+        endpoint, said = self.endpoint, self._said(data)
+        if status in (401, 403):
+            variable = PROVIDERS[endpoint.provider].key_variable
+            asked = f"Set {variable}, or put" if variable else "Put"
+            return f'refuses the key ({status}). {asked} "{endpoint.host}" = "the key" into the file of keys'
+        if 300 <= status < 400:
+            return f"redirects ({status}), which is not followed. Set {endpoint.setting} to where it leads"
+        if status == 404:
+            hint = f"Run `ollama pull {endpoint.model}`" if endpoint.provider == "ollama" else "Check its name"
+            return f"does not have the model {endpoint.model}{said}. {hint}, and {endpoint.setting}"
+        return f"did not accept the request for {endpoint.model} ({status}){said}"
+
+    def _is_too_long(self, status: int, data: bytes) -> bool:
+        """Whether a refusal is about the length of a text. llama.cpp makes an error of its own (500) of that."""
+        said = self._said(data).lower()
+        return status in (400, 413, 422, 500) and any(word in said for word in _TOO_LONG)
+
+    def _said(self, data: bytes) -> str:
+        """What the provider says of an error, in brackets, without the key should it repeat that."""
+        try:
+            found = json.loads(data)
+        except (ValueError, RecursionError):
+            return ""
+        error = found.get("error", found.get("message", found.get("detail"))) if isinstance(found, dict) else None
+        text = error.get("message") if isinstance(error, dict) else error
+        if not isinstance(text, str) or not text.strip():
+            return ""
+        words = " ".join(text.split())
+        if self.endpoint.key:
+            words = words.replace(self.endpoint.key, "…")
+        return f" ({words[:SHOWN].rstrip('. ')})"
+
+    def _pause(self, attempt: int) -> float:
+        """Longer each time, and never the same for two who wait: 50 to 100 % of base · 2^attempt."""
+        spread = random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
+        return min(LONGEST_PAUSE_S, spread * self.endpoint.pause * float(2**attempt))
+
+
+def _retry_after(headers: httpx2.Headers) -> float:
+    """Seconds that a Retry-After asks for, written as a number or as a date; 0 where there is none."""
+    written = headers.get("retry-after", "").strip()
+    try:
+        return min(max(0.0, float(written)), 86_400.0)
+    except ValueError:
+        pass
+    try:
+        return min(max(0.0, parsedate_to_datetime(written).timestamp() - time.time()), 86_400.0)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0.0

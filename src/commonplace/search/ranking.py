@@ -1,0 +1,107 @@
+"""Passages in one order: what both legs found of them, fused, cut down and kept together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.index.scope import Ids
+from commonplace.model import CHUNK_BITS
+from commonplace.search.fuse import Weights, calibrate, combine, weigh
+from commonplace.search.legs import LexicalLeg, VectorLeg
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Passages in their final order, with what each leg thought of them on its own scale."""
+
+    chunks: Ids
+    scores: Floats
+    lexical: Floats
+    vector: Floats
+    weights: Weights
+    unplaced: int = 0
+    """Passages left out because nobody knows how near they are."""
+
+
+def no_passages() -> tuple[Ids, Floats]:
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+
+
+def fused(
+    lexical: LexicalLeg,
+    vector: VectorLeg,
+    words: tuple[Ids, Floats],
+    near: tuple[Ids, Floats],
+    *,
+    depth: int,
+    wanted: int,
+) -> Ranking:
+    """Candidates from either leg, exact scores from both, for every passage that can reach the page."""
+    known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
+    only_words = np.array([chunk for chunk in words[0].tolist() if chunk not in known], dtype=np.int64)
+    among = set(words[0].tolist())
+    only_near = np.array([chunk for chunk in near[0].tolist() if chunk not in among], dtype=np.int64)
+    only_near = only_near[lexical.allows(only_near)]
+    known.update(zip(only_words.tolist(), vector.scores(only_words).tolist(), strict=True))
+    chunks = np.concatenate([words[0], only_near])
+    by_vector = np.array([known[chunk] for chunk in chunks.tolist()], dtype=np.float32)
+    by_words = np.concatenate([words[1], np.zeros(len(only_near), dtype=np.float32)])
+    weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, vector.weight)
+    scores = combine(by_words, by_vector, weights)
+    if len(words[0]) >= depth:
+        # What the lexical list left out scores at most as its last did, and nothing at all where the list is complete.
+        best = scores + np.float32(weights.lexical) * words[1][-1]
+        open_questions = np.flatnonzero(best[len(words[0]) :] >= _nth_item(chunks, scores, wanted)) + len(words[0])
+        by_words[open_questions] = lexical.scores(chunks[open_questions])
+        scores = combine(by_words, by_vector, weights)
+    return in_order(chunks, scores, by_words, by_vector, weights)
+
+
+def _nth_item(chunks: Ids, scores: Floats, n: int) -> float:
+    """The score of the n-th best item, so far; minus infinity where there are fewer."""
+    order = np.argsort(-scores, kind="stable")
+    _, first = np.unique(chunks[order] >> CHUNK_BITS, return_index=True)
+    return float(np.sort(scores[order][first])[-n]) if len(first) >= n else -np.inf
+
+
+def in_order(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:
+    order = np.lexsort((chunks, -scores))
+    return Ranking(chunks[order], calibrate(scores[order]), lexical[order], vector[order], weights)
+
+
+def best_per_item(ranking: Ranking) -> Ranking:
+    _, first = np.unique(ranking.chunks >> CHUNK_BITS, return_index=True)
+    first.sort()
+    return rows_of(ranking, first)
+
+
+def few_per_item(ranking: Ranking, most: int) -> Ranking:
+    seen, rows = Counter[int](), list[int]()
+    for row, item in enumerate((ranking.chunks >> CHUNK_BITS).tolist()):
+        seen[item] += 1
+        if seen[item] <= most:
+            rows.append(row)
+    return rows_of(ranking, np.array(rows, dtype=np.int64))
+
+
+def near_enough(ranking: Ranking, least: float) -> Ranking:
+    if least == -np.inf:
+        return ranking
+    unplaced = int(np.count_nonzero(np.isnan(ranking.vector)))
+    return replace(rows_of(ranking, np.flatnonzero(ranking.vector >= least)), unplaced=unplaced)
+
+
+def rows_of(ranking: Ranking, rows: Ids) -> Ranking:
+    return replace(
+        ranking,
+        chunks=ranking.chunks[rows],
+        scores=ranking.scores[rows],
+        lexical=ranking.lexical[rows],
+        vector=ranking.vector[rows],
+    )

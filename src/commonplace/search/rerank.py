@@ -1,0 +1,148 @@
+"""The built-in second look: a few telling features of the best candidates, weighed by a small learned table.
+
+`tools/train_reranker.py` makes the weights and prints what they bring on sets they were not learned from
+(docs/benchmarks.md). Nothing is loaded and nothing is asked of a model: it reads some dozens of passages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.index.scope import Ids
+from commonplace.model import CHUNK_BITS
+from commonplace.search.feedback import CENTRE_OF, centre
+from commonplace.search.fuse import Weights, calibrate, combine
+from commonplace.search.legs import VectorLeg
+from commonplace.search.plan import LexicalPlan
+from commonplace.search.rerank_features import FEATURES, Candidate, Matrix, Standing, features
+from commonplace.search.rerank_text import pieces_of, read
+from commonplace.store.base import Store
+
+Floats = NDArray[np.float32]
+
+CANDIDATES = 60
+"""The items a second look is taken at, however few are shown: so a page never changes with its length."""
+
+BUDGET_S = 0.15
+"""How long it may take where nobody says. What is not read by then keeps its place behind what is."""
+
+READING = 0.6
+"""The part of the time that passages are read in; to weigh what was read takes about half as long."""
+
+WEIGHTS: Mapping[str, float] = {
+    "words": -0.6,
+    "coverage": 0.45,
+    "pieces": 0.8,
+    "sentence": 0.35,
+    "centre": 0.325,
+    "shared": 0.075,
+    "beside": 1.0,
+    "further": 0.6,
+    "title": 0.2,
+}
+"""What each feature is worth, in units of the fused score."""
+
+MeanOf = Callable[[int], Floats | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the legs found: passages best first, with the exact scores of both and what each counts."""
+
+    chunks: Ids
+    lexical: Floats
+    vector: Floats
+    weights: Weights
+
+    @property
+    def scores(self) -> Floats:
+        """As they were fused, before they are calibrated."""
+        return combine(self.lexical, self.vector, self.weights)
+
+    def first(self, count: int) -> Found:
+        return Found(self.chunks[:count], self.lexical[:count], self.vector[:count], self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked, as the legs understood it."""
+
+    text: str
+    plan: LexicalPlan
+    language: str
+    """Of texts whose own cannot be told."""
+    near: VectorLeg | None = None
+    mean_of: MeanOf | None = None
+
+
+class SecondLook:
+    """Reads candidates and scores them anew. Threads may share it."""
+
+    def __init__(self, store: Store, weights: Mapping[str, float] = WEIGHTS) -> None:
+        self._store = store
+        self._weights = np.array([weights[name] for name in FEATURES])
+
+    def scores(self, asked: Asked, found: Found, seconds: float = BUDGET_S) -> Floats:
+        """New scores on the scale of the old for as many of the first as there is time to read, but for one at least.
+
+        To the score of each is added `Σ weight · (feature − its mean over all that were read)`: what they have in
+        common changes nothing, so a score goes on meaning what it did.
+        """
+        until = time.perf_counter() + READING * seconds
+        matrix, kept = self.features(asked, found, until)
+        gain = (matrix - matrix.mean(axis=0)) @ self._weights if len(kept.chunks) else np.zeros(0)
+        return np.asarray(kept.scores + gain, dtype=np.float32)
+
+    def features(self, asked: Asked, found: Found, until: float = np.inf) -> tuple[Matrix, Found]:
+        """A row for each of the first candidates that could be read in time, and those candidates."""
+        candidates: list[Candidate] = []
+        for candidate in self._read(found.chunks.tolist(), asked.language):
+            candidates.append(candidate)
+            if time.perf_counter() > until:
+                break
+        found = found.first(len(candidates))
+        if not candidates:
+            return np.zeros((0, len(FEATURES))), found
+        standing = Standing(found.scores, found.lexical, found.weights, _nearness(asked, found))
+        query = asked.plan.query
+        return features(candidates, standing, query.terms, asked.plan.shares, pieces_of(asked.text)), found
+
+    def _read(self, chunks: Sequence[int], language: str) -> Iterator[Candidate]:
+        """Those that are still there, up to the first that was deleted a moment ago."""
+        texts = {chunk.id: chunk for chunk in self._store.chunks(chunks)}
+        items = {item.id: item for item in self._store.items([chunk >> CHUNK_BITS for chunk in chunks])}
+        for identity in chunks:
+            chunk, item = texts.get(identity), items.get(identity >> CHUNK_BITS)
+            if chunk is None or item is None:
+                return
+            heading = " ".join(dict.fromkeys(filter(None, (item.title, *chunk.headings))))
+            yield Candidate(item.id, (item.kind, item.parent), item.title, read(heading, chunk.text, language))
+
+
+def reordered(scores: Floats, before: Floats) -> tuple[Ids, Floats]:
+    """The rows of a ranking in their new order, and their calibrated scores.
+
+    `scores` are those of the first rows that were looked at, `before` the calibrated ones of all. What was not looked
+    at stays behind, in its order, and scores no higher than the last that was.
+    """
+    order = np.argsort(-scores, kind="stable")
+    fresh = calibrate(scores[order])
+    rest = before[len(scores) :]
+    if len(fresh):
+        rest = np.minimum(rest, fresh[-1])
+    return np.concatenate([order, np.arange(len(scores), len(before))]), np.concatenate([fresh, rest])
+
+
+def _nearness(asked: Asked, found: Found) -> Floats | None:
+    if asked.near is None or asked.mean_of is None or not found.weights.vector:
+        return None
+    items = list(dict.fromkeys((found.chunks[:CENTRE_OF] >> CHUNK_BITS).tolist()))
+    middle = centre(items, found.scores[: len(items)], asked.mean_of)
+    if middle is None:
+        return None
+    return np.asarray(asked.near.index.scores(middle, found.chunks) / asked.near.spread, dtype=np.float32)

@@ -1,0 +1,173 @@
+"""What a second look knows of each candidate beyond its two scores: a column each, named and explained in `FEATURES`.
+
+Columns are weighted by what the query gives the legs: words tell more where words do the work, and what is near in
+meaning tells only where the model reads the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.search.feedback import shared_words
+from commonplace.search.fuse import Weights
+from commonplace.search.rerank_text import Reading
+from commonplace.text.terms import Term
+
+Floats = NDArray[np.float32]
+Matrix = NDArray[np.float64]
+
+FEATURES: Mapping[str, str] = {
+    "words": "the lexical score itself: how often the terms stand there counts for less than which of them do",
+    "coverage": "the share of the question's terms that the passage has, each by the square of its idf",
+    "pieces": "the same for pieces of words, each by its rarity among the candidates",
+    "sentence": "the share of pieces that one sentence has, with the headings over it",
+    "centre": "the cosine with the mean vector of the best few",
+    "shared": "the share of the words that the best have in common",
+    "beside": "the score of the better neighbour, where what is stored side by side belongs together",
+    "further": "the scores of the neighbours after next",
+    "title": "the best score among others under the same title",
+}
+
+CLOSE, FAR = (1, 2), (11, 50)
+"""Distances between ids of items: those of neighbours, and those that tell how many of them chance would bring."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One passage: its item, where the item is kept, and what it says."""
+
+    item: int
+    home: tuple[str, str]
+    title: str
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of the candidates before they are read, best first."""
+
+    scores: Floats
+    lexical: Floats
+    weights: Weights
+    nearness: Floats | None
+    """Of each to the centre of the best, in units of what sets a true pair apart from a random one."""
+
+
+def features(
+    candidates: Sequence[Candidate],
+    standing: Standing,
+    terms: Sequence[Term],
+    shares: Sequence[float],
+    pieces: Sequence[str],
+) -> Matrix:
+    """A row per candidate and a column per feature, in the order of `FEATURES`."""
+    by_words, by_meaning = standing.weights.lexical, standing.weights.vector
+    only_words = by_words**3  # little where both legs count, and nearly all where words do the work alone
+    readings = [candidate.reading for candidate in candidates]
+    whole, best = _pieces(readings, pieces)
+    beside, further = _neighbours(candidates, standing.scores)
+    side_by_side = _ordered(candidates) * min(1.0, 3.0 * by_meaning)
+    nearness = np.zeros(len(candidates)) if standing.nearness is None else np.nan_to_num(standing.nearness)
+    columns = (
+        by_words * standing.lexical,
+        only_words * _coverage(readings, terms, shares),
+        only_words * whole,
+        by_words * best,
+        by_meaning * nearness,
+        by_meaning * _shared(readings, standing.scores, terms) if by_meaning else np.zeros(len(candidates)),
+        side_by_side * beside,
+        side_by_side * further,
+        _under_title(candidates, standing.scores),
+    )
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _coverage(readings: Sequence[Reading], terms: Sequence[Term], shares: Sequence[float]) -> Matrix:
+    worth = np.array([share * share / (term.weight or 1.0) for term, share in zip(terms, shares, strict=True)])
+    if not worth.sum():
+        return np.zeros(len(readings))
+    has = np.array([[any(form in reading.counts for form in term.forms) for term in terms] for reading in readings])
+    return np.asarray(has @ worth / worth.sum())
+
+
+def _pieces(readings: Sequence[Reading], pieces: Sequence[str]) -> tuple[Matrix, Matrix]:
+    """The share of the question's pieces that each passage has, by squared rarity, and that its best sentence has."""
+    if not pieces:
+        return np.zeros(len(readings)), np.zeros(len(readings))
+    whole = np.zeros((len(readings), len(pieces)), np.bool_)
+    best = np.zeros(len(readings))
+    for row, reading in enumerate(readings):
+        over = np.array([piece in reading.heading for piece in pieces])
+        each = [over | np.array([piece in sentence for piece in pieces]) for sentence in reading.sentences] or [over]
+        whole[row] = np.logical_or.reduce(each)
+        best[row] = max(int(found.sum()) for found in each) / len(pieces)
+    holders = whole.sum(axis=0)
+    worth = np.log(1 + (len(readings) - holders + 0.5) / (holders + 0.5)) ** 2
+    return np.asarray(whole @ worth / worth.sum()), best
+
+
+def _shared(readings: Sequence[Reading], scores: Floats, terms: Sequence[Term]) -> Matrix:
+    asked = {form for term in terms for form in term.forms}
+    shared = shared_words([reading.counts for reading in readings], scores, asked)
+    total = sum(shared.values()) or 1.0
+    return np.array(
+        [sum(worth for stem, worth in shared.items() if stem in reading.counts) / total for reading in readings]
+    )
+
+
+def _ordered(candidates: Sequence[Candidate]) -> float:
+    """0–1: whether items stored one after another answer the same questions, as turns of a chat do.
+
+    How many candidates are neighbours, beside how many would be if the order meant nothing, which pairs further apart
+    tell: 0 up to 1.3 times as many, 1 from 3.3 times.
+    """
+    items = np.unique([candidate.item for candidate in candidates])
+    reach = int(items[-1] - items[0]) + 1
+    if reach <= FAR[0]:
+        return 0.0
+    apart = (items[None, :] - items[:, None]).ravel()
+    close, close_places = _pairs(apart, reach, CLOSE)
+    far, far_places = _pairs(apart, reach, FAR)
+    chance = far * close_places / far_places
+    return float(np.clip(((close + 1) / (chance + 1) - 1.3) / 2, 0.0, 1.0))
+
+
+def _pairs(apart: NDArray[np.int64], reach: int, distances: tuple[int, int]) -> tuple[int, int]:
+    """How many pairs are between two distances apart, and how many there is room for."""
+    low, high = distances
+    return int(np.count_nonzero((apart >= low) & (apart <= high))), sum(
+        reach - distance for distance in range(low, min(high, reach - 1) + 1)
+    )
+
+
+def _neighbours(candidates: Sequence[Candidate], scores: Floats) -> tuple[Matrix, Matrix]:
+    """Over the least score of all: the better of the two next to each in the same home, and both of the two beyond."""
+    least = float(scores.min()) if len(scores) else 0.0
+    standing: dict[tuple[tuple[str, str], int], float] = {}
+    for one, score in zip(candidates, scores, strict=True):
+        standing.setdefault((one.home, one.item), float(score) - least)
+
+    def at(one: Candidate, distance: int) -> float:
+        return standing.get((one.home, one.item + distance), 0.0)
+
+    beside = [max(at(one, -1), at(one, 1)) for one in candidates]
+    return np.array(beside), np.array([at(one, -2) + at(one, 2) for one in candidates])
+
+
+def _under_title(candidates: Sequence[Candidate], scores: Floats) -> Matrix:
+    """Over the least score of all: the best of another item with the same title in the same home."""
+    least = float(scores.min()) if len(scores) else 0.0
+    best: dict[tuple[tuple[str, str], str], list[tuple[int, float]]] = {}
+    for one, score in zip(candidates, scores, strict=True):
+        if one.title:
+            best.setdefault((one.home, one.title), []).append((one.item, float(score) - least))
+    return np.array(
+        [
+            next((score for item, score in best.get((one.home, one.title), ()) if item != one.item), 0.0)
+            for one in candidates
+        ]
+    )

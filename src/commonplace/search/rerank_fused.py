@@ -1,0 +1,71 @@
+"""The built-in second look at hits that were fused by rank: they have no scores of both legs, so it asks for those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.index.base import WordReader
+from commonplace.index.scope import Scope
+from commonplace.search.fuse import Weights, calibrate, combine, weigh
+from commonplace.search.legs import LexicalLeg, VectorLeg, trust_for
+from commonplace.search.parse import Parsed
+from commonplace.search.pipeline import Semantic
+from commonplace.search.plan import plan_lexical
+from commonplace.search.rerank import Asked, Found, SecondLook
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The vector of a question, and the side that made it."""
+
+    semantic: Semantic
+    vector: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class FusedLook:
+    """Looks at passages for one question."""
+
+    look: SecondLook
+    words: WordReader
+    parsed: Parsed
+    meaning: Meaning | None
+
+    def scores(self, chunks: Sequence[int], seconds: float) -> list[float | None]:
+        """0–1 for each in the order given; None for one that there was no time to read."""
+        text = " ".join((self.parsed.words, *self.parsed.prefixes))
+        languages = self.words.languages()
+        lexical = LexicalLeg(self.words, plan_lexical(Parsed(text), self.words), Scope())
+        near = self._near(text, languages[0])
+        found, order = _best_first(np.array(chunks, dtype=np.int64), lexical, near)
+        mean_of = self.meaning.semantic.mean_of if self.meaning else None
+        asked = Asked(text, lexical.plan, languages[0], near, mean_of)
+        fresh = calibrate(self.look.scores(asked, found, seconds)).tolist()
+        scores: list[float | None] = [None] * len(chunks)
+        for place, score in zip(order.tolist(), fresh, strict=False):
+            scores[place] = score
+        return scores
+
+    def _near(self, text: str, language: str) -> VectorLeg | None:
+        if self.meaning is None:
+            return None
+        semantic = self.meaning.semantic
+        trust = trust_for(text, semantic.embedder, language)
+        return VectorLeg(semantic.index, semantic.embedder, self.meaning.vector, None, trust)
+
+
+def _best_first(
+    chunks: NDArray[np.int64], lexical: LexicalLeg, near: VectorLeg | None
+) -> tuple[Found, NDArray[np.int64]]:
+    """What the legs say of these passages, and where each was among them."""
+    by_words = lexical.scores(chunks)
+    by_meaning = near.scores(chunks) if near else np.full(len(chunks), np.nan, dtype=np.float32)
+    weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, near.weight) if near else Weights(1.0, 0.0)
+    order = np.argsort(-combine(by_words, by_meaning, weights), kind="stable")
+    return Found(chunks[order], by_words[order], by_meaning[order], weights), order

@@ -1,0 +1,59 @@
+"""Which store and which accounts the settings ask for: files of this home, or a PostgreSQL database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
+
+from commonplace.settings import BadSetting, Settings
+from commonplace.store.accounts import FILE, Accounts
+from commonplace.store.base import Store
+from commonplace.store.sqlite_extras import SqliteStore
+
+if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load
+    from commonplace.store.postgres import PostgresAccounts, PostgresStore
+
+DATABASE = "library.db"
+AnyAccounts: TypeAlias = "Accounts | PostgresAccounts"
+
+
+def open_store(settings: Settings, folder: Path) -> Store:
+    """The store of a space, which has the name of its folder."""
+    if not settings.store:
+        return SqliteStore(folder / DATABASE)
+    store: PostgresStore = _postgres(settings).open_postgres(
+        settings.store, folder.name, owner=settings.store_owner, connections=settings.store_connections
+    )
+    return store
+
+
+def open_accounts(settings: Settings, path: Path | None = None) -> AnyAccounts:
+    """The users and keys of a home: in the file that is named or its own, or in the database where there is one."""
+    if not settings.store:
+        return Accounts(path or settings.home.expanduser() / FILE)
+    accounts: AnyAccounts = _postgres(settings).PostgresAccounts(
+        settings.store, owner=settings.store_owner, connections=settings.store_connections
+    )
+    return accounts
+
+
+def has_accounts(settings: Settings, path: Path | None = None) -> bool:
+    """Whether there is anybody in them; nothing is made where there is no file."""
+    if not settings.store and not (path or settings.home.expanduser() / FILE).exists():
+        return False
+    accounts = open_accounts(settings, path)
+    try:
+        return bool(accounts.users())
+    finally:
+        accounts.close()
+
+
+def _postgres(settings: Settings) -> ModuleType:
+    if not settings.store.startswith(("postgresql://", "postgres://")):
+        raise BadSetting("store must be an address that begins with postgresql://, or unset for a file.")
+    try:
+        from commonplace.store import postgres
+    except ImportError as error:
+        raise BadSetting("PostgreSQL needs psycopg. Run: pip install 'commonplace[postgres]'") from error
+    return postgres

@@ -1,0 +1,112 @@
+"""The store on SQLite: titles, sizes and headings of documents, so that none is read for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from commonplace.store.rows import DocumentRow
+from commonplace.store.sqlite import Items, consistent, guarded
+from commonplace.text.outline import Heading, Outline
+
+_HEADING = "level, title, path, line, line_end, char_start, char_end, own_line_end, own_char_end, slug, occurrence"
+
+
+class Outlines(Items):
+    """What documents are made of."""
+
+    @consistent
+    def document_page(self, parent: str, *, limit: int, offset: int) -> tuple[list[DocumentRow], int]:
+        db = self._database.reading()
+        rows: Any = db.execute(
+            """select id, key, title, size from
+                 (select id, key from items where kind = 'document' and parent = :parent
+                  order by key limit :limit offset :offset)
+               left join outlines on item_id = id order by key""",
+            {"parent": parent, "limit": limit, "offset": offset},
+        )
+        found = [DocumentRow(*row) for row in rows]
+        total = "select count(*) from items where kind = 'document' and parent = ?"
+        return found, int(next(db.execute(total, (parent,)))[0])
+
+    @guarded
+    def document_counts(self, parents: Sequence[str]) -> dict[str, int]:
+        rows = self._database.reading().execute(
+            """select parent, count(*) from items where kind = 'document'
+               and parent in (select value from json_each(?)) group by parent""",
+            (json.dumps(list(parents)),),
+        )
+        return dict(rows)
+
+    @guarded
+    def document_rows(self, item_ids: Sequence[int]) -> dict[int, DocumentRow]:
+        rows: Any = self._database.reading().execute(
+            """select id, key, outlines.title, size from items left join outlines on item_id = id
+               where id in (select value from json_each(?))""",
+            (json.dumps(list(item_ids)),),
+        )
+        return {row[0]: DocumentRow(*row) for row in rows}
+
+    @consistent
+    def outline(self, item_id: int) -> Outline | None:
+        db = self._database.reading()
+        row: Any = db.execute("select title, size from outlines where item_id = ?", (item_id,)).fetchone()
+        if row is None:
+            return None
+        rows: Any = db.execute(f"select {_HEADING} from headings where item_id = ? order by line", (item_id,))
+        return Outline(row[0], row[1], tuple(_heading(row) for row in rows))
+
+    @guarded
+    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[str | None]:
+        rows = self._database.reading().execute(
+            """select (select title from headings where item_id = place.value ->> 0 and line <= place.value ->> 1
+                       order by line desc limit 1)
+               from json_each(?) as place order by place.key""",
+            (json.dumps(list(places)),),
+        )
+        return [title for (title,) in rows]
+
+    @guarded
+    def body_part(self, item_id: int, start: int, end: int) -> str:
+        query = "select substr(body, ?, ?) from bodies where item_id = ?"
+        row: Any = self._database.reading().execute(query, (start + 1, end - start, item_id)).fetchone()
+        return str(row[0]) if row else ""
+
+    @guarded
+    def keep_outlines(self, outlines: Sequence[tuple[int, int, Outline]]) -> None:
+        with self._database.writing() as db:
+            for item_id, version, outline in outlines:
+                if db.execute("select 1 from items where (id, version) = (?, ?)", (item_id, version)).fetchone():
+                    self._clear_outline(db, item_id)
+                    self._put_outline(db, item_id, outline)
+
+    @staticmethod
+    def _put_outline(db: apsw.Connection, item_id: int, outline: Outline) -> None:
+        db.execute("insert into outlines values (?, ?, ?)", (item_id, outline.title, outline.size))
+        if outline.headings:
+            db.executemany(
+                f"insert into headings (item_id, ordinal, {_HEADING}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [(item_id, ordinal, *_heading_row(heading)) for ordinal, heading in enumerate(outline.headings)],
+            )
+
+    @staticmethod
+    def _clear_outline(db: apsw.Connection, item_id: int) -> None:
+        db.execute("delete from outlines where item_id = ?", (item_id,))
+        db.execute("delete from headings where item_id = ?", (item_id,))
+
+
+def _heading_row(heading: Heading) -> tuple[Any, ...]:
+    """The columns of a heading in the order of `_HEADING`."""
+    place = (heading.line, heading.line_end, heading.char_start, heading.char_end)
+    own = (heading.own_line_end, heading.own_char_end)
+    return (heading.level, heading.title, "\n".join(heading.path), *place, *own, heading.slug, heading.occurrence)
+
+
+def _heading(row: tuple[Any, ...]) -> Heading:
+    level, title, path, line, line_end, start, end, own_line_end, own_end, slug, occurrence = row
+    return Heading(
+        level, title, tuple(path.split("\n")), line, line_end, start, end, own_line_end, own_end, slug, occurrence
+    )

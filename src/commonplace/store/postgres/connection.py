@@ -1,0 +1,267 @@
+"""Transactions on a PostgreSQL server: pooled connections, one writer of a space at a time, nothing kept in between."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+from psycopg_pool import ConnectionPool
+
+from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
+from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, is_lost, shown
+
+SCHEMA = "commonplace"
+CONNECT_S = 10
+RETRY_S = (0.05, 0.5, 2.0)
+"""How long is waited before what only reads, or has not begun to write, is tried again."""
+
+_SPACE = re.compile(r"[a-z0-9@][a-z0-9._-]{0,63}")
+_IDLE_S = 600
+_WRITE = "begin isolation level read committed read write"
+_NUMBERS = ("change", "item", "entry")
+R = TypeVar("R")
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What a thread has under way. `numbers` are those given out last; they are kept when it ends."""
+
+    connection: Connection
+    numbers: dict[str, int] | None = None
+    """None: it only reads, or does not write to the log."""
+
+    def next(self, of: str) -> int:
+        if self.numbers is None:
+            raise StorageBroken(f"A number of {of} was asked for outside a write. This is a bug: report it.")
+        self.numbers[of] += 1
+        return self.numbers[of]
+
+
+class Database:
+    """One space of a database. Threads share it; none holds more than one connection."""
+
+    def __init__(self, url: str, space: str, connections: int) -> None:
+        if not _SPACE.fullmatch(space):
+            raise InvalidInput(f"A space is named with a-z, 0-9, dots, dashes and underscores, not {space!r}.")
+        self.name = shown(url)
+        self.space = space
+        self.uses = self.failures = 0
+        self._pools = _Shared(url, connections)
+        self._local = threading.local()
+        self._turn = threading.Lock()
+        self._closed = False
+        self._settings = _settings(space)
+        with self.changing() as db:
+            db.execute("insert into spaces default values on conflict do nothing")
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._pools.release()
+
+    @property
+    def connections(self) -> int:
+        return int(self._pools.pool.get_stats().get("pool_size", 0))
+
+    @property
+    def current(self) -> Transaction | None:
+        """What this thread has under way."""
+        return getattr(self._local, "transaction", None)
+
+    @property
+    def db(self) -> Connection:
+        """The connection of what this thread has under way."""
+        transaction = self.current
+        if transaction is None:
+            raise StorageBroken("The database was used outside a transaction. This is a bug: report it.")
+        self.uses += 1
+        return transaction.connection
+
+    def read(self, work: Callable[[], R]) -> R:
+        """Do what only reads, all of it of one state, and again on another connection where one was lost."""
+        if self.current is not None:
+            return work()
+        for wait in RETRY_S:
+            try:
+                return self._read(work)
+            except (psycopg.Error, Lost) as error:
+                if not is_lost(error):
+                    raise
+                time.sleep(wait)
+        return self._read(work)
+
+    def _read(self, work: Callable[[], R]) -> R:
+        connection = self._take()
+        with self._under_way(Transaction(connection)), connection.pipeline():  # so that only what is read is waited for
+            connection.execute("begin isolation level repeatable read read only")
+            connection.execute(self._settings.encode())
+            found = work()
+            connection.execute("commit")
+            return found
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """One transaction: all of it is durable when the block ends, none of it when the block raises.
+
+        Inside another such block of the same thread it is a part of that one, undone alone when it alone raises.
+        Writers of a space wait for each other, so the log has one order and no gaps; readers wait for nobody.
+        """
+        if self.current is not None:
+            with self._part(self.current) as outer:
+                yield outer
+            return
+        if not self._turn.acquire(timeout=LOCK_S):
+            raise Busy(f"{self.name} has been busy for {LOCK_S} s. Try again when the running import is done.")
+        try:
+            lock = f"select {', '.join(_NUMBERS)} from spaces for update"
+            connection, row = self._begin(f"{_WRITE}; {self._settings}; {lock}")
+            with self._under_way(Transaction(connection)) as transaction:
+                if row is None:
+                    raise StorageBroken(f"The space {self.space} of {self.name} is gone. Open the library again.")
+                before = dict(zip(_NUMBERS, row, strict=True))
+                transaction.numbers = dict(before)
+                yield transaction
+                self._commit(connection, transaction.numbers if transaction.numbers != before else None)
+        finally:
+            self._turn.release()
+
+    @contextmanager
+    def changing(self) -> Iterator[Connection]:
+        """Like `writing`, for rows that are not of the log: nobody waits for anybody."""
+        if self.current is not None:
+            with self._part(self.current) as outer:
+                yield outer.connection
+            return
+        connection, _ = self._begin(f"{_WRITE}; {self._settings}")
+        with self._under_way(Transaction(connection)):
+            yield connection
+            self._commit(connection)
+
+    @contextmanager
+    def _under_way(self, transaction: Transaction) -> Iterator[Transaction]:
+        self._local.transaction = transaction
+        try:
+            yield transaction
+        except BaseException as error:
+            self.failures += isinstance(error, psycopg.Error)
+            raise
+        finally:
+            self._local.transaction = None
+            self._end(transaction.connection)
+
+    @staticmethod
+    @contextmanager
+    def _part(outer: Transaction) -> Iterator[Transaction]:
+        kept = None if outer.numbers is None else dict(outer.numbers)
+        try:
+            with outer.connection.transaction():  # psycopg: a savepoint
+                yield outer
+        except BaseException:
+            outer.numbers = kept
+            raise
+
+    def _commit(self, connection: Connection, numbers: dict[str, int] | None = None) -> None:
+        if connection.info.transaction_status is TransactionStatus.INERROR:
+            raise StorageBroken("A statement had failed and the transaction went on. This is a bug: report it.")
+        given = ", ".join(f"{name} = {int(number)}" for name, number in (numbers or {}).items())
+        try:
+            connection.execute((f"update spaces set {given}; commit" if given else "commit").encode())
+        except psycopg.Error as error:
+            if not is_lost(error):
+                raise
+            raise Unavailable(
+                f"The connection to {self.name} was lost while it stored this: it may or may not be there. "
+                "Look before you repeat it."
+            ) from error
+
+    def _begin(self, statements: str) -> tuple[Connection, tuple[Any, ...] | None]:
+        """A connection on which a transaction has begun, and the row that the last of these statements found.
+
+        A connection that turns out to be dead is replaced: nothing has been done on it.
+        """
+        for wait in (*RETRY_S, None):
+            connection = self._take()
+            try:
+                cursor = connection.execute(statements.encode())
+                while cursor.nextset():
+                    pass
+                return connection, cursor.fetchone() if cursor.description else None
+            except BaseException as error:
+                self._end(connection)
+                if wait is None or not (isinstance(error, psycopg.Error) and is_lost(error)):
+                    raise
+                self._pools.pool.check()
+                time.sleep(wait)
+        raise StorageBroken("unreachable")
+
+    def _take(self) -> Connection:
+        if self._closed:
+            raise StorageBroken(f"{self.name} is closed. Open the library again.")
+        return self._pools.pool.getconn(CONNECT_S)
+
+    def _end(self, connection: Connection) -> None:
+        """Undo what is not committed, and give the connection back; a broken one is replaced by the pool."""
+        try:
+            if not connection.closed and connection.info.transaction_status is not TransactionStatus.IDLE:
+                connection.execute("rollback")
+        except psycopg.Error:
+            connection.close()
+        finally:
+            self._pools.pool.putconn(connection)
+
+
+def _settings(space: str) -> str:
+    """What holds for one transaction and ends with it, so that any pooler may stand in between."""
+    given = {
+        "search_path": f"{SCHEMA}, pg_temp",
+        "commonplace.space": space,
+        "statement_timeout": f"{STATEMENT_S}s",
+        "lock_timeout": f"{LOCK_S}s",
+        "idle_in_transaction_session_timeout": f"{_IDLE_S}s",
+    }
+    return "select " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in given.items())
+
+
+class _Shared:
+    """The pool of an address, shared by every space that is open in this process."""
+
+    _open: dict[tuple[str, int], tuple[ConnectionPool[Connection], int]] = {}
+    _lock = threading.Lock()
+
+    def __init__(self, url: str, connections: int) -> None:
+        self._key = (url, connections)
+        with self._lock:
+            pool, users = self._open.get(self._key) or (_pool(url, connections), 0)
+            self._open[self._key] = (pool, users + 1)
+            self.pool = pool
+
+    def release(self) -> None:
+        with self._lock:
+            pool, users = self._open.pop(self._key)
+            if users > 1:
+                self._open[self._key] = (pool, users - 1)
+                return
+        pool.close()
+
+
+def options() -> dict[str, Any]:
+    """How connections are made: no statement is prepared on the server, for poolers that hand each transaction on."""
+    return {
+        "autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S, "application_name": "commonplace",
+        "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+    }  # fmt: skip
+
+
+def _pool(url: str, connections: int) -> ConnectionPool[Connection]:
+    return ConnectionPool(
+        url, kwargs=options(), min_size=1, max_size=connections, open=True, max_idle=300, timeout=CONNECT_S,
+        reconnect_timeout=30, num_workers=1, name="commonplace",
+    )  # fmt: skip

@@ -1,0 +1,169 @@
+"""The store on PostgreSQL: collections of files. What a reader sees of a collection changes in one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import replace
+from typing import Any
+
+from commonplace.errors import NotFound
+from commonplace.model import Item, fingerprint
+from commonplace.store.files import _RECORD, COMMAND
+from commonplace.store.postgres.filters import HEAD
+from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
+
+
+class Files(Items):
+    """Records of files, and changes of whole collections."""
+
+    @reads
+    def collections(self) -> list[Item]:
+        ids = [item_id for (item_id,) in self._all("select id from items where kind = 'collection' order by key")]
+        return self._items(ids, body=False)
+
+    @reads
+    def file_records(self, collection: str) -> dict[str, FileRecord]:
+        rows = self._all(f"select {_RECORD} from files where collection = %s", (collection,))
+        return {record.path: record._replace(inode=int(record.inode)) for record in map(FileRecord._make, rows)}
+
+    @reads
+    def document_versions(self, collection: str) -> dict[str, int]:
+        query = "select key, version from items where kind = 'document' and parent_head = %s and parent = %s"
+        return dict(self._all(query, (collection[:HEAD], collection)))
+
+    @reads
+    def collection_changed_at(self, collection: str) -> int | None:
+        changed = self._one("select changed_at from updates where collection = %s", (collection,))
+        return None if changed is None else int(changed)
+
+    @writes
+    def change_folder(self, change: FolderChange) -> FolderResult:
+        result, now = FolderResult(), time.time_ns() // 1000
+        gone = self._gone(change)
+        for write, record in change.writes:
+            result = self._put_file(change.collection, write, record, gone, now, result)
+        for record in change.records:
+            self._put_record(change.collection, record)
+        self._remove_documents(list(gone.values()))  # last: what moved has its vectors by now, and none is an orphan
+        for path in change.forgotten:
+            self._forget(change.collection, path)
+        result = replace(result, removed=len(gone))
+        if result.added or result.updated or result.removed:
+            self._run(
+                """insert into updates (collection, changed_at) values (%s, %s)
+                   on conflict (space, collection) do update set changed_at = excluded.changed_at""",
+                (change.collection, now),
+            )
+        return result
+
+    @writes
+    def drop_collection(self, collection: str) -> int:
+        found = self._find("collection", None, collection)
+        documents = self._documents(collection)
+        self._remove_documents([*documents, *([found.id] if found else [])])
+        self._run("delete from files where collection = %s", (collection,))
+        self._run("delete from updates where collection = %s", (collection,))
+        self._run("delete from settings where name = %s", (COMMAND + collection,))
+        return len(documents)
+
+    @writes
+    def rename_collection(self, old: str, new: str) -> None:
+        found = self._find("collection", None, old)
+        if found is None:
+            raise NotFound(f"Collection not found: {old}")
+        documents = self._all(
+            "select id, key from items where kind = 'document' and parent_head = %s and parent = %s order by id",
+            (old[:HEAD], old),
+        )
+        self._run(
+            "update items set key = %(new)s, title = %(new)s, address = %(address)s where id = %(id)s",
+            {"new": new, "id": found.id, "address": fingerprint("collection", found.parent, new)},
+        )
+        self._run_all(
+            "update items set parent = %s, address = %s where id = %s",
+            [(new, fingerprint("document", new, key), item_id) for item_id, key in documents],
+        )
+        for item_id, key in documents:
+            self._name_document(item_id, new, key)
+        ids = [found.id, *(item_id for item_id, _ in documents)]
+        self._run("update items set version = version + 1 where id = any(%s::bigint[])", (ids,))
+        self._log("put", self._versions(ids))
+        self._run("update files set collection = %s, version = version + 1 where collection = %s", (new, old))
+        self._run("update updates set collection = %s where collection = %s", (new, old))
+        if self._one("select 1 from settings where name = %s", (COMMAND + old,)):
+            self._run("delete from settings where name = %s", (COMMAND + new,))
+            self._run("update settings set name = %s where name = %s", (COMMAND + new, COMMAND + old))
+
+    def _put_file(
+        self,
+        collection: str,
+        write: Write,
+        record: FileRecord,
+        gone: dict[str, int],
+        now: int,
+        result: FolderResult,
+    ) -> FolderResult:
+        old = self._find("document", collection, record.path)
+        item_id = self._put(write, now)
+        version = int(self._one("select version from items where id = %s", (item_id,)))
+        self._put_record(collection, record._replace(version=version))
+        if old is None:
+            moved = gone.get(hashlib.sha256(write.draft.body.encode("utf-8")).hexdigest()) if gone else None
+            if moved is not None:
+                self._hand_over_vectors(moved, item_id)
+            return replace(result, added=result.added + 1)
+        if old.version == version:
+            return replace(result, unchanged=result.unchanged + 1)
+        return replace(result, updated=result.updated + 1)
+
+    def _put_record(self, collection: str, record: FileRecord) -> None:
+        self._forget(collection, record.path)
+        self._run(
+            f"insert into files (collection, {_RECORD}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (collection, *record),
+        )
+
+    def _forget(self, collection: str, path: str) -> None:
+        self._run(
+            "delete from files where collection = %s and path_head = %s and path = %s", (collection, path[:HEAD], path)
+        )
+
+    def _gone(self, change: FolderChange) -> dict[str, int]:
+        """The documents that go, by the hash of their body; twins by their place, which matters to nobody."""
+        rows: Any = self._all(
+            "select content_hash, id from items where address = any(%s::bytea[])",
+            ([fingerprint("document", change.collection, path) for path in change.gone],),
+        )
+        found: dict[str, int] = {}
+        for hash, item_id in rows:
+            found[hash if hash not in found else f"{hash} {item_id}"] = item_id
+        return found
+
+    def _hand_over_vectors(self, old: int, new: int) -> None:
+        """A file that only changed its name keeps its vectors, also where the name is part of what was embedded."""
+        self._run(
+            """insert into embeddings (model, key, vector)
+               select model, fresh.vector_key, vector
+               from chunks as stale
+               join chunks as fresh on fresh.ordinal = stale.ordinal and fresh.text = stale.text
+               join embeddings on embeddings.key = stale.vector_key
+               where stale.item_id = %s and fresh.item_id = %s and fresh.vector_key <> stale.vector_key
+               on conflict (space, model, key) do nothing""",
+            (old, new),
+        )
+
+    def _remove_documents(self, item_ids: list[int]) -> None:
+        self._remove(self._versions(item_ids))
+
+    def _versions(self, item_ids: list[int]) -> list[tuple[int, int]]:
+        rows: Any = dict(self._all("select id, version from items where id = any(%s::bigint[])", (item_ids,)))
+        return [(item_id, rows[item_id]) for item_id in item_ids]
+
+    def _documents(self, collection: str) -> list[int]:
+        rows = self._all(
+            "select id from items where kind = 'document' and parent_head = %s and parent = %s order by id",
+            (collection[:HEAD], collection),
+        )
+        return [item_id for (item_id,) in rows]

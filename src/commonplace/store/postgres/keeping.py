@@ -1,0 +1,116 @@
+"""The store on PostgreSQL: attachments, jobs and settings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+
+from commonplace.errors import InvalidInput
+from commonplace.model import JSON
+from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.problems import explained
+from commonplace.store.rows import Attachment, Job
+from commonplace.store.sqlite import _json
+
+
+class Keeping(Items):
+    """Bytes, work to do, and values by name."""
+
+    @writes
+    def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
+        if not self._one("select 1 from items where id = %s", (item_id,)):
+            raise InvalidInput("Attachments belong to a stored item. Store the item first.")
+        if any(hashlib.sha256(attachment.data).digest() != attachment.hash for attachment, _ in attachments):
+            raise InvalidInput("An attachment's hash is the SHA-256 of its data.")
+        replaced = self._detach([item_id])
+        self._run_all(
+            "insert into attachments (hash, data) values (%s, %s) on conflict (space, hash) do nothing",
+            [(attachment.hash, attachment.data) for attachment, _ in attachments],
+        )
+        self._run_all(
+            "insert into item_attachments (item_id, position, hash, media_type, fields) values (%s, %s, %s, %s, %s)",
+            [
+                (item_id, position, attachment.hash, attachment.media_type, _json(fields))
+                for position, (attachment, fields) in enumerate(attachments)
+            ],
+        )
+        self._drop_unattached(replaced)
+
+    @reads
+    def attachments_of(self, item_id: int) -> list[tuple[Attachment, dict[str, JSON]]]:
+        return self.attachments_of_many([item_id]).get(item_id, [])
+
+    @reads
+    def attachments_of_many(self, item_ids: Sequence[int]) -> dict[int, list[tuple[Attachment, dict[str, JSON]]]]:
+        rows = self._all(
+            """select item_id, hash, media_type, data, fields from item_attachments join attachments using (space, hash)
+               where item_id = any(%s::bigint[]) order by item_id, position""",
+            (list(item_ids),),
+        )
+        found: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
+        for item_id, hash, media_type, data, fields in rows:
+            found[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
+        return found
+
+    # jobs: a claim is a lease, so that work of a process that died is taken up by another
+
+    def enqueue(self, kind: str, payload: dict[str, JSON], delay_s: float = 0) -> int:
+        with explained(self.name), self._database.changing():
+            query = "insert into jobs (kind, payload, run_after) values (%s, %s, %s) returning id"
+            return int(self._one(query, (kind, _json(payload), _now() + int(delay_s * 1e6))))
+
+    def claim(self, kind: str, lease_s: float) -> Job | None:
+        with explained(self.name), self._database.changing():
+            rows = self._all(
+                """update jobs set claimed_until = %(until)s, attempts = attempts + 1 where id =
+                     (select id from jobs where kind = %(kind)s and run_after <= %(now)s and claimed_until <= %(now)s
+                      order by run_after, id limit 1 for update skip locked)
+                   returning id, kind, payload, attempts""",
+                {"kind": kind, "now": _now(), "until": _now() + int(lease_s * 1e6)},
+            )
+            return Job(rows[0][0], rows[0][1], json.loads(rows[0][2]), rows[0][3]) if rows else None
+
+    def finish(self, job: Job) -> None:
+        with explained(self.name), self._database.changing():
+            self._run("delete from jobs where id = %s and attempts = %s", (job.id, job.attempts))
+
+    def fail(self, job: Job, error: str, retry_s: float) -> None:
+        with explained(self.name), self._database.changing():
+            self._run(
+                "update jobs set claimed_until = 0, run_after = %s, error = %s where id = %s and attempts = %s",
+                (_now() + int(retry_s * 1e6), error, job.id, job.attempts),
+            )
+
+    @reads
+    def job_total(self) -> int:
+        return int(self._one("select count(*) from jobs"))
+
+    # settings
+
+    @reads
+    def setting(self, name: str) -> JSON:
+        value = self._one("select value from settings where name = %s", (name,))
+        return None if value is None else json.loads(value)
+
+    @writes
+    def set_setting(self, name: str, value: JSON) -> None:
+        self._run(
+            """insert into settings (name, value) values (%s, %s)
+               on conflict (space, name) do update set value = excluded.value""",
+            (name, _json(value)),
+        )
+
+    @writes
+    def settle(self, name: str, value: JSON) -> JSON:
+        self._run(
+            "insert into settings (name, value) values (%s, %s) on conflict (space, name) do nothing",
+            (name, _json(value)),
+        )
+        return json.loads(self._one("select value from settings where name = %s", (name,)))
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

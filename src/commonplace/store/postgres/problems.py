@@ -1,0 +1,125 @@
+"""What can be wrong with a PostgreSQL server, its addresses and its rights, in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import PoolTimeout, TooManyRequests
+
+from commonplace.errors import Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull, Unavailable
+from commonplace.settings import BadSetting
+
+LOCK_S = 30
+STATEMENT_S = 60
+_WRONG_SETTING = (
+    ("password authentication failed", "Check the user and the password"),
+    ("no password supplied", "Put the password into the address, or into a .pgpass file"),
+    ("no pg_hba.conf entry", "Let this machine in, in the server's pg_hba.conf"),
+    ("does not exist", "Create the database and its roles first (docs/operations.md)"),
+    ("is not permitted to log in", "Name a role that may log in"),
+    ("permission denied for database", "Grant the role the right to connect"),
+    ("invalid connection option", "Mend the address"),
+    ("invalid URI", "Mend the address"),
+    ("invalid port", "Mend the address"),
+    ('missing "="', "Mend the address"),
+    ("certificate", "Check sslmode and the certificates"),
+)
+"""What libpq and the server say when an attempt to connect fails: no code comes with it."""
+
+
+class Lost(Unavailable):
+    """The connection broke while nothing of the transaction under way was stored."""
+
+
+class DatabaseFull(StorageFull):
+    """The server's disk has no room: not the caller's disk, so the service is what is missing."""
+
+    exit_code = 69
+
+
+def shown(url: str) -> str:
+    """An address as it may be shown: without its password."""
+    try:
+        parts = urlsplit(url)
+        place = f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    except ValueError:
+        return "the PostgreSQL store"
+    return f"postgresql://{parts.username}@{place}" if parts.username else f"postgresql://{place}"
+
+
+def refused(name: str, error: psycopg.Error, setting: str) -> CommonplaceError:
+    """Why a connection could not be made to what a setting names."""
+    said = _said(error)
+    for words, advice in _WRONG_SETTING:
+        if words in said:
+            return BadSetting(f"{name} cannot be used: {said}. {advice}, and check {setting}.")
+    return Unavailable(f"{name} cannot be reached: {said}. Check that the server runs and that {setting} is right.")
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is what failed: the same may well succeed on another."""
+    if isinstance(error, Lost):
+        return True
+    if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
+        return True
+    unclear = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and error.sqlstate is None
+    return (unclear or isinstance(error, errors.ConnectionException)) and not isinstance(
+        error, PoolTimeout | TooManyRequests
+    )
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """PostgreSQL's errors as ours, with what to do."""
+    try:
+        yield
+    except CommonplaceError:
+        raise
+    except UnicodeEncodeError as error:
+        raise InvalidInput("What was asked holds a lone surrogate, which is no character. Remove it.") from error
+    except psycopg.Error as error:
+        found = _translated(name, error)
+        if found is None:
+            raise
+        raise found from error
+
+
+def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
+    said = _said(error)
+    if isinstance(error, PoolTimeout | TooManyRequests):
+        return Unavailable(f"{name} gives no connection: {said}. Check that it runs, and try again.")
+    if is_lost(error):
+        return Lost(f"The connection to {name} was lost: {said}. Nothing of this call was stored: repeat it.")
+    match error:
+        case errors.LockNotAvailable():
+            return Busy(f"{name} has been busy for {LOCK_S} s. Try again when the running import is done.")
+        case errors.QueryCanceled():
+            return Busy(f"{name} took longer than {STATEMENT_S} s. Ask for less, or try again when it is less busy.")
+        case errors.DeadlockDetected() | errors.SerializationFailure():
+            return Busy(f"{name} was changed by another at the same moment. Repeat the call.")
+        case errors.ReadOnlySqlTransaction():
+            return BadSetting(f"{name} is read-only, a replica perhaps. Set COMMONPLACE_STORE to the primary server.")
+        case errors.DiskFull():
+            return DatabaseFull(f"{name} has no room: {said}. Free some of its disk and repeat; nothing was lost.")
+        case errors.InsufficientPrivilege() | errors.UndefinedTable() | errors.InvalidSchemaName():
+            return BadSetting(f"{name} cannot be used: {said}. Open it once with COMMONPLACE_STORE_OWNER set.")
+        case errors.ProgramLimitExceeded():
+            return InvalidInput(f"Something is longer than {name} can keep: {said}. Shorten it.")
+        case errors.OutOfMemory() | errors.TooManyConnections() | errors.ConfigurationLimitExceeded():
+            return Unavailable(f"{name} is out of resources: {said}. Try again, or give the server more.")
+        case errors.DataCorrupted() | errors.IndexCorrupted():
+            return StorageBroken(f"{name} is damaged: {said}. Restore it from a backup.")
+        case psycopg.DataError() if "NUL" in said or isinstance(error, errors.UntranslatableCharacter):
+            return InvalidInput("What was asked holds U+0000, which is never stored. Remove it.")
+    return None
+
+
+def _said(error: psycopg.Error) -> str:
+    """The server's own words, on one line and without a full stop."""
+    text = error.diag.message_primary or str(error)
+    text = text.replace("connection failed: ", "").split("Is the server running")[0]
+    return " ".join(text.split()).rstrip(".")

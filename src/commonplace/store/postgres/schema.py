@@ -1,0 +1,138 @@
+"""Making and changing the schema, as its owner; and whether the server, the role and the schema are fit to be used."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from importlib import resources
+
+import psycopg
+from psycopg import sql
+
+from commonplace.settings import BadSetting
+from commonplace.store.postgres.connection import SCHEMA, Connection, options
+from commonplace.store.postgres.problems import explained, refused, shown
+
+LEAST_VERSION = 14
+_LOCK = 0x636F6D6D6F6E  # "common": one migrates at a time, whichever server it comes from
+
+
+def load_migrations() -> list[str]:
+    """The numbered SQL files, in order."""
+    folder = resources.files("commonplace.store.postgres").joinpath("migrations")
+    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    return [file.read_text(encoding="utf-8") for file in files]
+
+
+def migrate(owner: str, app: str) -> int:
+    """Bring the schema up to date as its owner, let the role of `app` use it, and return its number.
+
+    A migration commits together with the record of it. Servers of the version before may go on meanwhile.
+    """
+    with closing(_connect(app)) as connection:
+        role = connection.info.user
+    name = shown(owner)
+    with closing(_connect(owner, "COMMONPLACE_STORE_OWNER")) as connection, explained(name):
+        _check_server(connection, name)
+        if role == connection.info.user:
+            raise BadSetting(f"COMMONPLACE_STORE and COMMONPLACE_STORE_OWNER both are {role}. Use two roles.")
+        while _migrate_once(connection, role):
+            pass
+        return _version(connection) or 0
+
+
+def _migrate_once(connection: Connection, role: str) -> bool:
+    migrations = load_migrations()
+    with connection.transaction():
+        connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+        number = _version(connection) or 0
+        if number == 0:
+            connection.execute(f"create schema if not exists {SCHEMA}".encode())
+        connection.execute(f"set local search_path = {SCHEMA}, pg_temp".encode())
+        if number < len(migrations):
+            connection.execute(
+                "create table if not exists schema_versions "
+                "(number integer primary key, applied_at timestamptz not null default now())"
+            )
+            connection.execute(migrations[number].encode())
+            connection.execute("insert into schema_versions (number) values (%s)", (number + 1,))
+        _grant(connection, role)
+    return number + 1 < len(migrations)
+
+
+def _grant(connection: Connection, role: str) -> None:
+    user, schema = sql.Identifier(role), sql.Identifier(SCHEMA)
+    for statement in (
+        "grant usage on schema {schema} to {user}",
+        "grant select, insert, update, delete on all tables in schema {schema} to {user}",
+        "grant usage on all sequences in schema {schema} to {user}",
+        "revoke insert, update, delete on {schema}.schema_versions from {user}",
+    ):
+        connection.execute(sql.SQL(statement).format(schema=schema, user=user))
+
+
+def check(app: str) -> None:
+    """Refuse, with what to do, a server, a role or a schema that cannot be used."""
+    name = shown(app)
+    with closing(_connect(app)) as connection, explained(name):
+        _check_server(connection, name)
+        _check_role(connection, name)
+        known, there = len(load_migrations()), _version(connection)
+        if there is None or there < known:
+            raise BadSetting(
+                f"The schema of {name} is at {there or 0} and this Commonplace needs {known}. Open it once with "
+                "COMMONPLACE_STORE_OWNER set to the address of the schema's owner."
+            )
+        if there > known + 1:
+            raise BadSetting(
+                f"{name} was written by a newer Commonplace (schema {there}, this one knows {known}). "
+                "Upgrade Commonplace to open it."
+            )
+
+
+def _connect(url: str, setting: str = "COMMONPLACE_STORE") -> Connection:
+    try:
+        return psycopg.connect(url, **options())
+    except psycopg.Error as error:
+        raise refused(shown(url), error, setting) from error
+
+
+def _check_server(connection: Connection, name: str) -> None:
+    version = connection.info.server_version // 10_000
+    if version < LEAST_VERSION:
+        raise BadSetting(f"{name} is PostgreSQL {version}. Commonplace needs {LEAST_VERSION} or newer: upgrade it.")
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise BadSetting(f"{name} is a database in {encoding}. Create one with encoding 'UTF8' and use that.")
+    row = connection.execute("select pg_is_in_recovery() or current_setting('transaction_read_only')::bool").fetchone()
+    if row and row[0]:
+        raise BadSetting(f"{name} is read-only, a replica perhaps. Set COMMONPLACE_STORE to the primary server.")
+
+
+def _check_role(connection: Connection, name: str) -> None:
+    """Row-level security keeps spaces apart, so a role for which it does not count is refused."""
+    row = connection.execute(
+        """select rolsuper, rolbypassrls,
+             exists (select 1 from pg_class join pg_namespace on relnamespace = pg_namespace.oid
+                     where nspname = %s and relkind = 'r' and pg_has_role(current_user, relowner, 'usage'))
+           from pg_roles where rolname = current_user""",
+        (SCHEMA,),
+    ).fetchone()
+    if row and any(row):
+        why = "a superuser" if row[0] else "free of row-level security" if row[1] else "the schema's owner"
+        raise BadSetting(
+            f"The role of {name} is {why}, so nothing would keep users apart. Use a role of its own for "
+            "COMMONPLACE_STORE (docs/operations.md)."
+        )
+
+
+def _version(connection: Connection) -> int | None:
+    """The number of the schema; None where there is none yet, or it may not be seen."""
+    row = connection.execute(
+        "select case when has_schema_privilege(n.oid, 'usage') then to_regclass(%s) end "
+        "from pg_namespace n where nspname = %s",
+        (f"{SCHEMA}.schema_versions", SCHEMA),
+    ).fetchone()
+    if row is None or row[0] is None:
+        return None
+    found = connection.execute(f"select coalesce(max(number), 0) from {SCHEMA}.schema_versions".encode()).fetchone()
+    return int(found[0]) if found else None

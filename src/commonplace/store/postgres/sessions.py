@@ -1,0 +1,138 @@
+"""The store on PostgreSQL: sessions and what each has seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from commonplace.model import JSON
+from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionRow
+from commonplace.store.sessions import _SESSION
+
+
+class Sessions(Items):
+    """A row per session, a row per URI it has seen, a row per list that may be continued."""
+
+    @reads
+    def session(self, session: str) -> SessionRow | None:
+        return self._session(session)
+
+    def _session(self, session: str) -> SessionRow | None:
+        rows = self._all(f"select {_SESSION} from sessions where id = %s", (session,))
+        if not rows:
+            return None
+        identity, client, defaults, queries, created_at, used_at = rows[0]
+        return SessionRow(identity, client, json.loads(defaults), tuple(json.loads(queries)), created_at, used_at)
+
+    @writes
+    def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
+        found = self._session(session)
+        if found is not None and found.used_at >= since:
+            return found
+        self._sweep(session, since, most - 1)
+        self._run(
+            f"insert into sessions ({_SESSION}) values (%(id)s, %(client)s, '{{}}', '[]', %(now)s, %(now)s)",
+            {"id": session, "client": client, "now": now},
+        )
+        return SessionRow(session, client, {}, (), now, now)
+
+    @writes
+    def touch_session(self, session: str, now: int) -> None:
+        self._touch(session, now)
+
+    def _touch(self, session: str, now: int) -> None:
+        self._run("update sessions set used_at = greatest(used_at, %s) where id = %s", (now, session))
+
+    @writes
+    def end_session(self, session: str) -> bool:
+        return self._drop_sessions([session]) > 0
+
+    @writes
+    def change_defaults(self, session: str, changes: Mapping[str, JSON], now: int) -> dict[str, JSON]:
+        found = self._session(session)
+        merged = {**(found.defaults if found else {}), **changes}
+        defaults = {name: value for name, value in merged.items() if value is not None}
+        self._run("update sessions set defaults = %s where id = %s", (json.dumps(defaults), session))
+        self._touch(session, now)
+        return defaults
+
+    @reads
+    def session_list(self, session: str, key: str) -> SessionList | None:
+        rows = self._all("select without, replayed from session_lists where session = %s and key = %s", (session, key))
+        return SessionList(json.loads(rows[0][0]), rows[0][1]) if rows else None
+
+    @reads
+    def seen(self, session: str) -> list[str]:
+        return [
+            uri for (uri,) in self._all("select uri from session_uris where session = %s order by position", (session,))
+        ]
+
+    @writes
+    def mark(self, session: str, returned: Returned, *, now: int, most_uris: int) -> int | None:
+        found = self._session(session)
+        if found is None:
+            return 0  # it was ended while the call was at work
+        if returned.unseen and self._one(
+            "select 1 from session_uris where session = %s and uri = any(%s::text[]) limit 1",
+            (session, list(returned.uris)),
+        ):
+            return None
+        self._see(session, returned.uris, most_uris)
+        self._keep_list(session, returned)
+        queries = list(dict.fromkeys((returned.query, *found.queries)))[:MOST_QUERIES]
+        self._run("update sessions set queries = %s where id = %s", (json.dumps(queries), session))
+        self._touch(session, now)
+        return int(self._one("select count(*) from session_uris where session = %s", (session,)))
+
+    def _sweep(self, session: str, since: int, most: int) -> None:
+        """Make room for a session: what has expired goes, and then the least recently used."""
+        rows = self._all(
+            """select id from sessions where used_at < %(since)s or id = %(id)s
+               union (select id from sessions where used_at >= %(since)s and id <> %(id)s
+                      order by used_at desc, id offset %(most)s)""",
+            {"since": since, "id": session, "most": max(most, 0)},
+        )
+        self._drop_sessions([identity for (identity,) in rows])
+
+    def _drop_sessions(self, sessions: Sequence[str]) -> int:
+        """Remove sessions with all they remember; returns how many there were."""
+        gone = (list(sessions),)
+        self._run("delete from session_uris where session = any(%s::text[])", gone)
+        self._run("delete from session_lists where session = any(%s::text[])", gone)
+        return len(self._all("delete from sessions where id = any(%s::text[]) returning id", gone))
+
+    def _see(self, session: str, uris: Sequence[str], most: int) -> None:
+        last = int(self._one("select coalesce(max(position), 0) from session_uris where session = %s", (session,)))
+        places = {uri: last + place for place, uri in enumerate(uris, start=1)}
+        self._run("delete from session_uris where session = %s and uri = any(%s::text[])", (session, list(places)))
+        self._run_all(
+            "insert into session_uris (session, uri, position) values (%s, %s, %s)",
+            [(session, uri, place) for uri, place in places.items()],
+        )
+        self._cut("session_uris", session, most)
+
+    def _keep_list(self, session: str, returned: Returned) -> None:
+        if begun := returned.begun:
+            self._run(
+                """insert into session_lists (session, key, position, without, replayed) values (%s, %s, 0, %s, %s)
+                   on conflict (space, session, key) do update
+                   set position = 0, without = excluded.without, replayed = excluded.replayed""",
+                (session, returned.key, json.dumps(list(begun.without)), begun.replayed),
+            )
+        self._run(
+            """update session_lists
+               set position = (select max(position) + 1 from session_lists where session = %(session)s)
+               where session = %(session)s and key = %(key)s""",
+            {"session": session, "key": returned.key},
+        )
+        self._cut("session_lists", session, MOST_LISTS)
+
+    def _cut(self, table: str, session: str, most: int) -> None:
+        """Keep the newest."""
+        self._run(
+            f"""delete from {table} where session = %(session)s and position <=
+                  (select position from {table} where session = %(session)s
+                   order by position desc limit 1 offset %(most)s)""",
+            {"session": session, "most": most},
+        )

@@ -1,0 +1,27 @@
+"""The store on PostgreSQL, whole."""
+
+from __future__ import annotations
+
+from commonplace.store.postgres.care import Care
+from commonplace.store.postgres.copying import Copies
+from commonplace.store.postgres.files import Files
+from commonplace.store.postgres.keeping import Keeping
+from commonplace.store.postgres.knowledge import Records
+from commonplace.store.postgres.listings import Listings
+from commonplace.store.postgres.naming import Names
+from commonplace.store.postgres.outlines import Outlines
+from commonplace.store.postgres.schema import check, migrate
+from commonplace.store.postgres.sessions import Sessions
+from commonplace.store.postgres.vectors import Vectors
+
+
+class PostgresStore(Sessions, Records, Listings, Names, Outlines, Files, Vectors, Keeping, Copies, Care):
+    """Everything the Store interface promises, in one space of a PostgreSQL database."""
+
+
+def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 20) -> PostgresStore:
+    """Open a space, making it where there is none. With the owner's address the schema is brought up to date first."""
+    if owner:
+        migrate(owner, url)
+    check(url)
+    return PostgresStore(url, space, connections)

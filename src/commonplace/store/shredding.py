@@ -1,0 +1,135 @@
+"""JSON values in fragments: short ones whole, long ones by their members, so that a part is read and written alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from json.encoder import encode_basestring
+from typing import Literal
+
+from commonplace.model import JSON
+
+FRAGMENT = 8192
+"""Bytes up to which a value is kept in one piece."""
+
+INDEX = re.compile(r"0|[1-9][0-9]*")
+Step = str | int
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
+
+
+def dumps(value: JSON) -> str:
+    """The one spelling of a value: no blanks, every character as it is, keys in their order."""
+    return encode_basestring(value) if type(value) is str else _encode(value)
+
+
+def size_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8"))
+
+
+def key_size(key: str) -> int:
+    """What a member takes in its object beside its value: the key and a colon."""
+    return size_of(encode_basestring(key)) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value in one piece, or in a list some elements, their commas included, without the brackets."""
+
+    text: str
+    size: int
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A value in pieces. Keys are None in a list."""
+
+    shape: Literal["object", "list"]
+    members: Sequence[tuple[str | None, Piece]]
+    size: int
+
+    @property
+    def count(self) -> int:
+        return 1
+
+
+Piece = Leaf | Branch
+
+
+def shred(value: JSON) -> Piece:
+    """A value in pieces of at most `FRAGMENT` bytes, where it is not one long string."""
+    if isinstance(value, dict):
+        return _object(value)
+    if isinstance(value, list):
+        return _list(value)
+    text = dumps(value)
+    return Leaf(text, size_of(text))
+
+
+def _object(value: dict[str, JSON]) -> Piece:
+    members = [(key, shred(member)) for key, member in value.items()]
+    size = 1 + len(members) + sum(key_size(key) + piece.size for key, piece in members) if members else 2
+    if size > FRAGMENT or any(isinstance(piece, Branch) for _, piece in members):
+        return Branch("object", members, size)
+    inside = ",".join(f"{encode_basestring(key)}:{piece.text}" for key, piece in members if isinstance(piece, Leaf))
+    return Leaf(f"{{{inside}}}", size)
+
+
+def _list(value: Sequence[JSON]) -> Piece:
+    runs = elements(value)
+    size = 1 + len(runs) + sum(run.size for run in runs) if runs else 2
+    if not runs:
+        return Leaf("[]", 2)
+    if len(runs) == 1 and isinstance(runs[0], Leaf) and runs[0].size <= FRAGMENT:
+        return Leaf(f"[{runs[0].text}]", size)
+    return Branch("list", [(None, run) for run in runs], size)
+
+
+def elements(values: Iterable[JSON]) -> list[Piece]:
+    """The elements of a list as runs of short ones and, between them, the long ones."""
+    runs: list[Piece] = []
+    texts: list[str] = []
+    size = 0
+
+    def flush() -> None:
+        nonlocal size
+        if texts:
+            runs.append(Leaf(",".join(texts), size + len(texts) - 1, len(texts)))
+            texts.clear()
+            size = 0
+
+    for value in values:
+        piece = shred(value)
+        if isinstance(piece, Branch):
+            flush()
+            runs.append(piece)
+            continue
+        if texts and size + piece.size + len(texts) > FRAGMENT:
+            flush()
+        texts.append(piece.text)
+        size += piece.size
+    flush()
+    return runs
+
+
+def inside(value: JSON, tokens: Sequence[str]) -> tuple[JSON, int]:
+    """What is at a place inside a value, and how many tokens lead somewhere: all of them where it is there."""
+    for found, token in enumerate(tokens):
+        if isinstance(value, dict) and token in value:
+            value = value[token]
+        elif isinstance(value, list) and INDEX.fullmatch(token) and len(token) < 10 and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            return None, found
+    return value, len(tokens)
+
+
+def with_change(value: JSON, tokens: Sequence[str], new: JSON) -> JSON:
+    """The value with another at a place that exists. What it held is changed, not copied."""
+    if not tokens:
+        return new
+    holder, _ = inside(value, tokens[:-1])
+    holder[tokens[-1] if isinstance(holder, dict) else int(tokens[-1])] = new
+    return value

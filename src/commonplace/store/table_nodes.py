@@ -1,0 +1,216 @@
+"""The store on SQLite: which nodes of tables are indexed where, what is left to index, and who is at it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.model import JSON
+from commonplace.store.places import around, place_number
+from commonplace.store.sqlite import _json, consistent, guarded
+from commonplace.store.table_rows import DirtyRow, Nodes, TableJob, TableRow
+from commonplace.store.tables import TableRows
+
+_DIRTY = "id, tbl, generation, pointer, first, alone, cursor, swept, upto"
+_LAST = "select seq from sqlite_sequence where name = 'items'"  # the largest id ever given out
+_JOB = "id, tbl, kind, progress, holder, lease_until, heartbeat_at, attempts, run_after, error"
+
+
+class TableNodes(TableRows):
+    """Nodes by the places they are inside of, dirty places, and jobs."""
+
+    # nodes
+
+    @guarded
+    def place_nodes(self, table: TableRow, generation: int, nodes: Sequence[tuple[int, str]]) -> None:
+        """Note which places items of a table are inside of: (item, pointer)."""
+        rows = [
+            (place_number(table.id, generation, place), item) for item, pointer in nodes for place in around(pointer)
+        ]
+        with self._database.writing() as db:
+            db.executemany("insert or ignore into node_places values (?, ?)", rows)
+
+    @consistent
+    def nodes_at(self, table: str, generation: int, pointer: str, among: Sequence[int] | None = None) -> Nodes:
+        """The indexed nodes inside a place; only those among some items where these are given."""
+        place, db = place_number(table, generation, pointer), self._database.reading()
+        if among is None:
+            query = "select item_id, chunk_count from node_places join items on items.id = item_id where place = :place"
+        else:
+            query = """select item_id, chunk_count from json_each(:among) join node_places on item_id = value
+                       join items on items.id = item_id where place = :place"""
+        joined: Any = db.execute(
+            f"select group_concat(item_id), group_concat(chunk_count) from ({query} order by item_id)",
+            {"place": place, "among": None if among is None else json.dumps(list(among))},
+        ).fetchone()
+        return Nodes(_numbers(joined[0]), _numbers(joined[1]))
+
+    @guarded
+    def node_ids(self, table: str, generation: int, pointer: str, *, after: int, upto: int, limit: int) -> list[int]:
+        """Items inside a place in the order of their ids, from just after one."""
+        query = """select item_id from node_places where place = ? and item_id > ? and item_id <= ?
+                   order by item_id limit ?"""
+        place = place_number(table, generation, pointer)
+        return [item for (item,) in self._database.reading().execute(query, (place, after, upto, limit))]
+
+    @guarded
+    def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int:
+        """How many chunks inside a place have a vector of a model."""
+        query = """select count(*) from node_places cross join chunks
+                   on chunks.id >= item_id << 20 and chunks.id < (item_id + 1) << 20
+                   where place = ? and exists (select 1 from embeddings where model = ? and key = vector_key)"""
+        place = place_number(table, generation, pointer)
+        return int(next(self._database.reading().execute(query, (place, model_id)))[0])
+
+    @guarded
+    def hidden_nodes(self) -> NDArray[np.int64]:
+        """The items of tables that only their own search tools show: not searchable, or of no current generation."""
+        db = self._database.reading()
+        key = (self.tables_state(), self.last_change())
+        kept: tuple[tuple[int, int], NDArray[np.int64]] | None = getattr(self, "_hidden", None)
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        joined: Any = db.execute(
+            """select group_concat(id) from (select items.id from tables join items
+                 on kind = 'table' and parent = tables.id
+               where not searchable
+                 or (coalesce(building, leaving) is not null and fields ->> '$.generation' <> generation)
+               order by items.id)"""
+        ).fetchone()
+        found = _numbers(joined[0])
+        self._hidden = (key, found)
+        return found
+
+    # what is left to index
+
+    @guarded
+    def add_dirty(
+        self, table: TableRow, generation: int, pointer: str, *, first: int | None = None, alone: bool = False
+    ) -> None:
+        with self._database.writing() as db:
+            db.execute(
+                f"insert into dirty_places ({_DIRTY}) values (null, ?, ?, ?, ?, ?, null, 0, coalesce(({_LAST}), 0))",
+                (table.number, generation, pointer, first, int(alone)),
+            )
+
+    @guarded
+    def dirty_of(self, table: int, generation: int | None = None, limit: int = 1000) -> list[DirtyRow]:
+        query = f"""select {_DIRTY} from dirty_places where tbl = :tbl
+                    and (:generation is null or generation = :generation) order by id limit :limit"""
+        values = {"tbl": table, "generation": generation, "limit": limit}
+        rows: list[Any] = self._database.reading().execute(query, values).fetchall()
+        return [DirtyRow._make((*row[:5], bool(row[5]), *row[6:])) for row in rows]
+
+    @guarded
+    def change_dirty(self, dirty: DirtyRow) -> None:
+        """Keep how far a place is."""
+        with self._database.writing() as db:
+            db.execute(
+                "update dirty_places set cursor = ?, swept = ?, upto = ? where id = ?",
+                (dirty.cursor, dirty.swept, dirty.upto, dirty.id),
+            )
+
+    @guarded
+    def drop_dirty(self, dirty_ids: Sequence[int]) -> None:
+        with self._database.writing() as db:
+            db.executemany("delete from dirty_places where id = ?", [(identity,) for identity in dirty_ids])
+
+    @guarded
+    def drop_dirty_of(self, table: int, generation: int) -> None:
+        with self._database.writing() as db:
+            db.execute("delete from dirty_places where tbl = ? and generation = ?", (table, generation))
+
+    # jobs
+
+    @guarded
+    def want_job(self, table: int, kind: str, progress: Mapping[str, JSON] | None = None) -> int:
+        """Have a table worked on: a new job, or the one there is with its failures forgotten. Returns its id.
+
+        With `progress` only the end of the work is left to do, and a job that is there goes on where it is.
+        """
+        with self._database.writing() as db:
+            row: Any = db.execute(
+                """insert into table_jobs (tbl, kind, progress, run_after) values (?, ?, ?, ?)
+                   on conflict (tbl) do update set attempts = 0, error = null, run_after = excluded.run_after,
+                     progress = case when excluded.progress = '{}' then '{}' else progress end,
+                     kind = case when excluded.kind = 'rebuild' then 'rebuild' else kind end returning id""",
+                (table, kind, _json(progress or {}), _now()),
+            ).fetchone()
+            return int(row[0])
+
+    @guarded
+    def table_jobs(self, table: int | None = None) -> list[TableJob]:
+        query = f"select {_JOB} from table_jobs where :tbl is null or tbl = :tbl order by run_after, id"
+        return [_job(row) for row in self._database.reading().execute(query, {"tbl": table})]
+
+    @guarded
+    def claim_table_job(self, job: TableJob, holder: str, lease_s: float) -> TableJob | None:
+        """Take a job as it was seen; None where somebody has taken, changed or finished it since."""
+        now = _now()
+        with self._database.writing() as db:
+            row: Any = db.execute(
+                f"""update table_jobs set holder = :holder, lease_until = :until, heartbeat_at = :now
+                    where id = :id and holder = :seen and lease_until = :seen_until and attempts = :attempts
+                    returning {_JOB}""",
+                {
+                    "holder": holder, "until": now + int(lease_s * 1e6), "now": now, "id": job.id, "seen": job.holder,
+                    "seen_until": job.lease_until, "attempts": job.attempts,
+                },
+            ).fetchone()  # fmt: skip
+            return _job(row) if row else None
+
+    @guarded
+    def beat_table_job(self, job: TableJob, progress: Mapping[str, JSON], lease_s: float) -> bool:
+        """Say that a job goes on, and how far it is; False where it is another's by now."""
+        now = _now()
+        with self._database.writing() as db:
+            db.execute(
+                """update table_jobs set lease_until = ?, heartbeat_at = ?, progress = ? where id = ? and holder = ?""",
+                (now + int(lease_s * 1e6), now, _json(progress), job.id, job.holder),
+            )
+            return bool(db.changes())
+
+    @guarded
+    def release_table_job(self, job: TableJob) -> None:
+        """Let others go on with it."""
+        with self._database.writing() as db:
+            db.execute(
+                "update table_jobs set holder = '', lease_until = 0 where id = ? and holder = ?", (job.id, job.holder)
+            )
+
+    @guarded
+    def finish_table_job(self, job: TableJob) -> None:
+        """Done, unless there is something to do again."""
+        with self._database.writing() as db:
+            db.execute(
+                """delete from table_jobs where id = ? and holder = ?
+                   and not exists (select 1 from dirty_places where dirty_places.tbl = table_jobs.tbl)""",
+                (job.id, job.holder),
+            )
+
+    @guarded
+    def fail_table_job(self, job: TableJob, error: str, retry_s: float) -> None:
+        with self._database.writing() as db:
+            db.execute(
+                """update table_jobs set holder = '', lease_until = 0, attempts = attempts + 1, error = ?, run_after = ?
+                   where id = ? and holder = ?""",
+                (error, _now() + int(retry_s * 1e6), job.id, job.holder),
+            )
+
+
+def _job(row: Any) -> TableJob:
+    identity, table, kind, progress, *rest = row
+    return TableJob(identity, table, kind, json.loads(progress), *rest)
+
+
+def _numbers(joined: str | None) -> NDArray[np.int64]:
+    return np.fromstring(joined, dtype=np.int64, sep=",") if joined else np.empty(0, dtype=np.int64)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

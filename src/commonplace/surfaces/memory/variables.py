@@ -1,0 +1,59 @@
+"""How values of the other server's variables are read. One that cannot be is an error that names its variable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from commonplace.settings import BadSetting
+
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+Parse = Callable[[str, str], Any]
+
+
+def boolean(name: str, value: str) -> bool:
+    if value.strip().lower() not in _BOOLEANS:
+        raise BadSetting(f"{name} must be true or false, not {value!r}.")
+    return _BOOLEANS[value.strip().lower()]
+
+
+def whole(least: int, most: int) -> Parse:
+    def parse(name: str, value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise BadSetting(f"{name} must be a whole number, not {value!r}.") from None
+        if not least <= number <= most:
+            raise BadSetting(f"{name} must be between {least} and {most}, not {number}.")
+        return number
+
+    return parse
+
+
+def milliseconds(most: float) -> Parse:
+    """Seconds above 0, with a fraction or without, as the milliseconds that our settings count."""
+
+    def parse(name: str, value: str) -> int:
+        try:
+            seconds = float(value)
+        except ValueError:
+            raise BadSetting(f"{name} must be a number of seconds, not {value!r}.") from None
+        if not 0 < seconds <= most:
+            raise BadSetting(f"{name} must be above 0 and at most {most:g}, not {value}.")
+        return max(1, round(seconds * 1000))
+
+    return parse
+
+
+def among(*values: str) -> Parse:
+    def parse(name: str, value: str) -> str:
+        if value.strip().lower() not in values:
+            raise BadSetting(f"{name} must be one of {', '.join(values)}, not {value!r}.")
+        return value.strip().lower()
+
+    return parse
+
+
+def as_it_is(name: str, value: str) -> str:
+    return value

@@ -1,0 +1,104 @@
+"""Projects, tables, tools and instances by their ids or names, and what is said of one that is not there."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound
+from commonplace.store.table_base import TableStore
+from commonplace.store.table_rows import InstanceRow, ProjectRow, TableRow, ToolRow
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+INSTANCE_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+LONGEST_NAME = 200
+LONGEST_DESCRIPTION = 4000
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_DIGITS = "0123456789"
+
+
+class Named(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+def new_id() -> str:
+    """An opaque id: a letter, then eleven letters and digits."""
+    return secrets.choice(_LETTERS) + "".join(secrets.choice(_LETTERS + _DIGITS) for _ in range(11))
+
+
+def find_project(store: TableStore, wanted: str) -> ProjectRow:
+    return _one("project", wanted, store.projects(), "project_id")
+
+
+def find_table(store: TableStore, wanted: str, argument: str = "table_id") -> TableRow:
+    return store.table(wanted) or _one("table", wanted, store.tables(), argument)
+
+
+def find_tool(store: TableStore, wanted: str, argument: str = "tool_id") -> ToolRow:
+    return store.tool(wanted) or _one("tool", wanted, store.tools(), argument)
+
+
+def find_instance(store: TableStore, wanted: str) -> InstanceRow:
+    return store.instance(wanted) or _one("instance", wanted, store.instances(), "instance_id")
+
+
+def _one(noun: str, wanted: str, among: Sequence[N], argument: str) -> N:
+    for row in among:
+        if row.id == wanted:
+            return row
+    named = [row for row in among if row.name == wanted]
+    if len(named) == 1:
+        return named[0]
+    shown = wanted if len(wanted) <= 60 else f"{wanted[:60]}…"
+    if named:
+        ids = ", ".join(row.id for row in named[:10])
+        raise InvalidInput(f'More than one {noun} is called "{shown}". Use an id: {ids}.', argument=argument)
+    raise NotFound(f'There is no {noun} "{shown}". {noun}_list shows them.', argument=argument)
+
+
+def check_name(noun: str, name: str, taken: Sequence[Named], own: str = "") -> str:
+    """A name for a project or table that no other has."""
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise InvalidInput(
+            f"name must be 1 to {LONGEST_NAME} printable characters, not blank, not {len(name)} characters like that.",
+            argument="name",
+        )
+    return _free(noun, name, taken, own)
+
+
+def check_tool_name(name: str) -> str:
+    if not TOOL_NAME.fullmatch(name):
+        raise InvalidInput(f'name must be 1 to 64 of A-Z, a-z, 0-9, _ and -, not "{name[:80]}".', argument="name")
+    return name
+
+
+def check_instance_name(name: str, taken: Sequence[Named], own: str = "") -> str:
+    if not INSTANCE_NAME.fullmatch(name):
+        raise InvalidInput(
+            f'name must be 1 to 63 of a-z, 0-9 and -, first a letter or digit, not "{name[:80]}".', argument="name"
+        )
+    return _free("instance", name, taken, own)
+
+
+def _free(noun: str, name: str, taken: Sequence[Named], own: str) -> str:
+    if any(row.name == name and row.id != own for row in taken):
+        raise AlreadyExists(f'There is already a {noun} "{name}". Choose another name.', argument="name")
+    return name
+
+
+def check_description(text: str) -> str:
+    if "\0" in text:
+        raise InvalidInput("description must not have U+0000. Remove it.", argument="description")
+    if len(text) > LONGEST_DESCRIPTION:
+        raise InvalidInput(
+            f"description must have at most {LONGEST_DESCRIPTION} characters, not {len(text)}.", argument="description"
+        )
+    return text

@@ -1,0 +1,55 @@
+"""JSON Pointers (RFC 6901): places in a value, compared as lists of tokens and never as strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from commonplace.errors import InvalidInput
+from commonplace.store.places import escaped
+
+Tokens = tuple[str, ...]
+_BAD_TILDE = re.compile(r"~(?![01])")
+LONGEST = 100_000
+
+
+def parse(pointer: str, argument: str = "json_path") -> Tokens:
+    """The tokens of a pointer, or a refusal that says how to write it."""
+    if pointer == "":
+        return ()
+    if not pointer.startswith("/"):
+        raise _refused(argument, pointer, _hint(pointer))
+    if len(pointer) > LONGEST:
+        raise _refused(argument, pointer[:40], f"a pointer has at most {LONGEST} characters")
+    if _BAD_TILDE.search(pointer):
+        raise _refused(argument, pointer, "write ~0 for ~ and ~1 for /; no other character follows ~")
+    tokens = tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
+    if "-" in tokens:
+        raise _refused(argument, pointer, "- names the place after a list's end, where nothing is; use an index")
+    return tokens
+
+
+def render(tokens: Sequence[str | int]) -> str:
+    """The pointer of these tokens."""
+    return "".join(f"/{escaped(str(token))}" for token in tokens)
+
+
+def is_inside(place: Sequence[str], container: Sequence[str]) -> bool:
+    """Whether a place is a container itself or anywhere in it."""
+    return len(place) >= len(container) and tuple(place[: len(container)]) == tuple(container)
+
+
+def relative(pointer: str, base: str) -> str:
+    """A pointer as one sees it who stands at a base that it is inside of."""
+    return pointer[len(base) :]
+
+
+def _hint(pointer: str) -> str:
+    if pointer.startswith("#"):
+        return 'leave the # out: "" is the whole value and "/a" its member a'
+    return f'begin with a slash: "/{pointer[:40]}", or use "" for the whole value'
+
+
+def _refused(argument: str, pointer: str, hint: str) -> InvalidInput:
+    shown = pointer if len(pointer) <= 60 else f"{pointer[:60]}…"
+    return InvalidInput(f'{argument} must be a JSON Pointer, not "{shown}": {hint}.', argument=argument)

@@ -1,0 +1,69 @@
+"""A process that evaluates JMESPath and can be stopped: run as a file, it reads requests and writes answers.
+
+A request is two blocks, the expression and the JSON; the answer to it is `+` once the JSON is read, then a mark and a
+block: `=` and the result, `!` and a sentence, or `>` and nothing where the result is too large. A block is its length
+in eight bytes and itself. It imports nothing of the package, so that it starts quickly.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import BinaryIO
+
+LARGEST = 1024 * 1024
+MOST_MEMORY = 3 * 1024**3
+
+
+def main() -> None:
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    _bound_memory()
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while (asked := _read(source)) is not None and (data := _read(source)) is not None:
+        try:
+            value = json.loads(data)
+            del data
+            sink.write(b"+")
+            sink.flush()
+            answer = _answer(jmespath.search(asked.decode("utf-8"), value))
+        except JMESPathError as error:
+            answer = b"!", " ".join(str(error).split())[:300].encode("utf-8", "replace")
+        except (ValueError, TypeError, AttributeError, ArithmeticError) as error:
+            answer = b"!", f"{type(error).__name__} in a function of the expression".encode()
+        except (MemoryError, RecursionError):
+            answer = b"!", b"it takes too much memory"
+        sink.write(answer[0] + len(answer[1]).to_bytes(8, "big") + answer[1])
+        sink.flush()
+
+
+def _bound_memory() -> None:
+    try:
+        import resource
+    except ImportError:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MOST_MEMORY if hard == resource.RLIM_INFINITY else min(MOST_MEMORY, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+
+
+def _read(source: BinaryIO) -> bytes | None:
+    length = source.read(8)
+    return source.read(int.from_bytes(length, "big")) if len(length) == 8 else None
+
+
+def _answer(result: object) -> tuple[bytes, bytes]:
+    """A result may be small in memory and without end as text, since its parts may be the same: so it is cut short."""
+    pieces, size = [], 0
+    for piece in json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).iterencode(result):
+        encoded = piece.encode("utf-8")
+        size += len(encoded)
+        if size > LARGEST:
+            return b">", b""
+        pieces.append(encoded)
+    return b"=", b"".join(pieces)
+
+
+if __name__ == "__main__":
+    main()

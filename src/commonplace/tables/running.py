@@ -1,0 +1,151 @@
+"""What each type of tool does with its arguments, at its place in its table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from commonplace.errors import InvalidInput, TooLarge
+from commonplace.model import JSON
+from commonplace.store.shredding import dumps, size_of
+from commonplace.store.table_base import TableStore
+from commonplace.store.table_rows import Missing, TableRow, ToolRow
+from commonplace.tables.jobs import Jobs
+from commonplace.tables.pointers import Tokens, parse
+from commonplace.tables.queries import Queries
+from commonplace.tables.query_worker import LARGEST as LARGEST_ANSWER
+from commonplace.tables.searching import TableSearch
+from commonplace.tables.selecting import preview, rows_of, select
+from commonplace.tables.shapes import describe
+from commonplace.tables.states import States
+from commonplace.tables.writing import Edits, PathMissing, Writing
+
+CATCHING_UP_S = 1.0
+"""How long a search works on what is left to index before it answers from what is there."""
+
+Given = Mapping[str, Any]
+
+
+class Running:
+    """Made once per library."""
+
+    def __init__(
+        self,
+        store: TableStore,
+        writing: Writing,
+        queries: Queries,
+        search: TableSearch,
+        states: States,
+        jobs: Jobs,
+        refresh: Callable[[TableRow], None],
+    ) -> None:
+        self._store, self._writing, self._queries = store, writing, queries
+        self._search, self._states, self._jobs, self._refresh = search, states, jobs, refresh
+        self._types: dict[str, Callable[[TableRow, ToolRow, Tokens, Given], dict[str, JSON]]] = {
+            "get_data_schema": self._schema,
+            "get_all_data": self._all,
+            "query_data": self._query,
+            "create": self._create,
+            "update": self._update,
+            "delete": self._delete,
+            "preview": self._preview,
+            "select": self._select,
+            "search": self._find,
+        }
+
+    def run(self, table: TableRow, tool: ToolRow, given: Given) -> dict[str, JSON]:
+        """The answer of a tool. The arguments are checked against its type's schema already."""
+        return self._types[tool.type](table, tool, parse(tool.json_path), given)
+
+    def text(self, table: TableRow, place: Tokens, *, most: int | None = LARGEST_ANSWER) -> str:
+        """The JSON at a place, if it is not larger than that."""
+        if most is not None:
+            size = self._store.table_size(table.number, place)
+            if isinstance(size, int) and size > most:
+                raise too_large(size)
+        found = self._store.table_text(table.number, place)
+        if isinstance(found, Missing):
+            raise PathMissing(place, found.found)
+        return found
+
+    def _schema(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        return within_bounds(describe(json.loads(self.text(table, place, most=None))))
+
+    def _all(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        return {"data": json.loads(self.text(table, place)), "version": self._version(table)}
+
+    def query(self, table: TableRow, place: Tokens, expression: str) -> JSON:
+        """The value of a JMESPath expression over what is at a place."""
+        if not expression.strip():
+            raise InvalidInput("query must not be blank.", argument="query")
+        return self._queries.run(expression, self.text(table, place, most=None))
+
+    def _query(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        return {"data": self.query(table, place, given["query"]), "version": self._version(table)}
+
+    def _version(self, table: TableRow) -> int:
+        current = self._store.numbered_table(table.number)
+        return current.version if current else table.version
+
+    def _create(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        return self._written(
+            "created", table, given, lambda edits: self._writing.create(edits, place, given["elements"])
+        )
+
+    def _update(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        return self._written(
+            "updated", table, given, lambda edits: self._writing.update(edits, place, given["updates"])
+        )
+
+    def _delete(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        return self._written("deleted", table, given, lambda edits: self._writing.delete(edits, place, given["keys"]))
+
+    def _written(
+        self, word: str, table: TableRow, given: Given, apply: Callable[[Edits], list[dict[str, JSON]]]
+    ) -> dict[str, JSON]:
+        told: list[dict[str, JSON]] = []
+        written = self._writing.change(table, given.get("expected_version"), lambda edits: told.extend(apply(edits)))
+        return {word: told, "version": written.version}
+
+    def _preview(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        rows = rows_of(json.loads(self.text(table, place, most=None)), "preview")
+        return within_bounds(preview(rows, given["keys"], given["limit"], given["offset"]))
+
+    def _select(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        rows = rows_of(json.loads(self.text(table, place, most=None)), "select")
+        return within_bounds(select(rows, given["field"], given["keys"], given["limit"], given["offset"]))
+
+    def _catch_up(self, table: TableRow, tool: ToolRow) -> None:
+        """Work on what is left, unless that is only the few vectors that the search makes itself."""
+        jobs = self._store.table_jobs(table.number)
+        if tool.started_at is None or any("small" not in job.progress for job in jobs):
+            self._jobs.run(table.number, CATCHING_UP_S)
+
+    def _find(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
+        query: str = given["query"]
+        if not query.strip():
+            raise InvalidInput("query must not be blank.", argument="query")
+        self._refresh(table)
+        self._catch_up(table, tool)
+        table = self._store.numbered_table(table.number) or table
+        there = not isinstance(self._store.table_shape(table.number, place), Missing)
+        results = self._search.find(table, place, query, given["top_k"]) if there else []
+        current = self._store.tool(tool.id) or tool
+        return {"query": query, "results": results, "index": self._states.index(table, current)}
+
+
+def within_bounds(answer: dict[str, JSON]) -> dict[str, JSON]:
+    """The answer, if it is not larger than one may be."""
+    size = size_of(dumps(answer))
+    if size > LARGEST_ANSWER:
+        raise too_large(size)
+    return answer
+
+
+def too_large(size: int) -> TooLarge:
+    return TooLarge(
+        f"The answer has {size} bytes, and at most {LARGEST_ANSWER} (1 MiB) are sent. "
+        "Ask for less: a smaller limit, fewer fields, a query, or a tool bound to a smaller place.",
+        size=size,
+    )

@@ -1,0 +1,77 @@
+"""How ready the index of a search tool is: told from what is left to do, never from what somebody once noted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from commonplace.model import JSON
+from commonplace.store.table_base import TableStore
+from commonplace.store.table_rows import TableRow, ToolRow
+from commonplace.tables.jobs import LONGEST_ERROR, MOST_ATTEMPTS
+from commonplace.tables.pointers import is_inside, parse
+from commonplace.tables.scopes import Counts, Scopes
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def moment(micros: int) -> str:
+    """A time as answers show it."""
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class States:
+    """Made once per library."""
+
+    def __init__(self, store: TableStore, scopes: Scopes) -> None:
+        self._store, self._scopes = store, scopes
+
+    def index(self, table: TableRow, tool: ToolRow) -> dict[str, JSON]:
+        """What a search says of the index it used."""
+        status, counts, _ = self._state(table, tool)
+        return {
+            "status": status,
+            "generation": table.generation,
+            "chunks_count": counts.chunks,
+            "indexed_chunks_count": counts.indexed,
+        }
+
+    def search_index(self, table: TableRow, tool: ToolRow) -> dict[str, JSON]:
+        """What the server keeps in a search tool's metadata."""
+        status, counts, error = self._state(table, tool)
+        indexed_at = max(tool.indexed_at or 0, table.updated_at, tool.configured_at or 0) if status == "ready" else None
+        return {
+            "status": status,
+            "configured_at": moment(tool.configured_at or tool.created_at),
+            "started_at": moment(tool.started_at) if tool.started_at else None,
+            "indexed_at": moment(indexed_at) if indexed_at else moment(tool.indexed_at) if tool.indexed_at else None,
+            "generation": table.generation,
+            "nodes_count": counts.nodes,
+            "chunks_count": counts.chunks,
+            "indexed_chunks_count": counts.indexed,
+            "skipped_count": counts.skipped,
+            "last_error": error,
+        }
+
+    def _state(self, table: TableRow, tool: ToolRow) -> tuple[str, Counts, str | None]:
+        place = parse(tool.json_path)
+        counts = self._scopes.counts(table, tool.json_path.replace("\0", "~n"))
+        job = next(iter(self._store.table_jobs(table.number)), None)
+        if job is not None and job.attempts >= MOST_ATTEMPTS:
+            return "error", counts, job.error
+        error = self._left_out(table, tool) if counts.skipped else None
+        dirty = any(
+            is_inside(there := parse(row.pointer), place) or is_inside(place, there)
+            for row in self._store.dirty_of(table.number, table.generation)
+        )
+        if not dirty and not counts.chunks:
+            return "ready", counts, error
+        if tool.started_at is None and job is not None:
+            return "pending", counts, error
+        return "indexing" if dirty or counts.indexed < counts.chunks else "ready", counts, error
+
+    def _left_out(self, table: TableRow, tool: ToolRow) -> str | None:
+        """The first node that was too long to be indexed."""
+        nodes = self._scopes.nodes(table, tool.json_path.replace("\0", "~n"))
+        skipped = nodes.items[nodes.chunks == 0][:1000].tolist()
+        reasons = (str(item.fields.get("reason", "")) for item in self._store.items(skipped))
+        return next((reason[:LONGEST_ERROR] for reason in reasons if "characters" in reason), None)

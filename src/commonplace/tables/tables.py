@@ -1,0 +1,85 @@
+"""The tables of a space: JSON by place, tools bound to places, instances that serve them, and their search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from commonplace.index.base import WordIndex
+from commonplace.ingest.embedding import Embedding
+from commonplace.model import JSON, Filter
+from commonplace.search.pipeline import Semantic
+from commonplace.settings import Settings
+from commonplace.store.table_base import TableStore
+from commonplace.store.table_rows import TableRow, ToolRow
+from commonplace.tables.catalog import Catalog
+from commonplace.tables.chunks import ChunkSizes
+from commonplace.tables.indexing import Indexer
+from commonplace.tables.instances import Instances
+from commonplace.tables.jobs import Jobs
+from commonplace.tables.naming import find_table, find_tool
+from commonplace.tables.queries import Queries
+from commonplace.tables.running import Running
+from commonplace.tables.scopes import Scopes
+from commonplace.tables.searching import TableSearch
+from commonplace.tables.states import States
+from commonplace.tables.writing import Writing
+
+
+class Tables:
+    """Made once per library."""
+
+    def __init__(
+        self,
+        store: TableStore,
+        lexical: WordIndex,
+        embedding: Embedding,
+        settings: Settings,
+        semantic: Callable[[], Semantic],
+        space: str,
+    ) -> None:
+        sizes = ChunkSizes.of(settings)
+        indexer = Indexer(store, sizes)
+        scopes = Scopes(store, embedding)
+        self.store = store
+        self._queries = Queries()
+        self._writing = Writing(store, indexer)
+        self.catalog = Catalog(store, embedding, sizes, indexer, self._writing)
+        self.instances = Instances(store, space)
+        self.jobs = Jobs(store, embedding, indexer)
+        self.states = States(store, scopes)
+        search = TableSearch(store, lexical, semantic, scopes, indexer)
+        self.running = Running(
+            store, self._writing, self._queries, search, self.states, self.jobs, self.catalog.refresh
+        )
+
+    def table(self, wanted: str) -> TableRow:
+        """A table by its id or its name."""
+        return find_table(self.store, wanted)
+
+    def tool(self, wanted: str) -> ToolRow:
+        return find_tool(self.store, wanted)
+
+    def run(self, tool: ToolRow, given: dict[str, JSON]) -> dict[str, JSON]:
+        """What a tool answers to arguments that are as its type's schema asks."""
+        return self.running.run(self.catalog.table_of(tool), tool, given)
+
+    def cleanup(self, table: TableRow, *, dry_run: bool = False) -> tuple[int, int]:
+        """Remove indexed nodes that no current place explains; returns how many, and how many stay."""
+        known = self._known(table)
+        stray = [item for item in self._all(table) if item not in known]
+        if not dry_run:
+            self.store.delete(stray)
+        return len(stray), len(known)
+
+    def _known(self, table: TableRow) -> set[int]:
+        known: set[int] = set()
+        for generation in (*table.generations, *([table.leaving] if table.leaving else [])):
+            known.update(self.store.node_ids(table.id, generation, "", after=0, upto=self.store.last_item(), limit=-1))
+        return known
+
+    def _all(self, table: TableRow) -> list[int]:
+        found: list[int] = self.store.select(Filter(kinds=("table",), parents=(table.id,))).tolist()
+        return found
+
+    def close(self) -> None:
+        self._queries.close()

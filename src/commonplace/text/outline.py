@@ -1,0 +1,137 @@
+"""The headings of a text and the sections under them: Markdown's, reStructuredText's and org's alike."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import regex
+
+from commonplace.text.lines import split_lines, starts_of
+from commonplace.text.markup import org_blocks, org_keyword_title, rst_blocks
+from commonplace.text.structure import Block, front_matter_title, plain, read
+
+_NOT_IN_ANCHORS = regex.compile(r"[^\p{L}\p{M}\p{N}\p{Pc}\- ]")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading and its section, which runs to the next heading of the same or a higher level. Lines count from 1."""
+
+    level: int
+    title: str
+    path: tuple[str, ...]
+    """The titles from the root to this heading, itself included."""
+    line: int
+    line_end: int
+    char_start: int
+    char_end: int
+    own_line_end: int
+    """The section's own text, without the sections under it, ends here."""
+    own_char_end: int
+    slug: str
+    """The usual web anchor, `-1`, `-2` … for repeats."""
+    occurrence: int
+    """Which of the headings with this title it is, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What is kept of a document's structure, so that nobody has to read the document for it."""
+
+    title: str
+    """The first heading of level 1, else the title in the front matter, else nothing."""
+    size: int
+    """Characters of the document."""
+    headings: tuple[Heading, ...]
+
+
+def outline_of(body: str, format: str) -> Outline:
+    """The outline of a document as it is kept."""
+    headings = outline(body, format)
+    title = next((heading.title for heading in headings if heading.level == 1 and heading.title), "")
+    return Outline(title or _given_title(body, format), len(body), tuple(headings))
+
+
+def outline(body: str, format: str) -> list[Heading]:
+    """The headings of a text with the sections under them. Only Markdown, reStructuredText and org have any."""
+    blocks, references = structure_of(body, format)
+    found = [block for block in blocks if block.kind == "heading"]
+    if not found:
+        return []
+    starts = [*starts_of(split_lines(body)), len(body)]
+    titles = [plain(block.source, references) for block in found]
+    parents, ends = _nesting([block.level for block in found])
+    lines = [*(block.line for block in found), len(starts) - 1]
+    anchors, seen, paths = _anchors(titles), Counter[str](), list[tuple[str, ...]]()
+    headings = []
+    for index, (block, title) in enumerate(zip(found, titles, strict=True)):
+        seen[title] += 1
+        parent = parents[index]
+        paths.append((*(paths[parent] if parent is not None else ()), title))
+        own_end, end = lines[index + 1], lines[ends[index]]
+        headings.append(
+            Heading(
+                level=block.level,
+                title=title,
+                path=paths[index],
+                line=block.line + 1,
+                line_end=end,
+                char_start=starts[block.line],
+                char_end=starts[end],
+                own_line_end=own_end,
+                own_char_end=starts[own_end],
+                slug=anchors[index],
+                occurrence=seen[title],
+            )
+        )
+    return headings
+
+
+def structure_of(body: str, format: str) -> tuple[Sequence[Block], Mapping[str, Any]]:
+    """The blocks of a text in a markup language, and what its headings may refer to; nothing of any other text."""
+    if format == "markdown":
+        return read(body)
+    if format == "rst":
+        return list(rst_blocks(body)), {}
+    return (list(org_blocks(body)), {}) if format == "org" else ((), {})
+
+
+def parents_of(levels: Sequence[int]) -> list[int | None]:
+    """For each heading the one it stands under, by index."""
+    return _nesting(levels)[0]
+
+
+def _given_title(body: str, format: str) -> str:
+    if format == "org":
+        return org_keyword_title(body)
+    return front_matter_title(body) if format == "markdown" else ""
+
+
+def _nesting(levels: Sequence[int]) -> tuple[list[int | None], list[int]]:
+    """For each heading its parent, and the heading that ends its section (or how many there are, for the end)."""
+    parents: list[int | None] = []
+    ends = [len(levels)] * len(levels)
+    open_: list[int] = []
+    for index, level in enumerate(levels):
+        while open_ and levels[open_[-1]] >= level:
+            ends[open_.pop()] = index
+        parents.append(open_[-1] if open_ else None)
+        open_.append(index)
+    return parents, ends
+
+
+def _anchors(titles: Sequence[str]) -> list[str]:
+    """Web anchors, unique even where a heading is itself called `intro-1`."""
+    taken: dict[str, int] = {}
+    anchors = []
+    for title in titles:
+        base = anchor = _NOT_IN_ANCHORS.sub("", title.lower()).replace(" ", "-")
+        while anchor in taken:
+            taken[base] += 1
+            anchor = f"{base}-{taken[base]}"
+        taken[anchor] = 0
+        anchors.append(anchor)
+    return anchors

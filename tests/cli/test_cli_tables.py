@@ -1,0 +1,100 @@
+"""The commands for tables: what they print, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from commonplace.cli.main import cli
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COMMONPLACE_MODEL", "static")
+    monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "models"))
+    return tmp_path / "home"
+
+
+def run(home: Path, *arguments: str, input: str | None = None) -> Result:
+    return CliRunner().invoke(cli, ["--home", str(home), "tables", *arguments], input=input)
+
+
+def told(home: Path, *arguments: str) -> Any:
+    result = run(home, *arguments, "--json")
+    assert result.exception is None, result.exception
+    return json.loads(result.stdout)
+
+
+def test_a_table_goes_from_a_file_to_a_search_and_back(home: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.json", tmp_path / "out.json"
+    text = '{"stock":[{"name":"oolong","n":123456789012345678901234567890}],"a~b":{"/":"é"}}'
+    source.write_text(text, encoding="utf-8")
+    assert told(home, "project", "create", "shop")["project"]["name"] == "shop"
+    assert told(home, "create", "shop", "items", str(source))["table"]["size_bytes"] == len(text.encode())
+    assert "items" in run(home, "list", "shop").stdout
+    assert json.loads(run(home, "get", "items", "--at", "/a~0b").stdout) == {"/": "é"}
+    assert json.loads(run(home, "get", "items", "--query", "stock[0].name").stdout) == "oolong"
+    assert told(home, "tool", "create", "items", "search", "find", "--at", "/stock")["tool"]["json_path"] == "/stock"
+    assert told(home, "search", "find", "oolong", "--top-k", "1")["results"][0]["json_path"] == "/0"
+    assert "/0" in run(home, "search", "find", "oolong").stdout
+    assert run(home, "export", "items", str(target)).exit_code == 0
+    assert target.read_text(encoding="utf-8") == text + "\n"
+    answer = told(home, "reindex", "find", "--force", "--wait")
+    assert answer["tools"][0]["search_index"]["generation"] == 2
+    assert "ready" in run(home, "status").stdout
+    assert told(home, "cleanup", "--dry-run")["removed"] == 0
+    assert told(home, "delete", "items")["tools_deleted"] == 1
+    assert told(home, "project", "delete", "shop")["tables_deleted"] == 0
+
+
+def test_files_are_imported_by_their_names(home: Path, tmp_path: Path) -> None:
+    rows, lines = tmp_path / "rows.csv", tmp_path / "more.jsonl"
+    rows.write_text("name,price\ntea,3\n", encoding="utf-8")
+    lines.write_text('{"name":"bread"}\n', encoding="utf-8")
+    run(home, "project", "create", "shop")
+    run(home, "create", "shop", "items")
+    assert told(home, "import", "items", str(rows))["imported"] == 1
+    assert told(home, "import", "items", str(lines), "--mode", "append")["table"]["version"] == 3
+    assert json.loads(run(home, "get", "items").stdout) == [{"name": "tea", "price": "3"}, {"name": "bread"}]
+    refusal = run(home, "import", "items", str(lines), "--mode", "append", "--expected-version", "1")
+    assert "is at version 3" in str(refusal.exception)
+
+
+def test_tools_and_instances_are_kept(home: Path) -> None:
+    run(home, "project", "create", "shop")
+    run(home, "create", "shop", "items")
+    run(home, "tool", "create", "items", "create", "add")
+    assert json.loads(run(home, "run", "add", '{"elements":[{"key":"k","content":1}]}').stdout)["version"] == 2
+    key = run(home, "instance", "create", "front", "--tool", "add").stdout.strip().splitlines()[0]
+    assert key.startswith("cpi_default_")
+    assert told(home, "tool", "list", "--instance", "front")["total"] == 1
+    assert told(home, "instance", "bind", "front", "add", "--status", "disabled")["bindings"][0]["status"] == "disabled"
+    assert told(home, "instance", "unbind", "front", "add")["bindings"] == []
+    assert told(home, "instance", "update", "front", "--rotate-key")["api_key"] != key
+    assert "enabled" in run(home, "instance", "list").stdout
+    assert told(home, "tool", "update", "add", "--name", "append")["tool"]["name"] == "append"
+    assert told(home, "tool", "delete", "append")["bindings_deleted"] == 0
+    assert "deleted" in told(home, "instance", "delete", "front")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["get", "none"], 'There is no table "none"'),
+        (["get", "items", "--at", "x"], "begin with a slash"),
+        (["get", "items", "--query", "a["], "query is not JMESPath"),
+        (["create", "shop", "more", "/no/such/file"], "cannot be read"),
+        (["run", "none"], 'There is no tool "none"'),
+        (["tool", "create", "items", "search", "find", "--at", "/no"], "does not exist"),
+    ],
+)
+def test_a_refusal_is_a_sentence_and_ends_with_1(home: Path, arguments: list[str], sentence: str) -> None:
+    run(home, "project", "create", "shop")
+    run(home, "create", "shop", "items")
+    error: Any = run(home, *arguments).exception
+    assert sentence in str(error)
+    assert error.exit_code == 1

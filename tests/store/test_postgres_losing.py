@@ -1,0 +1,191 @@
+"""Connections and servers that go away.
+
+1. What reads, or has not begun to write, goes on over another connection.
+2. A write whose connection goes before it is stored is not stored, and says so; one that goes at that very moment says
+   that nobody knows.
+3. A server that crashes and comes back has everything that was acknowledged, and is used again without a restart.
+4. A writer that is killed leaves nothing behind but what it had stored, and nobody waiting.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from commonplace.errors import Unavailable
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft, Filter
+from commonplace.store.postgres import PostgresStore, connection, migrate, open_postgres
+from opening import OPENED, open_place, place_of
+from postgres_server import APP, OWNER, Server, postgres, start
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[tuple[Server, str]]:
+    server, name = postgres(), place_of("postgres", tmp_path, empty=True).split(" ")[0].rsplit("/", 1)[1]
+    yield server, name
+    server.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def store(database: tuple[Server, str]) -> Iterator[PostgresStore]:
+    server, name = database
+    opened = open_postgres(server.url(APP, name), "s", owner=server.url(OWNER, name))
+    yield opened
+    opened.close()
+
+
+def note(name: str) -> Draft:
+    return Draft("note", name, body=f"about {name}")
+
+
+def cut(server: Server, name: str) -> None:
+    """End every connection of the application to a database."""
+    server.execute(
+        f"select pg_terminate_backend(pid, 5000) from pg_stat_activity where (datname, usename) = ('{name}', '{APP}')"
+    )
+
+
+# 1
+
+
+def test_reads_and_writes_go_on_when_connections_were_cut(store: PostgresStore, database: tuple[Server, str]) -> None:
+    store.put([prepare(note("a"))])
+    cut(*database)
+    assert store.counts() == {"note": 1}
+    cut(*database)
+    store.put([prepare(note("b"))])
+    cut(*database)
+    store.enqueue("k", {})
+    assert [change.seq for change in store.changes(0, 9)] == [1, 2]
+    assert store.check() == []
+
+
+def test_a_read_that_was_under_way_is_made_again(store: PostgresStore, database: tuple[Server, str]) -> None:
+    tries = []
+
+    def work() -> int:
+        tries.append(1)
+        if len(tries) == 1:
+            cut(*database)
+        return int(store._one("select 1"))
+
+    assert store._database.read(work) == 1
+    assert len(tries) == 2
+
+
+# 2
+
+
+def test_a_write_that_lost_its_connection_is_not_stored_and_says_so(
+    store: PostgresStore, database: tuple[Server, str]
+) -> None:
+    def write() -> None:
+        with store.transaction():
+            store.put([prepare(note("a"))])
+            cut(*database)
+            store.put([prepare(note("b"))])
+
+    with pytest.raises(Unavailable, match=r"lost.*Nothing of this call was stored: repeat it"):
+        write()
+    assert (store.counts(), store.last_change()) == ({}, 0)
+    assert store.put([prepare(note("c"))])[0].id == 1
+
+
+def test_a_connection_lost_in_the_moment_of_storing_leaves_it_open_and_says_so(
+    store: PostgresStore, database: tuple[Server, str]
+) -> None:
+    server, name = database
+    server.execute(
+        """create function commonplace.gone() returns trigger language plpgsql as
+           $$ begin perform pg_terminate_backend(pg_backend_pid()); perform pg_sleep(5); return null; end $$;
+           create constraint trigger gone after insert on commonplace.changes deferrable initially deferred
+           for each row execute function commonplace.gone()""",
+        server.url(OWNER, name),
+    )
+    with pytest.raises(Unavailable, match=r"may or may not be there\. Look before you repeat it"):
+        store.put([prepare(note("a"))])
+    server.execute("drop trigger gone on commonplace.changes", server.url(OWNER, name))
+    assert store.counts() == {}
+    assert store.put([prepare(note("a"))])[0].version == 1
+    assert store.check() == []
+
+
+# 3
+
+
+@pytest.mark.timeout(110)
+def test_a_server_that_comes_back_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CONNECT_S", 1)
+    monkeypatch.setattr(connection, "RETRY_S", (0.01,))
+    postgres()  # which says why, where there is none
+    server = start()
+    try:
+        migrate(server.owner, server.app)
+        store = PostgresStore(server.app, "s")
+        for number in range(20):
+            store.put([prepare(note(str(number)))])
+        server.kill()
+        with pytest.raises(Unavailable):
+            store.counts()
+        with pytest.raises(Unavailable):
+            store.put([prepare(note("x"))])
+        server = server.again()
+        monkeypatch.setattr(connection, "CONNECT_S", 60)
+        assert store.counts() == {"note": 20}
+        assert store.put([prepare(note("x"))])[0].id == 21
+        assert [change.seq for change in store.changes(0, 99)] == list(range(1, 22))
+        assert store.check() == []
+        store.close()
+    finally:
+        server.stop()
+
+
+# 4
+
+WRITER = (
+    OPENED
+    + """
+import sys
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft
+
+store, name = opened(sys.argv[1]), sys.argv[2]
+for number in range(10_000):
+    with store.transaction():
+        store.put([prepare(Draft("note", f"{name}-{number}", body=f"{number}"))])
+        store.put([prepare(Draft("note", f"{name}-{number}-twin", body=f"{number}"))])
+    print(number, flush=True)
+"""
+)
+
+
+@pytest.mark.timeout(110)
+def test_a_killed_writer_leaves_whole_transactions_and_nobody_waiting(tmp_path: Path) -> None:
+    place, acknowledged = place_of("postgres", tmp_path), dict[str, int]()
+    for life in range(4):
+        name = f"life{life}"
+        command = [sys.executable, "-c", WRITER, place, name]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout
+            for _ in range(5 + life):
+                acknowledged[name] = int(writer.stdout.readline())
+            writer.kill()
+            acknowledged[name] = max([acknowledged[name], *map(int, writer.stdout.read().split())])
+    store = open_place(place)
+    store.put([prepare(note("after"))])
+    keys = {item.key for item in store.scan(Filter(), limit=100_000)}
+    for name, last in acknowledged.items():
+        for number in range(last + 1):
+            assert {f"{name}-{number}", f"{name}-{number}-twin"} <= keys
+    assert all(
+        key.removesuffix("-twin") in keys and f"{key.removesuffix('-twin')}-twin" in keys for key in keys - {"after"}
+    )
+    changes = store.changes(0, 100_000)
+    assert [change.seq for change in changes] == list(range(1, len(keys) + 1))
+    assert store.check() == []
+    store.close()

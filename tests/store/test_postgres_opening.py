@@ -1,0 +1,265 @@
+"""What a PostgreSQL server must be to be used, and what is said where it is not.
+
+1. A wrong setting ends with code 78, a server that is not there with 69; a sentence says what to do, and no password.
+2. Migrations are whole or not at all, and one at a time. One version ahead is fine, two are not.
+3. A full disk, a missing right, a lock and a slow statement are said in words, and nothing is half-written.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from commonplace.errors import Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull, Unavailable
+from commonplace.ingest.prepare import prepare
+from commonplace.library import Library
+from commonplace.model import Draft
+from commonplace.settings import BadSetting
+from commonplace.store.postgres import PostgresStore, connection, migrate, open_postgres, schema
+from commonplace.store.postgres.problems import explained
+from opening import library_settings
+from postgres_server import APP, OWNER, Server, postgres
+
+
+@pytest.fixture
+def database() -> Iterator[tuple[Server, str]]:
+    """A database of one's own, without a schema."""
+    server, name = postgres(), f"t{uuid4().hex[:12]}"
+    server.create_database(name)
+    yield server, name
+    server.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def store(database: tuple[Server, str]) -> Iterator[PostgresStore]:
+    server, name = database
+    opened = open_postgres(server.url(APP, name), "s", owner=server.url(OWNER, name))
+    yield opened
+    opened.close()
+
+
+def refusal(url: str, owner: str = "") -> CommonplaceError:
+    with pytest.raises(CommonplaceError) as caught:
+        open_postgres(url, "s", owner=owner)
+    said = str(caught.value)
+    assert said.endswith(".")
+    assert postgres().password not in said
+    assert "secret" not in said
+    return caught.value
+
+
+# 1
+
+
+def test_a_wrong_password_is_a_wrong_setting() -> None:
+    error = refusal(postgres().url(APP, password="secret"))
+    assert (error.exit_code, "password" in str(error)) == (78, True)
+
+
+@pytest.mark.parametrize("wrong", ["role", "database", "option"])
+def test_what_does_not_exist_is_a_wrong_setting(wrong: str) -> None:
+    server = postgres()
+    url = {
+        "role": server.url("nobody"),
+        "database": server.url(APP, "nowhere"),
+        "option": server.app + "?nonsense=1",
+    }[wrong]
+    assert refusal(url).exit_code == 78
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        error = refusal(f"postgresql://{APP}:secret@127.0.0.1:{probe.getsockname()[1]}/commonplace")
+    assert isinstance(error, Unavailable)
+    assert (error.exit_code, "Check that the server runs" in str(error)) == (69, True)
+
+
+def test_an_old_server_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "LEAST_VERSION", 99)
+    error = refusal(postgres().app)
+    assert isinstance(error, BadSetting)
+    assert "needs 99 or newer" in str(error)
+
+
+def test_a_server_that_only_reads_is_refused(database: tuple[Server, str]) -> None:
+    server, name = database
+    migrate(server.url(OWNER, name), server.url(APP, name))
+    server.execute(f"alter database {name} set default_transaction_read_only = on")
+    error = refusal(server.url(APP, name))
+    assert isinstance(error, BadSetting)
+    assert "read-only" in str(error)
+
+
+def test_a_database_in_another_encoding_is_refused() -> None:
+    server, name = postgres(), f"t{uuid4().hex[:12]}"
+    server.execute(f"create database {name} owner {OWNER} encoding 'SQL_ASCII' template template0 locale 'C'")
+    assert "UTF8" in str(refusal(server.url(APP, name), server.url(OWNER, name)))
+    server.execute(f"drop database {name} with (force)")
+
+
+@pytest.mark.parametrize(("role", "why"), [("postgres", "superuser"), (OWNER, "owner"), ("bypasser", "free of")])
+def test_a_role_that_no_policy_binds_is_refused(role: str, why: str) -> None:
+    server = postgres()
+    if role == "bypasser":
+        server.execute(
+            f"drop role if exists bypasser; create role bypasser login bypassrls password '{server.password}'"
+        )
+    error = refusal(server.url(role))
+    assert (error.exit_code, why in str(error)) == (78, True)
+
+
+def test_one_role_for_both_is_refused(database: tuple[Server, str]) -> None:
+    server, name = database
+    assert "two roles" in str(refusal(server.url(OWNER, name), server.url(OWNER, name)))
+
+
+@pytest.mark.parametrize("address", ["mysql://x", "library.db", "postgresql"])
+def test_an_address_of_something_else_is_a_wrong_setting(tmp_path: Path, address: str) -> None:
+    with pytest.raises(BadSetting, match="postgresql://"):
+        Library.open(tmp_path, settings=library_settings(tmp_path, store=address))
+
+
+def test_a_library_opens_on_it_and_closes_it(tmp_path: Path) -> None:
+    settings = library_settings(tmp_path, store=postgres().app, store_owner=postgres().owner)
+    with Library.open(tmp_path, f"l{uuid4().hex[:12]}", settings) as library:
+        library.put(Draft("note", "tea", body="Oolong wants water."))
+        assert [hit.uri for hit in library.search("oolong").hits] == ["notes://tea"]
+    with pytest.raises(StorageBroken, match=r"is closed\. Open the library again"):
+        library.store.counts()
+
+
+# 2
+
+
+def test_without_a_schema_the_owner_is_asked_for(database: tuple[Server, str]) -> None:
+    server, name = database
+    assert "COMMONPLACE_STORE_OWNER" in str(refusal(server.url(APP, name)))
+    open_postgres(server.url(APP, name), "s", owner=server.url(OWNER, name)).close()
+    open_postgres(server.url(APP, name), "s").close()
+
+
+@pytest.mark.parametrize(("ahead", "fine"), [(1, True), (2, False)])
+def test_a_schema_may_be_one_version_ahead(database: tuple[Server, str], ahead: int, fine: bool) -> None:
+    server, name = database
+    last = migrate(server.url(OWNER, name), server.url(APP, name))
+    for number in range(last + 1, last + ahead + 1):
+        server.execute(f"insert into commonplace.schema_versions values ({number})", server.url(OWNER, name))
+    if fine:
+        open_postgres(server.url(APP, name), "s", owner=server.url(OWNER, name)).close()
+    else:
+        error = refusal(server.url(APP, name))
+        assert (error.exit_code, "Upgrade Commonplace" in str(error)) == (78, True)
+
+
+def test_a_migration_that_fails_leaves_the_schema_as_it_was(
+    database: tuple[Server, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, name = database
+    migrations = schema.load_migrations()
+    broken = [*migrations, "create table extra (x int); select nonsense"]
+    monkeypatch.setattr(schema, "load_migrations", lambda: broken)
+    with pytest.raises(psycopg.Error, match="nonsense"):
+        migrate(server.url(OWNER, name), server.url(APP, name))
+    monkeypatch.undo()
+    assert migrate(server.url(OWNER, name), server.url(APP, name)) == len(migrations)
+    with psycopg.connect(server.url(OWNER, name)) as opened:
+        assert opened.execute("select to_regclass('commonplace.extra')").fetchone() == (None,)
+
+
+def test_many_migrate_at_once_and_it_is_done_once(database: tuple[Server, str]) -> None:
+    server, name = database
+    with ThreadPoolExecutor(6) as pool:
+        numbers = list(pool.map(lambda _: migrate(server.url(OWNER, name), server.url(APP, name)), range(6)))
+    assert set(numbers) == {len(schema.load_migrations())}
+
+
+# 3
+
+
+def test_a_full_disk_is_said_and_nothing_is_stored(store: PostgresStore, database: tuple[Server, str]) -> None:
+    server, name = database
+    server.execute(
+        """create function commonplace.full() returns trigger language plpgsql as
+           $$ begin raise exception 'could not extend file: No space left on device' using errcode = '53100'; end $$;
+           create trigger full_disk before insert on commonplace.changes for each row
+           execute function commonplace.full()""",
+        server.url(OWNER, name),
+    )
+    with pytest.raises(StorageFull, match="has no room") as caught:
+        store.put([prepare(Draft("note", "x", body="x"))])
+    assert caught.value.exit_code == 69
+    server.execute("drop trigger full_disk on commonplace.changes", server.url(OWNER, name))
+    assert (store.counts(), store.last_change()) == ({}, 0)
+    assert store.put([prepare(Draft("note", "x", body="x"))])[0].id == 1
+    assert store.check() == []
+
+
+def test_a_missing_right_names_what_is_missing(store: PostgresStore, database: tuple[Server, str]) -> None:
+    server, name = database
+    server.execute(f"revoke insert on commonplace.bodies from {APP}", server.url(OWNER, name))
+    with pytest.raises(BadSetting, match=r"permission denied for table bodies.*STORE_OWNER"):
+        store.put([prepare(Draft("note", "x", body="x"))])
+    assert store.counts() == {}
+    open_postgres(server.url(APP, name), "s", owner=server.url(OWNER, name)).close()  # which grants it again
+    assert store.put([prepare(Draft("note", "x", body="x"))])[0].version == 1
+
+
+def test_who_waits_too_long_for_another_writer_is_told(
+    store: PostgresStore, database: tuple[Server, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, name = database
+    monkeypatch.setattr(connection, "LOCK_S", 1)
+    other = PostgresStore(server.url(APP, name), "s")
+    inside, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with store.transaction():
+            store.put([prepare(Draft("note", "held", body="x"))])
+            inside.set()
+            done.wait(30)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        assert inside.wait(30)
+        assert other.counts() == {}, "readers wait for nobody"
+        with pytest.raises(Busy, match="busy"):
+            other.put([prepare(Draft("note", "late", body="x"))])
+    finally:
+        done.set()
+        holder.join(30)
+    assert other.counts() == {"note": 1}
+    other.close()
+
+
+def test_a_statement_that_takes_too_long_is_given_up(store: PostgresStore) -> None:
+    def wait() -> None:
+        store._run("set local statement_timeout = '50ms'")
+        store._one("select pg_sleep(20)")
+
+    with pytest.raises(Busy, match="longer than"), explained(store.name):
+        store._database.read(wait)
+    assert store.counts() == {}
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_what_is_no_text_is_refused_in_words(store: PostgresStore, text: str) -> None:
+    with pytest.raises(InvalidInput, match="Remove it"):
+        store.named("note", text)
+    with pytest.raises(InvalidInput, match="Remove it"):
+        store.set_uid(1, text)
+    assert store.counts() == {}
+
+
+def test_an_owner_who_may_create_nothing_is_told(database: tuple[Server, str]) -> None:
+    server, name = database
+    server.execute(f"drop role if exists stranger; create role stranger login password '{server.password}'")
+    assert refusal(server.url(APP, name), server.url("stranger", name)).exit_code == 78

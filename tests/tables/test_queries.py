@@ -1,0 +1,72 @@
+"""JMESPath: what it answers, what is refused, and that nothing runs on."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from commonplace.errors import InvalidInput, TooLarge
+from commonplace.tables.queries import SECONDS, Queries
+
+
+@pytest.fixture
+def queries() -> Iterator[Queries]:
+    found = Queries()
+    yield found
+    found.close()
+
+
+def test_an_expression_is_evaluated_and_null_is_an_answer(queries: Queries) -> None:
+    data = '{"rows":[{"a":1,"b":"x"},{"a":2,"b":"é"}]}'
+    assert queries.run("rows[?a > `1`].b", data) == ["é"]
+    assert queries.run("nothing.here", data) is None
+    assert queries.run("max_by(rows, &a).b", data) == "é"
+    assert queries.run("sum([`12345678901234567890`, `1`])", "{}") == 12345678901234567891
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [("rows[", "position"), ("a..b", "position"), ("[?", "query is not JMESPath"), ("((((", "query is not JMESPath")],
+)
+def test_a_bad_expression_is_refused_with_its_position(queries: Queries, expression: str, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        queries.run(expression, "{}")
+
+
+@pytest.mark.parametrize(
+    "expression", ["no_such_function(@)", "abs('x')", "length(`1`)", "sort_by([{a:'x'},{a:`1`}], &a)"]
+)
+def test_what_cannot_be_evaluated_is_refused(queries: Queries, expression: str) -> None:
+    with pytest.raises(InvalidInput, match="query cannot be evaluated"):
+        queries.run(expression, "{}")
+
+
+DOUBLED = "[@,@]" + "|[@,@]" * 60
+BOMBS = [
+    DOUBLED,
+    f"to_string({DOUBLED})",
+    "[@,@][]" + "|[@,@][]" * 60,
+    f"({DOUBLED}) == ({DOUBLED})",
+    "join('', [to_string(@), to_string(@)])" + "|join('', [@, @])" * 60,
+    "map(&map(&map(&map(&@, $), $), $), $)".replace("$", "rows"),
+]
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
+def test_a_bomb_is_stopped_in_bounded_time_and_the_next_query_answers(queries: Queries, bomb: str) -> None:
+    data = json.dumps({"rows": list(range(2000))})
+    started = time.monotonic()
+    with pytest.raises((InvalidInput, TooLarge)):
+        queries.run(bomb, data)
+    assert time.monotonic() - started < 10 * SECONDS
+    assert queries.run("length(rows)", data) == 2000
+
+
+def test_an_answer_that_is_too_large_is_refused_and_not_cut(queries: Queries) -> None:
+    with pytest.raises(TooLarge, match="1 MiB"):
+        queries.run("[@, @]", '"' + "a" * 600_000 + '"')
+    with pytest.raises(InvalidInput, match="nested too deep"):
+        queries.run("(" * 900 + "a" + ")" * 900, "{}")
