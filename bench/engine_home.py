@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.ingest.embedding import _fingerprint
+from commonplace.ingest.embedding import vector_fingerprint
 from commonplace.ingest.prepare import embedded_text, vector_key
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
@@ -69,7 +69,7 @@ def query_vectors(count: int, seed: int) -> Floats:
 def open_library(home: Path, embedder: ClusterEmbedder) -> Library:
     """The library as anyone opens it, with the model it would have loaded put in its place."""
     library = Library.open(home, settings=Settings(home=home))
-    library.embedding._embedder = (embedder.name, embedder)
+    library.embedding._opened = ((embedder.name, embedder),)
     return library
 
 
@@ -122,7 +122,7 @@ class Spent:
 
 def _add_vectors(library: Library, corpus: Corpus, size: int, embedder: ClusterEmbedder) -> None:
     store = library.store
-    model = store.add_model(_fingerprint(embedder), embedder.name, embedder.dims)
+    model = store.add_model(vector_fingerprint(embedder), embedder.name, embedder.dims)
     source = vector_source(size, corpus.seed)
     for number, count in source.blocks():
         rows = source.block(number)[:count]

@@ -27,8 +27,10 @@ _STORED = (
     "memories/",
     "knowledge/",
     "search/",
+    "tables/",
     "surfaces/memory/",
     "surfaces/knowledge/",
+    "surfaces/tables/",
     "test_s",
 )
 """Suites that hold for every store."""

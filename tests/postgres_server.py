@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import random
 import secrets
 import shutil
 import socket
@@ -20,10 +21,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
+import psycopg_pool.base
 
 from commonplace.store.postgres import PostgresStore, migrate
 from needs import missing
 from unprivileged import NOBODY
+
+# A pool draws jitter in a thread of its own. From the generator that all share, hypothesis takes it for a strategy's.
+vars(psycopg_pool.base)["random"] = random.Random().random
 
 START_S = 60
 _GUARDED = '"$@" & server=$!; cat > /dev/null; kill -QUIT $server; wait $server'

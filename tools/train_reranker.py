@@ -2,9 +2,10 @@
 
     python tools/train_reranker.py FOLDER-OF-JUDGED-COLLECTIONS --work LIBRARIES --sample 500
 
-Prints, for every set, nDCG@10 before and after with weights learned from all the other sets, and the 95 % interval of
-the difference; then the weights learned from all sets, which are the table in `search/rerank.py`. `--without` leaves
-features out. The data stays where it is: what is learned are nine numbers.
+Prints, for every set and model, nDCG@10 before and after with weights learned from all the other sets, and the 95 %
+interval of the difference; then the weights learned from all sets, which are the table in `search/rerank.py`. They are
+learned with all models at once, because what helps beside a strong model may harm beside a weak one. `--without`
+leaves features out. The data stays where it is: what is learned are nine numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ from commonplace.evaluation.metrics import paired
 from commonplace.evaluation.run import fill, library_home
 from commonplace.library import Library
 from commonplace.model import CHUNK_BITS, Filter
-from commonplace.models import open_embedder
+from commonplace.models import DEFAULT, STATIC, open_embedder
 from commonplace.search.request import Request
 from commonplace.search.rerank import CANDIDATES, SecondLook
 from commonplace.search.rerank_features import FEATURES
@@ -42,6 +43,7 @@ class Table:
     """The candidates of a set's questions: scores, features and gains, padded to the same length."""
 
     name: str
+    model: str
     scores: Floats
     features: Floats
     gains: Floats
@@ -76,7 +78,7 @@ def tabulate(collection: Judged, settings: Settings, work: Path) -> Table:
             gains[row, : len(rows)] = np.maximum(grades, 0)
             best = sorted((grade for grade in question.grades.values() if grade > 0), reverse=True)[:10]
             ideals[row] = float(np.array(best) @ _DISCOUNTS[: len(best)])
-    return Table(collection.name, scores, matrix, gains, ideals)
+    return Table(collection.name, model.name, scores, matrix, gains, ideals)
 
 
 def learn(tables: Sequence[Table], open_features: Sequence[int]) -> Floats:
@@ -108,6 +110,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--work", type=Path, required=True, help="where the measured libraries are kept")
     parser.add_argument("--sample", type=int, default=500, help="questions of each set, evenly spaced")
+    parser.add_argument("--models", nargs="+", default=[DEFAULT, STATIC], help="models of the measured libraries")
     parser.add_argument("--without", nargs="*", default=(), choices=[*FEATURES], help="features to leave out")
     parser.add_argument("--tables", type=Path, help="a file that keeps the candidates for the next time")
     options = parser.parse_args()
@@ -115,7 +118,8 @@ def main() -> None:
         tables = pickle.loads(options.tables.read_bytes())  # noqa: S301  # a file of one's own
     else:
         collections = [load_judged(folder).sample(options.sample) for folder in find_judged(options.folder)]
-        tables = [tabulate(collection, Settings.load(), options.work) for collection in collections]
+        settings = [replace(Settings.load(), model=model) for model in options.models]
+        tables = [tabulate(collection, chosen, options.work) for chosen in settings for collection in collections]
         if options.tables:
             options.tables.write_bytes(pickle.dumps(tables))
     report(tables, [number for number, name in enumerate(FEATURES) if name not in options.without])
@@ -123,19 +127,22 @@ def main() -> None:
 
 def report(tables: Sequence[Table], open_features: Sequence[int]) -> None:
     """Leave one set out, learn from the rest, measure on it."""
-    print("| set | questions | before | after | change | 95 % | p |\n|---|---|---|---|---|---|---|")
-    changes = []
-    for table in tables:
-        weights = learn([other for other in tables if other is not table], open_features)
-        before, after = table.measured(np.zeros(len(FEATURES))), table.measured(weights)
-        change = paired(before, after)
-        changes.append(change.difference)
-        print(
-            f"| {table.name} | {len(before)} | {before.mean():.4f} | {after.mean():.4f} | {change.difference:+.4f} | "
-            f"{change.low:+.3f} to {change.high:+.3f} | {change.p:.3f} |",
-            flush=True,
-        )
-    print(f"\nmean of {len(changes)} sets left out: {np.mean(changes):+.4f}; least {min(changes):+.4f}\n")
+    print("| set | model | questions | before | after | change | 95 % | p |\n|---|---|---|---|---|---|---|---|")
+    changes: dict[str, list[float]] = {}
+    for name in dict.fromkeys(table.name for table in tables):
+        weights = learn([other for other in tables if other.name != name], open_features)
+        for table in (table for table in tables if table.name == name):
+            before, after = table.measured(np.zeros(len(FEATURES))), table.measured(weights)
+            change = paired(before, after)
+            changes.setdefault(table.model, []).append(change.difference)
+            print(
+                f"| {name} | {table.model} | {len(before)} | {before.mean():.4f} | {after.mean():.4f} "
+                f"| {change.difference:+.4f} | {change.low:+.3f} to {change.high:+.3f} | {change.p:.3f} |",
+                flush=True,
+            )
+    for model, found in changes.items():
+        print(f"\n{model}: mean of {len(found)} sets left out {np.mean(found):+.4f}, least {min(found):+.4f}")
+    print()
     weights = learn(tables, open_features)
     for name, weight in zip(FEATURES, weights, strict=True):
         print(f'    "{name}": {weight:.3f},')

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.search.hybrid import Hybrid
     from commonplace.search.ranked import RankedLists
     from commonplace.sessions import Sessions
+    from commonplace.store.table_base import TableStore
     from commonplace.tables import Tables
 
 log = logging.getLogger(__name__)
@@ -171,13 +172,11 @@ class Library:
     @cached_property
     def tables(self) -> Tables:
         """JSON tables, their tools and instances."""
-        from commonplace.store.table_base import TableStore
         from commonplace.tables import Tables
 
-        if not hasattr(self.store, "tables_state"):
-            raise Unavailable("This store keeps no tables. Use the SQLite store.")
-        kept = cast(TableStore, self.store)
-        return Tables(kept, self.lexical, self.embedding, self.settings, self._semantic, self.folder.name)
+        kept = cast("TableStore", self.store)
+        service = self._remote.passages if self._remote else None
+        return Tables(kept, self.lexical, self.embedding, self.settings, self._semantic, self.folder.name, service)
 
     def _sweep(self) -> None:
         """What has expired is gone, whoever looks. Costs a look at an index where nothing has."""
@@ -368,11 +367,12 @@ class Library:
 
     def _tend_tables(self, stopping: Callable[[], bool]) -> bool:
         """What is left to index of tables, where there are any."""
-        if not hasattr(self.store, "table_jobs") or not self.store.table_jobs():
+        store = cast("TableStore", self.store)
+        if not store.table_jobs():
             return False
         while not stopping() and self.tables.jobs.step():
             pass
-        return bool(self.store.table_jobs())
+        return bool(store.table_jobs())
 
     def switch(self, model: str) -> Switch:
         """The way to another model: what it costs, and `run`, which makes its vectors while the old ones answer."""

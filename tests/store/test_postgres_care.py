@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from commonplace.store.base import Store
 from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource, Returned, SessionList
 from opening import BACKENDS, open_store, space_of
 from postgres_server import postgres
+from table_parts import fill_tables, tables_told
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong.\n\nGreen.", tags=("hot",), metadata={"k": 1})
 
@@ -51,6 +53,7 @@ def fill(store: Store) -> None:
     store.set_import_source(ImportSource("note", "file", "", b"h", items[0].id, 1))
     store.enqueue("k", {"n": 1})
     store.delete([items[2].id])
+    fill_tables(store, items[0].id)
 
 
 def content(store: Store) -> Any:
@@ -65,6 +68,7 @@ def content(store: Store) -> Any:
         store.session("s"), store.seen("s"), store.session_list("s", "list"), store.import_source("note", "file", ""),
         store.indexed_fields(), store.last_item(), store.next_entry(), store.job_total(), store.indexed(ids),
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
+        tables_told(store),
     )  # fmt: skip
 
 
@@ -91,6 +95,9 @@ DAMAGE = {
     "threads whose entries do not count up": "update memory_threads set entries = 7",
     "memory entries whose images do not count up": "update memories set images = 7",
     "memories of a session that is gone": "delete from sessions",
+    "data, tools or work of no table": "delete from tables",
+    "tables whose size is not that of their data": "update tables set size = 7",
+    "indexed places of no item": "insert into node_places (place, item_id) values (1, 99)",
 }
 
 
@@ -163,6 +170,11 @@ def test_a_backup_of_one_kind_of_store_is_taken_up_by_the_other(tmp_path: Path, 
     assert content(other) == before
     assert other.check() == []
     assert other.put([prepare(Draft("note", "next", body="n"))])[0].id == before[21] + 1
+    number = other.tables()[0].number
+    other.put_table_value(number, ("c",), {"more": ["x" * 5000] * 3})
+    assert other.table_written(number).version == 2
+    assert other.add_table(replace(other.tables()[0], id="u", name="u")).number > number
+    other.drop_table(number)
     for store in (one, other):
         store.close()
 

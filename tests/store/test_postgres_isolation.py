@@ -33,6 +33,7 @@ from commonplace.store.rows import (
 )
 from opening import open_store, space_of
 from postgres_server import postgres
+from table_parts import fill_tables
 
 SHARED = {"schema_versions"}
 ACCOUNTS = {"users", "keys"}
@@ -69,6 +70,7 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     store.next_number("note")
     store.set_import_source(ImportSource("note", "file", "", b"h", note.id, 1))
     store.keep_answer("o", "t", "k", KeptAnswer(b"a", {}), now=1, since=0)
+    fill_tables(store, note.id)
     yield store
     store.close()
 

@@ -4,14 +4,19 @@
 2. Any sequence of changes leaves what the same changes leave in plain Python.
 3. Sizes are those of the JSON; nothing is left behind.
 4. A place is read, and changed, without the rest.
+5. A job is one holder's at a time, and not done while there is something to do.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import random
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -21,10 +26,14 @@ from hypothesis import strategies as st
 sys.path.insert(0, str(Path(__file__).parent.parent / "tables"))
 from json_data import keys, pointers_of, values
 
-from commonplace.store import SqliteStore, shredding
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft
+from commonplace.store import shredding
 from commonplace.store.shredding import dumps
 from commonplace.store.table_rows import Missing
 from commonplace.tables.pointers import parse
+from opening import rows
+from table_parts import fill_tables
 
 
 @pytest.fixture
@@ -45,16 +54,16 @@ def at(data: Any, tokens: tuple[str, ...]) -> Any:
 @pytest.mark.usefixtures("small")
 @settings(max_examples=60, deadline=None)
 @given(value=values(40))
-def test_a_value_comes_back_at_every_place(sqlite: SqliteStore, value: Any) -> None:
-    with sqlite.transaction():
-        sqlite.drop_table_data(1)
-        sqlite.put_table_value(1, (), value)
+def test_a_value_comes_back_at_every_place(store: Any, value: Any) -> None:
+    with store.transaction():
+        store.drop_table_data(1)
+        store.put_table_value(1, (), value)
         for pointer in pointers_of(value):
             place = parse(pointer)
-            assert sqlite.table_text(1, place) == dumps(at(value, place))
-            assert dumps(sqlite.table_value(1, place)) == dumps(at(value, place))
-            assert sqlite.table_size(1, place) == len(dumps(at(value, place)).encode())
-            assert isinstance(sqlite.table_text(1, (*place, "no such key", "x")), Missing)
+            assert store.table_text(1, place) == dumps(at(value, place))
+            assert dumps(store.table_value(1, place)) == dumps(at(value, place))
+            assert store.table_size(1, place) == len(dumps(at(value, place)).encode())
+            assert isinstance(store.table_text(1, (*place, "no such key", "x")), Missing)
 
 
 @st.composite
@@ -73,27 +82,28 @@ def changes(draw: st.DrawFn) -> tuple[Any, list[Any]]:
 @pytest.mark.usefixtures("small")
 @settings(max_examples=100, deadline=None)
 @given(made=changes())
-def test_changes_leave_what_they_leave_in_plain_python(sqlite: SqliteStore, made: Any) -> None:
+def test_changes_leave_what_they_leave_in_plain_python(store: Any, made: Any) -> None:
     data, steps = copy.deepcopy(made)
-    with sqlite.transaction():
-        sqlite.drop_table_data(1)
-        sqlite.put_table_value(1, (), data)
+    with store.transaction():
+        store.drop_table_data(1)
+        store.put_table_value(1, (), data)
         for what, where, numbers, new in steps:
-            data = change(sqlite, data, what, where, numbers, new)
+            data = change(store, data, what, where, numbers, new)
             text = dumps(data)
-            assert sqlite.table_text(1) == text
-            assert sqlite.table_size(1) == len(text.encode())
-        reached = sqlite._database.reading().execute(
+            assert store.table_text(1) == text
+            assert store.table_size(1) == len(text.encode())
+        left = rows(
+            store,
             """with recursive held (id) as (select id from fragments where parent = -1
                  union all select fragments.id from fragments join held on parent = held.id)
-               select (select count(*) from held) - (select count(*) from fragments)"""
+               select (select count(*) from held) - (select count(*) from fragments)""",
         )
-        assert reached.fetchone() == (0,)
-        sqlite.put_table_value(1, (), None)
-        assert sqlite.table_text(1) == "null"
+        assert left == [(0,)]
+        store.put_table_value(1, (), None)
+        assert store.table_text(1) == "null"
 
 
-def change(store: SqliteStore, data: Any, what: str, where: int, numbers: list[int], new: Any) -> Any:
+def change(store: Any, data: Any, what: str, where: int, numbers: list[int], new: Any) -> Any:
     """Do the same to a store and to a value."""
     if what == "put":
         places = pointers_of(data)
@@ -132,21 +142,92 @@ def change(store: SqliteStore, data: Any, what: str, where: int, numbers: list[i
     return data
 
 
-def test_one_place_of_a_large_value_touches_few_rows(sqlite: SqliteStore) -> None:
-    rows = [{"n": number, "text": f"text {number} " * 20} for number in range(5000)]
-    sqlite.put_table_value(1, (), {"rows": rows})
-    db = sqlite._database.reading()
-    before = dict(db.execute("select id, text from fragments"))
+def test_one_place_of_a_large_value_touches_few_rows(store: Any) -> None:
+    data = [{"n": number, "text": f"text {number} " * 20} for number in range(5000)]
+    store.put_table_value(1, (), {"rows": data})
+    before = dict(rows(store, "select id, text from fragments"))
     assert max(len(text or "") for text in before.values()) < 3 * shredding.FRAGMENT
-    sqlite.put_table_value(1, ("rows", "4321", "text"), "another")
-    after = dict(db.execute("select id, text from fragments"))
+    store.put_table_value(1, ("rows", "4321", "text"), "another")
+    after = dict(rows(store, "select id, text from fragments"))
     assert len(set(before.items()) ^ set(after.items())) <= 4
-    assert sqlite.table_value(1, ("rows", "4321")) == {"n": 4321, "text": "another"}
-    assert json.loads(str(sqlite.table_text(1)))["rows"][4320] == rows[4320]
+    assert store.table_value(1, ("rows", "4321")) == {"n": 4321, "text": "another"}
+    assert json.loads(str(store.table_text(1)))["rows"][4320] == data[4320]
 
 
-def test_other_tables_are_left_alone(sqlite: SqliteStore) -> None:
-    sqlite.put_table_value(1, (), [1])
-    sqlite.put_table_value(2, (), [2])
-    sqlite.drop_table_data(1)
-    assert sqlite.table_text(2) == "[2]"
+def test_other_tables_are_left_alone(store: Any) -> None:
+    store.put_table_value(1, (), [1])
+    store.put_table_value(2, (), [2])
+    store.drop_table_data(1)
+    assert store.table_text(2) == "[2]"
+
+
+def test_keys_of_any_length_are_kept_and_found(store: Any) -> None:
+    noise = random.Random(1)
+    long = "x" * 100 + "".join(chr(noise.randrange(0x4E00, 0x9FFF)) for _ in range(4000))
+    data = {long + end: {"text": end * 9000} for end in ("a", "b", "\0", "")}
+    store.put_table_value(1, (), data)
+    for key, value in data.items():
+        assert store.table_value(1, (key, "text")) == value["text"]
+    store.remove_table_members(1, (), [f"{long}a", f"{long}\0"])
+    store.add_table_members(1, (), {f"{long}c": 1, f"{long}\0": 2})
+    left = {f"{long}b": data[f"{long}b"], long: data[long], f"{long}c": 1, f"{long}\0": 2}
+    assert store.table_text(1) == dumps(left)
+    assert store.table_size(1) == len(dumps(left).encode())
+
+
+def test_what_is_not_searchable_or_of_no_current_generation_is_hidden(store: Any) -> None:
+    table = fill_tables(store, 1)
+    nodes = [
+        prepare(Draft("table", f"/{number}", parent="t", body="x", fields={"generation": number})) for number in (1, 2)
+    ]
+    first, second = (item.id for item in store.put(nodes))
+    assert store.hidden_nodes().tolist() == [first, second]
+    for building, leaving, generation, hidden in (
+        (None, None, 1, []), (2, None, 1, [second]), (None, 1, 2, [first]), (None, None, 2, []),
+    ):  # fmt: skip
+        now = replace(table, searchable=True, building=building, leaving=leaving, generation=generation)
+        store.change_table(now)
+        assert store.hidden_nodes().tolist() == hidden
+        assert store.table("t") == store.numbered_table(table.number) == now
+
+
+# 5
+
+
+def test_of_many_that_claim_a_job_one_has_it(store: Any) -> None:
+    table = fill_tables(store, 1)
+    (job,) = store.table_jobs(table.number)
+    with ThreadPoolExecutor(8) as pool:
+        claims = list(pool.map(lambda number: store.claim_table_job(job, f"holder {number}", 10.0), range(8)))
+    (held,) = [claim for claim in claims if claim is not None]
+    assert store.table_jobs() == [held]
+    assert store.beat_table_job(held, {"steps": 2}, 10.0)
+    assert store.table_jobs()[0].progress == {"steps": 2}
+    store.release_table_job(held)
+    assert not store.beat_table_job(held, {}, 10.0), "it is another's by now"
+    assert store.table_jobs()[0].holder == ""
+
+
+def test_a_job_is_not_done_while_others_add_to_it(store: Any) -> None:
+    table = fill_tables(store, 1)
+    store.drop_dirty([dirty.id for dirty in store.dirty_of(table.number)])
+    held = store.claim_table_job(store.table_jobs()[0], "holder", 10.0)
+    begun = Event()
+
+    def finish() -> None:
+        begun.set()
+        store.finish_table_job(held)
+
+    finishing = Thread(target=finish)
+    with store.transaction():
+        store.add_dirty(table, 1, "/c")
+        finishing.start()
+        assert begun.wait(10)
+        finishing.join(0.2)
+        store.want_job(table.number, "index")
+    finishing.join(40)
+    assert not finishing.is_alive()
+    assert [job.id for job in store.table_jobs()] == [held.id]
+    store.drop_dirty([dirty.id for dirty in store.dirty_of(table.number)])
+    store.finish_table_job(held)
+    assert store.table_jobs() == []

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from table_calls import Calls
 
+import opening
 from commonplace.errors import Unavailable
 from commonplace.library import Library
 from commonplace.tables import work
@@ -24,11 +25,12 @@ WORKER = """
 import sys
 from pathlib import Path
 from commonplace.library import Library
-from commonplace.settings import Settings
 from commonplace.tables import indexing, jobs
+sys.path.insert(0, sys.argv[2])
+from opening import library_settings
 indexing.BATCH, jobs.STEP_S, jobs.EMBEDDED = 40, 0.001, 80
 home = Path(sys.argv[1])
-with Library.open(home, settings=Settings(home=home, models=home / "models", model="static")) as library:
+with Library.open(home, settings=library_settings(home)) as library:
     while library.tables.jobs.step():
         print("step", flush=True)
     print("done", flush=True)
@@ -89,7 +91,8 @@ def test_killed_at_any_point_it_ends_ready_with_the_same_chunks(tmp_path: Path, 
 
 def run_until(home: Path, steps: int) -> bool:
     """Let a worker do so many steps, then kill it where it is; True where it was done before."""
-    worker = subprocess.Popen([sys.executable, "-c", WORKER, str(home)], stdout=subprocess.PIPE, text=True)
+    given = [str(home), str(Path(opening.__file__).parent)]
+    worker = subprocess.Popen([sys.executable, "-c", WORKER, *given], stdout=subprocess.PIPE, text=True)
     assert worker.stdout is not None
     try:
         for number, line in enumerate(worker.stdout):

@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from json_data import keys, pointers_of
 from table_calls import Calls, at, check_hit, code, refused
 
-from commonplace.library import Library
 from commonplace.model import Filter
 from commonplace.tables import indexing
-from opening import library_settings
+from opening import open_library, rows
 
 LONG = "Oolong wants water just off the boil, and a kettle that holds its heat. " * 30
 
@@ -34,7 +33,7 @@ def status(calls: Calls, tool: str = "search") -> dict[str, Any]:
     return found
 
 
-def test_a_hit_is_complete_and_relative_to_its_tool(calls: Calls) -> None:
+def test_a_hit_is_complete_and_relative_to_its_tool(calls: Calls, index: str) -> None:
     data = {"a": [{"b": LONG, "name": "kettle", "price": 12.5, "sold": True, "none": None, "empty": ""}], "c": LONG}
     table = calls.table(data)
     calls.tool("search", "/a")
@@ -47,7 +46,8 @@ def test_a_hit_is_complete_and_relative_to_its_tool(calls: Calls) -> None:
     for hit in answer["results"]:
         check_hit(data, hit, "/a")
         assert hit["chunk"]["table_id"] == table
-        assert hit["chunk"]["turbopuffer_namespace"] is None
+        for name in ("turbopuffer_namespace", "turbopuffer_doc_id"):
+            assert (hit["chunk"][name] is None) == (index == "local")
     record = next(hit for hit in calls.hits("price 12.5") if hit["chunk"]["kind"] == "record")
     assert record["json_path"] == "/0"
     assert record["chunk"]["chunk_text"] == "name: kettle\nprice: 12.5\nsold: true"
@@ -115,8 +115,7 @@ def test_what_changes_is_found_as_it_is_and_never_as_it_was(calls: Calls) -> Non
 
 
 def keys_of(calls: Calls) -> list[bytes]:
-    rows = calls.library.store._database.reading().execute("select key from embeddings")  # type: ignore[attr-defined]
-    return [key for (key,) in rows]
+    return [key for (key,) in rows(calls.library.store, "select key from embeddings")]
 
 
 def test_one_changed_leaf_embeds_that_node_only(calls: Calls) -> None:
@@ -227,14 +226,14 @@ def test_a_new_generation_takes_the_old_ones_place_and_embeds_nothing_again(call
     assert calls.library.store.check() == []
 
 
-def test_other_chunk_settings_make_a_new_generation(tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+def test_other_chunk_settings_make_a_new_generation(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
         calls = Calls(library)
         calls.table({"a": LONG})
         calls.tool("search")
         assert calls.run("search", query="boil")["index"]["chunks_count"] == 3
     sizes = {"tables_chunk_size_chars": 400, "tables_chunk_threshold_chars": 400, "tables_chunk_overlap_chars": 40}
-    with Library.open(tmp_path, settings=library_settings(tmp_path, **sizes)) as library:
+    with open_library(backend, tmp_path, **sizes) as library:
         calls = Calls(library)
         calls.run("search", query="boil")
         calls.settle()

@@ -156,6 +156,7 @@ with Library.open(home, settings=Settings(home=home, models=home, model="static"
 """
 
 
+@pytest.mark.parametrize("backend", ["sqlite"])
 def test_a_hundred_appends_in_processes_leave_a_hundred_elements(calls: Calls, tmp_path: Path) -> None:
     calls.table([])
     calls.tool("create")

@@ -39,6 +39,7 @@ _COMMANDS = {
     "cleanup": ("qmd.care", "Drop what is left over, then compact."),
     "backup": ("care", "Copy the library into one file."),
     "restore": ("care", "Put a backup in the library's place."),
+    "migrate": ("migrate", "Move a home from files to a PostgreSQL database, or back."),
     "export": ("imports", "Write notes, media, chats, characters and prompts as lines of JSON."),
     "import": ("imports", "Bring in notes, media, chats, characters and prompts."),
     "eval": ("evaluate", "Measure search quality on judged collections."),

@@ -247,4 +247,5 @@ def status(library: Library, as_json: bool) -> None:
 def cleanup(library: Library, dry_run: bool, as_json: bool) -> None:
     """Remove index rows that nothing explains."""
     answer = call(library, "search_cleanup", dry_run=dry_run)
-    show(answer, as_json, lambda: click.echo(f"Removed: {answer['removed']}, kept: {answer['kept']}"))
+    missed = f", not reachable: {answer['unreachable']} tables" if answer["unreachable"] else ""
+    show(answer, as_json, lambda: click.echo(f"Removed: {answer['removed']}, kept: {answer['kept']}{missed}"))

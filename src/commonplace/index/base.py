@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from commonplace.errors import Unavailable
 from commonplace.index.follower import Follower
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.wanted import Wanted
@@ -23,6 +24,12 @@ if TYPE_CHECKING:  # they bring tantivy along, which an index elsewhere need not
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""
+
+
+class Unacknowledged(Unavailable):
+    """A service has taken what was written and does not say yet that it has it."""
+
+    code = "index_busy"
 
 
 class WordSource(Protocol):
@@ -98,6 +105,10 @@ class WordReader(Protocol):
         """Says that `search` and the vector index are about to be asked so: one request may do for both."""
         ...
 
+    def waiting(self) -> bool:
+        """Whether an index elsewhere has yet to answer something that it was asked in this search."""
+        ...
+
     def scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
         """The BM25 scores these chunks have, on the same scale as those of `search`; 0 where nothing matches."""
         ...
@@ -145,6 +156,48 @@ class WordIndex(Follower, Protocol):
 
     def places(self, chunks: Sequence[int]) -> Mapping[int, tuple[str, str]]:
         """The namespace and the document's id of each chunk that a service holds."""
+        ...
+
+
+class ServiceIndex(Protocol):
+    """What else can be asked of an index of words that a service holds."""
+
+    def position(self) -> int:
+        """The last change that the service has acknowledged."""
+        ...
+
+    def catch_up(self, progress: Progress | None = None) -> int: ...
+
+    def trouble(self) -> str:
+        """Why something is still pending, in one sentence; empty where nothing went wrong."""
+        ...
+
+    def position_of(self, fingerprint: str) -> int:
+        """The same, of rows that have the vectors of a model."""
+        ...
+
+    def use(self, fingerprint: str, dims: int) -> None:
+        """Keep the vectors of this model from now on."""
+        ...
+
+    def raise_since(self, moment: float) -> None:
+        """Raise what kept the service from being caught up with since then (`time.monotonic`): it was asked enough."""
+        ...
+
+    def refusals(self) -> Sequence[tuple[int, str]]:
+        """The chunks that the service would not take, and why."""
+        ...
+
+    def doubt(self, project_id: str, table_id: str) -> None:
+        """Have the rows of a table compared with what was sent, and put right, before the next search."""
+        ...
+
+    def clean(self, tables: Sequence[tuple[str, str]], *, others: bool, dry_run: bool) -> tuple[int, int]:
+        """Remove the rows of these tables that nothing explains, and of `others` that are none of them all rows.
+
+        Tables are named by their projects and themselves. Returns how many rows that were, and how many tables could
+        not be looked at.
+        """
         ...
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tantivy import Query
 
 from commonplace.index.follower import IndexDamaged
-from commonplace.index.scope import Ids
+from commonplace.index.scope import Ids, among
 from commonplace.model import SCHEMES
 from commonplace.text.languages import LANGUAGES
 
@@ -194,16 +194,22 @@ def hits(searcher: tantivy.Searcher, query: Query, k: int) -> tuple[Ids, Floats]
 
 
 def fetch(
-    searcher: tantivy.Searcher, query: Query, k: int, items: Ids | None, without: Ids | None = None
+    searcher: tantivy.Searcher,
+    query: Query,
+    k: int,
+    items: Ids | None,
+    without: Ids | None = None,
+    share: float | None = None,
 ) -> tuple[Ids, Floats]:
     """The best `k` chunks of the allowed items, ties by id, however deep they lie.
 
     More than `k` are asked for when the last ones tie or too few belong to the items, twice as many each time, until
     the cut falls between two different scores or there is nothing left. What is left out was mostly found by the same
-    words before, so room is made for it at once.
+    words before, so room is made for it at once. `share`: how much of all chunks belongs to the items, where told.
     """
     total = searcher.num_docs
-    share = 1.0 if items is None else max(len(items), 1) / max(total, 1)
+    if share is None:
+        share = 1.0 if items is None else max(len(items), 1) / max(total, 1)
     room = k + 1 + (0 if without is None else len(without))
     depth = min(total, int(room / share * 1.2) + 1)
     while True:
@@ -211,10 +217,10 @@ def fetch(
         exhausted = len(chunks) < depth or depth >= total
         last = scores[-1] if len(scores) else 0.0
         if items is not None:
-            allowed = np.isin(chunks >> 20, items, assume_unique=False)
+            allowed = among(chunks >> 20, items)
             chunks, scores = chunks[allowed], scores[allowed]
         if without is not None:
-            allowed = np.isin(chunks >> 20, without, invert=True)
+            allowed = ~among(chunks >> 20, without)
             chunks, scores = chunks[allowed], scores[allowed]
         if exhausted or (len(scores) > k and scores[k - 1] > last) or (len(scores) >= k and scores[k - 1] > last):
             break

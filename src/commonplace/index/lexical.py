@@ -119,16 +119,20 @@ class LexicalIndex:
         return self._position_of(self._level())
 
     def _level(self, progress: Progress | None = None) -> Snapshot:
-        """A commit that is level with the log."""
+        """A commit with everything that was written before it was asked for.
+
+        What comes meanwhile is left to the next: where others write all the time, the log is never at its end.
+        """
+        wanted = self._source.last_change()
         with self._lock, room_on_disk(self._folder):
             snapshot = self._current()
-            position, last = self._position_of(snapshot), self._source.last_change()
-            if position > last:
+            position = self._position_of(snapshot)
+            if position > wanted and position > (last := self._source.last_change()):
                 raise IndexDamaged(f"the index is at change {position}, the store at {last}")
-            if position == last or self._goes_quiet(snapshot, position, last):
+            if position >= wanted or self._goes_quiet(snapshot, position, wanted):
                 return snapshot
             with writer_lock(self._folder, LOCK_S):
-                self._apply_pending(progress)
+                self._apply_pending(wanted, progress)
             return self._current()
 
     def _goes_quiet(self, snapshot: Snapshot, position: int, last: int) -> bool:
@@ -141,7 +145,7 @@ class LexicalIndex:
         self._quiet = range(snapshot.position, changes[-1].seq)
         return True
 
-    def _apply_pending(self, progress: Progress | None) -> int:
+    def _apply_pending(self, wanted: int, progress: Progress | None) -> int:
         snapshot = self._current()
         position, highest = self._position(), snapshot.highest
         writer: tantivy.IndexWriter | None = None
@@ -156,7 +160,7 @@ class LexicalIndex:
                     highest = self._commit(writer, snapshot.schema, items, highest, position, progress)
                 else:
                     self._quiet = range(snapshot.position, position)
-                batch = self._source.changes(position, BATCH)
+                batch = self._source.changes(position, BATCH) if position < wanted else []
         except BaseException:
             if writer is not None:
                 with suppress(IndexDamaged, OSError):

@@ -19,6 +19,8 @@ from commonplace.text.terms import Term
 
 MOST_LISTED = 5_000  # item ids pushed down as a list; more are checked while fetching
 
+MOST = 0.5  # of all chunks: to look at what was found is then quicker than to look for nothing else
+
 MOST_MARKS = 24
 
 
@@ -53,13 +55,27 @@ class LexicalReader:
         snapshot, items, without = self._snapshot, scope.items, scope.without
         if not query or (items is not None and not len(items)):
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        if items is None and scope.known is not None and (share := self._share(scope)) >= MOST:
+            everything = compile_query(snapshot.schema, query, Scope())
+            return fetch(snapshot.searcher, everything, k, scope.known, without, share)
         if items is None or len(items) <= MOST_LISTED:
             return fetch(snapshot.searcher, compile_query(snapshot.schema, query, scope), k, None, without)
         fields = Scope(scope.kinds, scope.parents, scope.tags, scope.created, scope.updated)
         return fetch(snapshot.searcher, compile_query(snapshot.schema, query, fields), k, items, without)
 
+    def _share(self, scope: Scope) -> float:
+        """How much of all chunks may be in scope at most, by each of the values it asks for one of."""
+        asked = (("parent", scope.parents), ("facet", scope.facets), *(("facet", (facet,)) for facet in scope.must))
+        count = self._snapshot.searcher.doc_freq
+        found = [engine(lambda f=f, v=v: sum(count(f, value) for value in v)) for f, v in asked if v]  # type: ignore[misc]
+        return min(found, default=0) / max(self._snapshot.counted, 1)
+
     def expect(self, query: LexicalQuery, k: int, scope: Scope, near: Near) -> None:
         """Nothing is gained by asking both ways of finding at once here."""
+
+    def waiting(self) -> bool:
+        """Nothing here has to be waited for."""
+        return False
 
     def scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
         """The BM25 scores these chunks have; 0 where nothing matches."""

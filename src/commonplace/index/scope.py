@@ -32,6 +32,8 @@ class Scope:
     """Sorted ids of the only items that may answer, where the store had to decide."""
     without: Ids | None = None
     """Sorted ids of items that may not answer, whatever else lets them."""
+    known: Ids | None = None
+    """Sorted ids of exactly the items that the fields let through, where somebody has them anyway."""
 
     @property
     def by_fields(self) -> bool:
@@ -45,3 +47,11 @@ class Scope:
             or self.created != (None, None)
             or self.updated != (None, None)
         )
+
+
+def among(ids: Ids, known: Ids) -> NDArray[np.bool_]:
+    """Which of the ids are known. Those are sorted, and often very many more than are asked about."""
+    if not len(known):
+        return np.zeros(len(ids), dtype=np.bool_)
+    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, ids), len(known) - 1)] == ids
+    return found

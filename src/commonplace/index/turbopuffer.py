@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -14,19 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import StorageBroken, StorageFull, Unavailable
-from commonplace.index.base import Progress, WordSource
+from commonplace.index.base import Progress, Unacknowledged, WordSource
 from commonplace.index.engine import Floats
 from commonplace.index.files import room_on_disk, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.scope import Ids, Scope
+from commonplace.index.turbopuffer_audit import compare, drop_gone, remove_stray
 from commonplace.index.turbopuffer_ledger import Ledger
 from commonplace.index.turbopuffer_reader import TurbopufferReader
 from commonplace.index.turbopuffer_rows import Row, rows_of
 from commonplace.index.turbopuffer_send import Sender, Unit, full_requests
-from commonplace.index.turbopuffer_settings import Naming
+from commonplace.index.turbopuffer_settings import Naming, is_table
 from commonplace.index.turbopuffer_wire import NotReady, Wire
 from commonplace.index.vector_scan import NORM_TOLERANCE, widen
+from commonplace.model import CHUNK_BITS
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +83,7 @@ class TurbopufferIndex:
         self._folder, self._source, self._fallback = folder, source, fallback_language
         self._wire, self._naming, self._models = wire, naming, models
         self._lock = threading.RLock()
+        self._failed: tuple[float, Unavailable] | None = None
 
     def exists(self) -> bool:
         """Whether it was ever made."""
@@ -107,7 +112,13 @@ class TurbopufferIndex:
             self._healing(lambda: self._level(progress))
         except Unavailable as error:
             log.info("The index is behind: %s", error)
+            self._failed = time.monotonic(), error
         return self.position()
+
+    def raise_since(self, moment: float) -> None:
+        """Raise what `catch_up` met with since then, so that one search does not wait for it twice."""
+        if self._failed and self._failed[0] >= moment:
+            raise self._failed[1]
 
     def reset(self) -> None:
         def empty() -> None:
@@ -142,6 +153,49 @@ class TurbopufferIndex:
             self._healing(lambda: self._read(lambda ledger: ledger.fact("trouble")) if self.exists() else "") or ""
         )
 
+    def refusals(self) -> list[tuple[int, str]]:
+        """The chunks that the service would not take, and why."""
+        return self._healing(lambda: self._read(lambda ledger: ledger.refusals()) if self.exists() else [])
+
+    def doubt(self, project_id: str, table_id: str) -> None:
+        """Have the rows of a table compared with what was sent, and put right, before the next search."""
+        namespace = self._naming.table(project_id, table_id)
+        if self.exists():
+            self._healing(lambda: self._read(lambda ledger: ledger.doubt(namespace)) if self.exists() else None)
+
+    def clean(self, tables: Sequence[tuple[str, str]], *, others: bool, dry_run: bool) -> tuple[int, int]:
+        """Remove the rows of these tables that nothing explains, and of `others` that are none of them all rows.
+
+        Returns how many rows that were, and how many tables could not be looked at. After the first of these no
+        other is tried: it is the service that is not there.
+        """
+        names = [self._naming.table(*table) for table in tables]
+        removed = done = 0
+        try:
+            if not dry_run:
+                self._healing(self._level)
+            if others:
+                listed = self._wire.namespaces(self._naming.tables)
+                names += [name for name in listed if self._naming.is_table(name) and name not in names]
+            for name in names:
+                removed += self._healing(partial(self._cleaned, name, dry_run=dry_run))
+                done += 1
+        except (Unavailable, NotReady) as error:
+            log.info("The index could not be looked over: %s", error)
+            return removed, max(1, len(names) - done)
+        return removed, 0
+
+    def _cleaned(self, namespace: str, *, dry_run: bool) -> int:
+        """How many rows of a namespace nobody knows of."""
+        if dry_run and not self.exists():
+            return len(compare(self._wire, None, namespace).stray)
+        if dry_run:
+            return self._read(lambda ledger: len(compare(self._wire, ledger, namespace).stray))
+        with self._lock, self._writing() as ledger:
+            found = compare(self._wire, ledger, namespace)
+            remove_stray(self._wire, Sender(self._wire, ledger, None), namespace, found)
+            return len(found.stray)
+
     def places(self, chunks: Sequence[int]) -> dict[int, tuple[str, str]]:
         """The namespace and document id of each chunk that is there."""
         return self._healing(lambda: self._read(lambda ledger: ledger.ids(chunks)) if self.exists() else {})
@@ -170,7 +224,7 @@ class TurbopufferIndex:
                 except NotReady:
                     sentence = "The index has not acknowledged a write. It stays pending; try again in a moment."
                     ledger.note(trouble=sentence)
-                    raise Unavailable(sentence, code="index_busy", retry_after=1.0) from None
+                    raise Unacknowledged(sentence, retry_after=1.0) from None
                 except Unavailable as error:
                     ledger.note(trouble=str(error)[:_LONGEST_ERROR])
                     raise
@@ -178,6 +232,8 @@ class TurbopufferIndex:
 
     def _is_level(self, ledger: Ledger) -> bool:
         if not ledger.fact("ready") or ledger.fact("suspect") or ledger.fact("trouble") or ledger.in_doubt():
+            return False
+        if ledger.doubted():
             return False
         return ledger.position() == self._source.last_change()
 
@@ -187,6 +243,7 @@ class TurbopufferIndex:
         if not ledger.fact("ready"):
             self._empty_service()
             ledger.note(ready=1)
+        self._drop_gone(ledger)
         model = self._model(ledger)
         sender = Sender(self._wire, ledger, None if model is None else model.dims)
         while batch := self._source.changes(ledger.position(), BATCH):
@@ -198,7 +255,32 @@ class TurbopufferIndex:
                 if progress:
                     progress(done, len(items))
         sender.sweep()
+        for namespace in ledger.doubted():
+            self._mend(ledger, sender, model, namespace)
         self._drop_empty(ledger)
+
+    def _drop_gone(self, ledger: Ledger) -> None:
+        if not any(map(is_table, ledger.counts())):
+            return
+        deleted: set[int] = set()
+        after = ledger.position()
+        while batch := self._source.changes(after, BATCH):
+            deleted.update(change.item_id for change in batch if change.op == "delete")
+            after = batch[-1].seq
+        if deleted:
+            drop_gone(self._wire, ledger, deleted)
+
+    def _mend(self, ledger: Ledger, sender: Sender, model: Model | None, namespace: str) -> None:
+        """Remove rows that nobody knows of; send again those that are not there, or were rejected."""
+        found = compare(self._wire, ledger, namespace)
+        remove_stray(self._wire, sender, namespace, found)
+        ledger.lost(found.lost)
+        rejected = [chunk for chunk, _ in ledger.refusals()]
+        items = sorted({chunk >> CHUNK_BITS for chunk in (*found.lost, *rejected)})
+        for some in full_requests(self._units(items, model), sender.dims):
+            sender.send(some, None)
+        sender.sweep()
+        ledger.trust(namespace)
 
     def _empty_service(self) -> None:
         """Rows that nobody here knows of must not answer, nor be counted."""

@@ -22,7 +22,8 @@ from commonplace.index.turbopuffer_rows import TABLE, Row
 from commonplace.index.turbopuffer_settings import is_table
 from commonplace.model import CHUNK_BITS
 
-FORMAT = 1
+FORMAT = 2
+_DOUBT = "doubt:"
 FIELDS = ("title", "body", "words")
 _BUSY_MS = 30_000
 _SCHEMA = """
@@ -33,7 +34,7 @@ create table rows (
   created integer not null, updated integer not null, generation integer not null,
   title text not null, body text not null, words text not null
 );
-create index rows_by_id on rows (id);
+create index rows_by_id on rows (namespace, id);
 create index rows_by_parent on rows (parent, namespace);
 create table terms (field text, term text, count integer not null, primary key (field, term)) without rowid;
 create table tallies (name text primary key, count integer not null) without rowid;
@@ -216,6 +217,39 @@ class Ledger:
     def forget(self, namespace: str) -> None:
         self._db.execute("delete from emptied where namespace = ?", (namespace,))
 
+    def held(self, items: Iterable[int]) -> dict[str, dict[int, int]]:
+        """How many rows there are of some items, by namespace and item."""
+        query = """select namespace, wanted.value, count(*) from json_each(?) as wanted join rows
+                   on rows.chunk >= wanted.value << 20 and rows.chunk < (wanted.value + 1) << 20 group by 1, 2"""
+        found: dict[str, dict[int, int]] = {}
+        for namespace, item, count in self._db.execute(query, (json.dumps(list(items)),)):
+            found.setdefault(namespace, {})[item] = count
+        return found
+
+    def all_ids(self, namespace: str) -> dict[str, int]:
+        """The chunk of every row of a namespace, by the row's id."""
+        rows = self._db.execute("select id, chunk from rows where namespace = ?", (namespace,))
+        return dict(rows)
+
+    # doubts
+
+    def doubt(self, namespace: str) -> None:
+        """What a namespace has is to be compared with what is known of it, by who writes next."""
+        self.note(**{f"{_DOUBT}{namespace}": 1})
+
+    def trust(self, namespace: str) -> None:
+        self.note(**{f"{_DOUBT}{namespace}": None})
+
+    def doubted(self) -> list[str]:
+        query = "select substr(name, ?) from facts where name >= ? and name < ?"
+        bounds = (len(_DOUBT) + 1, _DOUBT, f"{_DOUBT}\U0010ffff")
+        return [name for (name,) in self._db.execute(query, bounds)]
+
+    def lost(self, chunks: Iterable[int]) -> None:
+        """Rows that were acknowledged and are not there: they are sent anew with their items."""
+        query = "update rows set digest = x'' where chunk in (select value from json_each(?))"
+        self._db.execute(query, (json.dumps(list(chunks)),))
+
     def refusals(self) -> list[tuple[int, str]]:
         return [(chunk, reason) for chunk, reason in self._db.execute("select chunk, reason from refused order by 1")]
 
@@ -228,7 +262,8 @@ class Ledger:
 
     def orphans(self) -> list[tuple[str, str]]:
         """What was announced and may be there, though no row is known by it."""
-        query = "select namespace, id from sending where not exists (select 1 from rows where rows.id = sending.id)"
+        query = """select namespace, id from sending where not exists
+                   (select 1 from rows where rows.namespace = sending.namespace and rows.id = sending.id)"""
         return [(namespace, identity) for namespace, identity in self._db.execute(query)]
 
     def acknowledge(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from commonplace.index.turbopuffer_entries import EntryMatches
 from commonplace.index.turbopuffer_items import ItemMatches
 from commonplace.index.turbopuffer_ledger import Ledger, Terms
 from commonplace.index.turbopuffer_match import CONTENT, NEVER, Match, Vocabulary
-from commonplace.index.turbopuffer_rows import GENERATION, scope_of
+from commonplace.index.turbopuffer_rows import GENERATION, SCOPE, TABLE, scope_of
 from commonplace.index.turbopuffer_settings import is_table
 from commonplace.index.turbopuffer_wire import (
     MOST_HITS,
@@ -145,14 +145,19 @@ class Candidates:
 
     def _places(self, scope: Scope) -> Iterator[tuple[str, list[Filter | None]]]:
         """The namespaces to ask, and for each the conditions to ask with, of which a row meets at most one."""
-        listed = scope.items.tolist() if scope.items is not None and len(scope.items) <= MOST_LISTED else None
+        few = scope.items is not None and len(scope.items) <= MOST_LISTED and not _is_place(scope)
+        listed = scope.items.tolist() if few and scope.items is not None else None
         among = [None] if listed is None else [tuple(listed[at : at + LISTED]) for at in range(0, len(listed), LISTED)]
         if listed is not None:
             namespaces = self._ledger.namespaces_of(listed)
         else:
             namespaces = self._ledger.namespaces(scope.kinds, scope.parents)
         for namespace in namespaces:
-            fields = [*_conditions(scope), *(self._of_table(namespace, scope) if is_table(namespace) else ())]
+            fields = _conditions(scope)
+            if is_table(namespace):
+                if scope.kinds and TABLE not in scope.kinds:
+                    continue
+                fields = [*_conditions(replace(scope, kinds=())), *self._of_table(namespace, scope)]
             yield namespace, [all_of([*fields, *([("item", "In", ids)] if ids is not None else [])]) for ids in among]
 
     def _of_table(self, namespace: str, scope: Scope) -> Iterator[Filter]:
@@ -204,12 +209,16 @@ class TurbopufferReader:
         """Both ways of finding are about to be asked: the service is asked for both at once."""
         (_, tokens, need), towards = self._asked(query), unit(near.query)
         depths = first_depth(k), near_depth(k)
+        self._wire.forget()
+        among = self._wire.expected(near, scope)
         if towards is None or need == NEVER or not tokens or max(depths) > MOST_HITS:
             return
-        self._wire.forget()
         with suppress(NotReady):
-            among = self._wire.expected(near, scope)
             self.candidates.together((tokens, need, scope, depths[0]), (towards, among, depths[1]))
+
+    def waiting(self) -> bool:
+        """Whether the service has yet to answer something that it was asked in this search."""
+        return self._wire.waiting
 
     def scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
         """The BM25 scores these chunks have; 0 where nothing matches."""
@@ -326,6 +335,11 @@ def _conditions(scope: Scope) -> list[Filter]:
     if scope.without is not None and 0 < len(scope.without) <= LISTED:
         asked.append(("item", "NotIn", tuple(scope.without.tolist())))
     return asked
+
+
+def _is_place(scope: Scope) -> bool:
+    """Whether it is a place in a table, which says by itself what is in it."""
+    return bool(scope.parents) and any(facet.startswith(SCOPE) for facet in scope.facets)
 
 
 def first_depth(k: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,8 +20,9 @@ from commonplace.text.languages import UNKNOWN
 
 _ORDINAL = (1 << CHUNK_BITS) - 1
 TABLE = "table"
-PROJECT, GENERATION, SCOPE = "project:", "generation:", "scope:"
-"""Facets that tell a table's items where they belong; the rest of a facet is the value."""
+PROJECT, GENERATION, NODE, SCOPE = "project:", "generation:", "node:", "scope:"
+"""Facets that tell a table's items where they belong and what they are; the rest of a facet is the value."""
+_OF_GENERATION = re.compile(r"~g[0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,8 @@ class Row:
         return {**self.sent, "vector": encoded, "embedded": self.vector is not None}
 
 
-def schema(dims: int | None) -> dict[str, Any]:
-    """The types of a row's attributes, and what may be asked of each."""
+def schema(dims: int | None, *, of_table: bool) -> dict[str, Any]:
+    """The types of a row's attributes, and what may be asked of each. A table's row only tells what kind it is of."""
     asked: dict[str, Any] = {
         "id": "uuid",
         "content": {
@@ -84,7 +86,8 @@ def schema(dims: int | None) -> dict[str, Any]:
     }
     for name in ("scopes", "tags"):
         asked[name] = {"type": "[]string", "filterable": True}
-    for name in ("kind", "parent", "part", "table_id"):
+    asked["kind"] = {"type": "string", "filterable": not of_table}
+    for name in ("parent", "part", "table_id"):
         asked[name] = {"type": "string", "filterable": True}
     for name in ("item", "chunk", "generation"):
         asked[name] = {"type": "uint", "filterable": True}
@@ -108,9 +111,10 @@ def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterat
     title = " ".join(title.split())
     content_hash = item.content_hash or _hash_of(item)
     facets = _Facets(item.facets)
-    namespace = naming.items
+    namespace, kind, key = naming.items, item.kind, item.key
     if item.kind == TABLE:
         namespace = naming.table(facets.value(PROJECT) or "none", item.parent)
+        kind, key = facets.value(NODE) or item.kind, pointer_of(item.key)
     for chunk, headings, text in item.chunks:
         part = item.parts.get(chunk, "")
         said = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by what it says alone
@@ -118,7 +122,7 @@ def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterat
         row = Row(
             chunk,
             namespace,
-            document_id(item.parent, item.key, content_hash, chunk & _ORDINAL, item.kind, facets.generation),
+            document_id(item.parent, key, content_hash, chunk & _ORDINAL, kind, facets.generation),
             item.kind,
             item.parent,
             language,
@@ -132,11 +136,22 @@ def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterat
             {},
         )
         more = {"part": part.partition("[")[0]} if part else {}
+        if item.kind == TABLE:
+            more |= {"kind": kind, "table_id": item.parent, "json_pointer": key}
         yield replace(row, sent={**_sent(row, item, facets, content_hash), **more})
 
 
+def pointer_of(key: str) -> str:
+    """Where a node is. Its key is its pointer, `~` for the empty one, then `~g` and a generation after the first.
+
+    `~n` stands for U+0000. No pointer has any of these: it has a tilde before 0 and 1 only.
+    """
+    pointer = _OF_GENERATION.sub("", key)
+    return "" if pointer == "~" else pointer.replace("~n", "\0")
+
+
 def _sent(row: Row, item: IndexedItem, facets: _Facets, content_hash: str) -> dict[str, Any]:
-    asked: dict[str, Any] = {
+    return {
         "id": row.id,
         "content": terms_of(row),
         "scopes": list(facets.scopes),
@@ -152,7 +167,6 @@ def _sent(row: Row, item: IndexedItem, facets: _Facets, content_hash: str) -> di
         "chunk_index": row.chunk & _ORDINAL,
         "total_chunks": len(item.chunks),
     }
-    return {**asked, "table_id": item.parent, "json_pointer": item.key} if item.kind == TABLE else asked
 
 
 def terms_of(row: Row) -> list[str]:
@@ -185,7 +199,7 @@ class _Facets:
     @property
     def scopes(self) -> Iterator[str]:
         """What queries ask for. The scope of a table is sent as the hash it is."""
-        return (scope_of(facet) for facet in self._facets if not facet.startswith((PROJECT, GENERATION)))
+        return (scope_of(facet) for facet in self._facets if not facet.startswith((PROJECT, GENERATION, NODE)))
 
 
 def scope_of(facet: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from commonplace.index.turbopuffer_ledger import Ledger, Sent
 from commonplace.index.turbopuffer_rows import Row, schema
+from commonplace.index.turbopuffer_settings import is_table
 from commonplace.index.turbopuffer_wire import Refused, Wire
 from commonplace.model import CHUNK_BITS
 
@@ -37,7 +38,6 @@ class Sender:
 
     def __init__(self, wire: Wire, ledger: Ledger, dims: int | None) -> None:
         self._wire, self._ledger, self.dims = wire, ledger, dims
-        self._schema = schema(dims)
         self._written: dict[str, float] = {}
 
     def send(self, units: Sequence[Unit], position: int | None) -> None:
@@ -61,9 +61,13 @@ class Sender:
         for namespace, identity in self._ledger.orphans():
             orphans[namespace].append(identity)
         for namespace, ids in orphans.items():
-            for start in range(0, len(ids), MOST_ROWS):
-                self._request(namespace, [], ids[start : start + MOST_ROWS])
+            self.remove(namespace, ids)
         self._ledger.acknowledge()
+
+    def remove(self, namespace: str, ids: Sequence[str]) -> None:
+        """Remove rows that the ledger does not know."""
+        for start in range(0, len(ids), MOST_ROWS):
+            self._request(namespace, [], ids[start : start + MOST_ROWS])
 
     def _requests(
         self, units: Iterable[Unit], fresh: set[int], known: dict[int, Sent], kept: set[tuple[str, str]]
@@ -116,7 +120,8 @@ class Sender:
         if paced:
             self._pace(namespace)
         payloads: list[dict[str, Any]] = [row.payload(self.dims) for row in rows]
-        self._wire.write(namespace, payloads, deletes, self._schema, vectors=self.dims is not None)
+        asked = schema(self.dims, of_table=is_table(namespace))
+        self._wire.write(namespace, payloads, deletes, asked, vectors=self.dims is not None)
         self._written[namespace] = time.monotonic()
 
     def _pace(self, namespace: str) -> None:

@@ -37,8 +37,13 @@ class TurbopufferSpace:
 
     def vectors(self, folder: Path, source: NearSource, dims: int, fingerprint: str) -> TurbopufferVectors:
         """An index of the vectors of one model, in the rows of the passages."""
+        return TurbopufferVectors(self.passages, source, dims, fingerprint)
+
+    @property
+    def passages(self) -> TurbopufferIndex:
+        """The index of passages, which is made first."""
         assert self._passages is not None, "the index of passages is made first"  # noqa: S101
-        return TurbopufferVectors(self._passages, source, dims, fingerprint)
+        return self._passages
 
     def trouble(self) -> str:
         """Why something is still pending, in one sentence; empty where nothing went wrong."""

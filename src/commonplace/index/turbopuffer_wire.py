@@ -114,11 +114,18 @@ class Wire:
         outer: bool = getattr(self._fetched, "asking", False)
         if not outer:
             self.forget()
+            self._fetched.waiting = False
         self._fetched.asking = True
         try:
             yield
         finally:
             self._fetched.asking = outer
+            self._fetched.waiting = outer and self.waiting
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something that was asked in this search has no answer yet. Nothing more is asked in it then."""
+        return bool(getattr(self._fetched, "waiting", False))
 
     def forget(self) -> None:
         """What was fetched ahead and not asked for is old news."""
@@ -134,7 +141,7 @@ class Wire:
     def scope_of(self, items: Ids | None, without: Ids | None) -> Scope:
         """The scope of a search by meaning: that which was expected, where these are the very same items."""
         known: Scope | None = getattr(self._fetched, "scope", None)
-        if known is not None and items is not None and known.items is items and known.without is without:
+        if known is not None and known.items is items and known.without is without:
             return known
         return Scope(items=items, without=without)
 
@@ -176,7 +183,22 @@ class Wire:
                 raise NotReady(namespace)
             return [[_hit(row) for row in result.rows or ()] for result in results]
 
-        return _until_ready(lambda: self._translated(ask, missing=lambda: [[] for _ in parts]))
+        if self.waiting:
+            raise NotReady(namespace)
+        try:
+            return _until_ready(lambda: self._translated(ask, missing=lambda: [[] for _ in parts]))
+        except NotReady:
+            self._fetched.waiting = bool(getattr(self._fetched, "asking", False))
+            raise
+
+    def ids(self, namespace: str) -> Iterator[str]:
+        """The id of every row of a namespace, in their order."""
+        after: Filter | None = None
+        while hits := self._query(namespace, [Part(("id", "asc"), after, MOST_HITS)])[0]:
+            yield from (hit.id for hit in hits)
+            if len(hits) < MOST_HITS:
+                return
+            after = ("id", "Gt", hits[-1].id)
 
     def write(
         self,

@@ -28,6 +28,8 @@ EXACT_ROWS = 2_000
 FEWEST_FINALISTS, MOST_FINALISTS = 1_000, 8_000
 """How many rows are rescored exactly: a fiftieth, within these bounds. Half as many lose 2 in 100 of the best ten."""
 ONE_IN = 50
+FEWEST_SAMPLED_BLOCKS = 8
+"""Fewer are looked through before a sample of them would be."""
 CHECKED = 16
 """Best rows whose sign bits are compared with their codes, to notice a vector that changed on the disk."""
 STRAY_BITS = 2
@@ -200,7 +202,7 @@ class Rows:
         cosines = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), _SCORED_AT_ONCE):
             part = slice(start, start + _SCORED_AT_ONCE)
-            vectors = widen(self.vectors[rows[part]])
+            vectors = widen(self.vectors.take(rows[part], axis=0))  # half of what it takes by plain indexing
             squares = np.vecdot(vectors, vectors)
             if np.any(np.abs(squares - 1) > NORM_TOLERANCE):
                 raise IndexDamaged("a vector no longer has length one")
@@ -208,38 +210,73 @@ class Rows:
         return cosines
 
     def _check_codes(self, rows: Ids) -> None:
+        if not len(rows):
+            return
         codes = codes_of(widen(self.vectors[rows]), self.direction)
-        for row, code in zip(rows.tolist(), codes, strict=True):
-            if np.bitwise_count(code ^ self.code_of(row)).sum() > STRAY_BITS:
-                raise IndexDamaged(f"row {row} has a vector that is not the one it was coded from")
+        differing = codes ^ np.array([self.code_of(row) for row in rows.tolist()])
+        stray = rows[np.bitwise_count(differing).sum(axis=1) > STRAY_BITS]
+        if len(stray):
+            raise IndexDamaged(f"row {stray[0]} has a vector that is not the one it was coded from")
 
 
 def closest_codes(blocks: Sequence[Words], ids: Ids, code: Words, count: int, allowed: Mask | None) -> Ids:
     """The `count` rows whose codes differ from `code` in the fewest bits, ties by id.
 
+    A sample tells how near a row has to be, and a look at all is repeated only where that was too near by far.
+    """
+    scan = _Scan(code)
+    rows, distances = _within(scan, blocks, ids, count, allowed, _likely_limit(scan, blocks, ids, count, allowed))
+    if len(rows) < count:
+        rows, distances = _within(scan, blocks, ids, count, allowed, 64 * len(code))
+    return _closest(rows, distances, ids, count)[0]
+
+
+def _within(
+    scan: _Scan, blocks: Sequence[Words], ids: Ids, count: int, allowed: Mask | None, limit: int
+) -> tuple[Ids, NDArray[np.uint16]]:
+    """Rows that are near enough, the `count` nearest among them, and their distances.
+
     What was found so far sets the distance a later row has to beat, so the scan never sorts more than a block
     and holds nothing as long as the index (8 ms per million rows; to partition a million distances takes 19).
     """
-    scan = _Scan(code)
     rows, distances = np.empty(0, np.int64), np.empty(0, np.uint16)
-    limit = 64 * len(code)
     for start, block in zip(range(0, len(ids), BLOCK), blocks, strict=True):
         found = scan.distances(block[:, : len(ids) - start])
         near = found <= limit
         if allowed is not None:
             near &= allowed[start : start + len(found)]
-        places = np.flatnonzero(near)
+        places = near.nonzero()[0]
         rows, distances = np.concatenate([rows, places + start]), np.concatenate([distances, found[places]])
         if len(rows) > 2 * count:
             rows, distances = _closest(rows, distances, ids, count)
             limit = int(distances.max())
-    return _closest(rows, distances, ids, count)[0]
+    return rows, distances
+
+
+def _likely_limit(scan: _Scan, blocks: Sequence[Words], ids: Ids, count: int, allowed: Mask | None) -> int:
+    """A distance that most likely no fewer than `count` rows are within, from a few rows of every block."""
+    most = 64 * scan.words
+    if len(blocks) < FEWEST_SAMPLED_BLOCKS:
+        return most
+    size = max(1, BLOCK // len(blocks))
+    starts = range(0, len(ids), BLOCK)
+    sample = np.concatenate(
+        [scan.distances(block[:, : min(size, len(ids) - start)]) for start, block in zip(starts, blocks, strict=True)]
+    )
+    total = len(ids)
+    if allowed is not None:
+        sample = sample[np.concatenate([allowed[start : start + size] for start in starts])]
+        total = int(np.count_nonzero(allowed))
+    expected = count * len(sample) / max(total, 1)
+    place = int(expected + 3 * expected**0.5) + 3
+    return int(np.partition(sample, place)[place]) if place < len(sample) else most
 
 
 class _Scan:
     """Distances from one code, block by block, in work arrays made once."""
 
     def __init__(self, code: Words) -> None:
+        self.words = len(code)
         self._code = code[:, None]
         self._differing = np.empty((len(code), BLOCK), np.uint64)
         self._counts = np.empty((len(code), BLOCK), np.uint8)

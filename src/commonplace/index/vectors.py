@@ -267,7 +267,8 @@ class VectorIndex:
             return self._follow(self._start_over())
 
     def _follow(self, manifest: Manifest) -> Manifest:
-        while batch := self._source.changes(manifest.position, BATCH):
+        wanted = self._source.last_change()  # what comes meanwhile is left to the next who looks
+        while manifest.position < wanted and (batch := self._source.changes(manifest.position, BATCH)):
             manifest = self._apply(manifest, batch)
             if _wants_rewrite(manifest):
                 manifest = self._rewrite(manifest)

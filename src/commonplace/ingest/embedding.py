@@ -30,7 +30,8 @@ from commonplace.store.rows import Model, Passage
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""
 
-BATCH = 32
+BATCH, LARGE_BATCH, QUICK_S = 32, 256, 0.05
+"""Passages per durable step: more of them where a model is so quick that keeping them is most of the work."""
 MOST_WALKED = 1000  # changes a new process may have to walk before its first search
 _ON_THE_SPOT_S = 0.3
 _SERVING, _NEXT = "model", "next_model"
@@ -238,10 +239,13 @@ class Embedding:
         """Make vectors that these items lack, within bounds. Returns those that have all of theirs now."""
         model = self._model() or self.first_model()
         pending = self._store.lacking(model, item_ids)
-        deadline = time.monotonic() + seconds
-        done = 0
-        while done < min(most, len(pending)) and time.monotonic() < deadline:
-            done += self.embed_chunks(model, pending[done : min(done + BATCH, most)])
+        began = time.monotonic()
+        deadline, done, size = began + seconds, 0, BATCH
+        while done < min(most, len(pending)) and began < deadline:
+            done += self.embed_chunks(model, pending[done : min(done + size, most)])
+            now = time.monotonic()
+            size = min(2 * size, LARGE_BATCH) if now - began < QUICK_S else BATCH
+            began = now
         return set(item_ids) - {chunk.item_id for chunk in pending[done:]}
 
     def make(self, passages: Sequence[Passage]) -> tuple[Model, list[tuple[bytes, bytes]]]:

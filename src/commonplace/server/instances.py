@@ -37,6 +37,7 @@ from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.server.stdio import told_to_end
 from commonplace.server.transport import Endpoint
+from commonplace.store.opening import has_space
 from commonplace.store.table_rows import InstanceRow, ToolRow
 from commonplace.surfaces.profile import Profile, Registry
 from commonplace.surfaces.tables.types import bound_tool
@@ -67,8 +68,8 @@ def _profile(instance_id: str) -> Profile:
 
 
 async def _look(service: Service, space: str, task: Callable[[Library], T]) -> T:
-    """A plain read: where the library is open, no thread is needed."""
-    library = service.libraries.peek(space)
+    """A plain read: where the library is open and in a file, no thread is needed."""
+    library = None if service.settings.store else service.libraries.peek(space)
     return await service.work(space, task) if library is None else task(library)
 
 
@@ -150,7 +151,7 @@ class InstanceDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = key_of(scope)
-        space = self._space(key)
+        space = await self._space(key)
         instance = None
         if key is not None and space is not None:
             name = scope["path_params"]["name"]
@@ -164,10 +165,15 @@ class InstanceDoor:
             scope["principal"] = principal_of(instance, space)
             await self._endpoint(scope, receive, send)
 
-    def _space(self, key: str | None) -> str | None:
+    async def _space(self, key: str | None) -> str | None:
         """The space that a key names, if it is there: none is made because somebody says so."""
-        space = space_of(key) if key else None
-        return space if space and space_folder(self._service.settings.home, space).is_dir() else None
+        space, settings = space_of(key) if key else None, self._service.settings
+        if space is None or space_folder(settings.home, space).is_dir():
+            return space
+        if not settings.store:
+            return None
+        made: bool = await anyio.to_thread.run_sync(has_space, settings, space)  # perhaps by another server
+        return space if made else None
 
 
 def _admitted(name: str, key: str, library: Library) -> InstanceRow | None:

@@ -26,12 +26,13 @@ def facets_of(kind: str, fields: Mapping[str, JSON]) -> tuple[str, ...]:
 
 
 def _places(fields: Mapping[str, JSON]) -> tuple[str, ...]:
-    """Which table's project and generation a node is of, and every place it is inside of."""
+    """Which table's project and generation a node is of, what it is, and every place it is inside of."""
     pointer = fields.get("pointer")
     if pointer is None:
         return ()
     scopes = (f"scope:{scope_hash(place)}" for place in around(str(pointer)))
-    return (f"project:{fields['project']}", f"generation:{fields['generation']}", *scopes)
+    told = (f"{name}:{fields[name]}" for name in ("project", "generation", "node"))
+    return (*told, *scopes)
 
 
 def words_of(kind: str, fields: Mapping[str, JSON], tags: Sequence[str]) -> str:

@@ -28,6 +28,11 @@ def open_store(settings: Settings, folder: Path) -> Store:
     return store
 
 
+def has_space(settings: Settings, space: str) -> bool:
+    """Whether a space is in the database that servers share; none is made by asking."""
+    return bool(_postgres(settings).has_space(settings.store, space, settings.store_connections))
+
+
 def open_accounts(settings: Settings, path: Path | None = None) -> AnyAccounts:
     """The users and keys of a home: in the file that is named or its own, or in the database where there is one."""
     if not settings.store:
@@ -47,6 +52,11 @@ def has_accounts(settings: Settings, path: Path | None = None) -> bool:
         return bool(accounts.users())
     finally:
         accounts.close()
+
+
+def check_postgres(settings: Settings) -> None:
+    """Refuse an address that is none, and say what to install where the driver is missing."""
+    _postgres(settings)
 
 
 def _postgres(settings: Settings) -> ModuleType:

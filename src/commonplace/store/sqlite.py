@@ -389,6 +389,8 @@ class Items:
             ).fetchall()
             known, labels = _loads(fields), tuple(tags[identity])
             parts = self._parts(db, span) if kind in _IN_PARTS else {}
+            if kind == "table":
+                content_hash = known.get("hash", content_hash)
             more = (words_of(kind, known, labels), facets_of(kind, known), parts, content_hash)
             whole = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
             found.append(IndexedItem(*whole, *more))

@@ -42,8 +42,9 @@ class TableNodes(TableRows):
         if among is None:
             query = "select item_id, chunk_count from node_places join items on items.id = item_id where place = :place"
         else:
-            query = """select item_id, chunk_count from json_each(:among) join node_places on item_id = value
-                       join items on items.id = item_id where place = :place"""
+            # Crossed, because SQLite would rather walk all of the place than look up the few it does not know of.
+            query = """select item_id, chunk_count from json_each(:among) cross join node_places
+                       on place = :place and item_id = value cross join items on items.id = item_id"""
         joined: Any = db.execute(
             f"select group_concat(item_id), group_concat(chunk_count) from ({query} order by item_id)",
             {"place": place, "among": None if among is None else json.dumps(list(among))},

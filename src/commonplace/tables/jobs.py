@@ -16,6 +16,7 @@ from commonplace.ingest.embedding import Embedding
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import TableJob, TableRow
 from commonplace.tables.indexing import Indexer
+from commonplace.tables.remote import Remote
 
 if TYPE_CHECKING:
     from commonplace.tables.tables import Tables
@@ -28,6 +29,9 @@ EMBEDDED = 512
 """Nodes whose missing vectors one step looks for."""
 
 WRITTEN = 100_000
+SENDING = "sending"
+"""Marks a job whose own work is done: what is left is that a service takes it."""
+
 STEP_S = 0.5
 _machine = socket.gethostname()
 _working = threading.Lock()
@@ -48,12 +52,15 @@ def work(library: Space) -> bool:
 class Jobs:
     """The jobs of one library's tables. Any process may take one whose holder is gone."""
 
-    def __init__(self, store: TableStore, embedding: Embedding, indexer: Indexer) -> None:
-        self._store, self._embedding, self._indexer = store, embedding, indexer
+    def __init__(self, store: TableStore, embedding: Embedding, indexer: Indexer, remote: Remote | None = None) -> None:
+        self._store, self._embedding, self._indexer, self._remote = store, embedding, indexer, remote
         self._holder = f"{_machine}:{os.getpid()}:{_started(os.getpid())}"
 
-    def step(self, table: int | None = None) -> bool:
-        """One step of the first job that can be taken, or of one table's."""
+    def step(self, table: int | None = None, *, send: bool = True) -> bool:
+        """One step of the first job that can be taken, or of one table's.
+
+        Without `send` a service is left to whoever asks it next.
+        """
         if not _working.acquire(blocking=False):
             return False
         try:
@@ -61,7 +68,7 @@ class Jobs:
             if job is None:
                 return False
             try:
-                self._advance(job)
+                self._advance(job, send=send)
             except CommonplaceError as error:
                 self._fail(job, str(error))
             except Exception as error:
@@ -72,15 +79,15 @@ class Jobs:
             _working.release()
 
     def run(self, table: int | None, seconds: float) -> None:
-        """Steps until nothing is left or the time is over."""
+        """Steps until nothing is left or the time is over, for a search, which itself sends what is left to send."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self.step(table):
+        while time.monotonic() < deadline and self.step(table, send=False):
             pass
 
     def _claim(self, table: int | None) -> TableJob | None:
         now = time.time_ns() // 1000
         for job in self._store.table_jobs(table):
-            if job.run_after > now or job.attempts >= MOST_ATTEMPTS:
+            if job.run_after > now or (job.attempts >= MOST_ATTEMPTS and not self._is_sent(job)):
                 continue
             ours = job.holder == self._holder
             free = not job.holder or job.lease_until <= now or is_gone(job.holder)
@@ -88,7 +95,7 @@ class Jobs:
                 return claimed
         return None
 
-    def _advance(self, job: TableJob) -> None:
+    def _advance(self, job: TableJob, *, send: bool) -> None:
         table = self._store.numbered_table(job.table)
         if table is None:
             self._store.finish_table_job(job)
@@ -104,9 +111,22 @@ class Jobs:
         elif table.leaving is not None:
             self._tidy(job, table)
         else:
+            if send and self._remote:
+                self._send(job, self._remote)
             with self._store.transaction():
                 self._store.tools_indexed(job.table, time.time_ns() // 1000)
                 self._store.finish_table_job(job)
+
+    def _is_sent(self, job: TableJob) -> bool:
+        """Whether only a service had kept a job from its end, and has taken everything since."""
+        return SENDING in job.progress and self._remote is not None and not self._remote.index.trouble()
+
+    def _send(self, job: TableJob, remote: Remote) -> None:
+        def beat(*_: int) -> None:
+            self._store.beat_table_job(job, {**job.progress, SENDING: True}, LEASE_S)
+
+        beat()
+        remote.send(beat)
 
     def _index(self, job: TableJob, table: TableRow) -> None:
         """Nodes in small transactions, so that writers get in between, for a bounded time."""

@@ -129,10 +129,11 @@ class Running:
         self._refresh(table)
         self._catch_up(table, tool)
         table = self._store.numbered_table(table.number) or table
-        there = not isinstance(self._store.table_shape(table.number, place), Missing)
-        results = self._search.find(table, place, query, given["top_k"]) if there else []
-        current = self._store.tool(tool.id) or tool
-        return {"query": query, "results": results, "index": self._states.index(table, current)}
+        results = self._search.find(table, place, query, given["top_k"])
+        index = self._states.index(table, self._store.tool(tool.id) or tool)
+        if results is None:
+            results, index["status"] = [], "indexing"
+        return {"query": query, "results": results, "index": index}
 
 
 def within_bounds(answer: dict[str, JSON]) -> dict[str, JSON]:

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from commonplace.index.scope import Ids, among
 from commonplace.ingest.embedding import Embedding
 from commonplace.model import Filter
 from commonplace.store.table_base import TableStore
@@ -23,6 +23,22 @@ LARGE, FEW = 5_000, 5_000
 """From how many nodes on it is worth while to name what is outside instead, and how much that may be."""
 
 _NONE = np.empty(0, dtype=np.int64)
+_Key = tuple[str, int, str]
+"""A table, a generation of it and a pointer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What is inside a place as of a change, or of a later one: following the log again is harmless."""
+
+    change: int
+    nodes: Nodes
+    chunks: int
+    skipped: int
+
+    @classmethod
+    def of(cls, change: int, nodes: Nodes) -> _Kept:
+        return cls(change, nodes, int(nodes.chunks.sum()), int(np.count_nonzero(nodes.chunks == 0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,64 +56,83 @@ class Scopes:
 
     def __init__(self, store: TableStore, embedding: Embedding) -> None:
         self._store, self._embedding = store, embedding
-        self._kept: OrderedDict[tuple[str, int, str], tuple[int, Nodes]] = OrderedDict()
-        self._counted: dict[tuple[str, int, str], tuple[tuple[int, str | None], int]] = {}
-        self._others: dict[tuple[str, int, str], tuple[int, NDArray[np.int64] | None]] = {}
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._counted: dict[_Key, tuple[tuple[int, str | None], int]] = {}
+        self._others: dict[_Key, tuple[int, Ids | None]] = {}
         self._lock = threading.Lock()
 
     def nodes(self, table: TableRow, pointer: str) -> Nodes:
         """The nodes of the current generation inside a place, as of now."""
-        key = (table.id, table.generation, pointer)
+        return self._now((table.id, table.generation, pointer)).nodes
+
+    def _now(self, key: _Key) -> _Kept:
         last = self._store.last_change()
         kept = self._kept.get(key)
-        if kept is not None and kept[0] == last:
-            return kept[1]
-        near = kept is not None and last - kept[0] <= MOST_FOLLOWED
-        nodes = self._followed(key, *kept) if kept is not None and near else self._store.nodes_at(*key)
+        if kept is not None and kept.change == last:
+            return kept
+        near = kept is not None and 0 <= last - kept.change <= MOST_FOLLOWED
+        nodes = self._followed(key, kept) if kept is not None and near else self._store.nodes_at(*key)
+        now = _Kept.of(last, nodes)
         with self._lock:
-            self._kept[key] = (last, nodes)
+            self._kept[key] = now
             self._kept.move_to_end(key)
             while len(self._kept) > MOST_KEPT:
                 gone = self._kept.popitem(last=False)[0]
                 self._counted.pop(gone, None)
                 self._others.pop(gone, None)
-        return nodes
+        return now
 
-    def others(self, table: TableRow, pointer: str) -> NDArray[np.int64] | None:
+    def others(self, table: TableRow, pointer: str) -> Ids | None:
         """The items that are not inside a place which is most of a large library, if they are few."""
-        nodes, last = self.nodes(table, pointer), self._store.last_change()
-        if len(nodes.items) < LARGE:
-            return None
         key = (table.id, table.generation, pointer)
+        now = self._now(key)
+        if len(now.nodes.items) < LARGE:
+            return None
         kept = self._others.get(key)
-        if kept is None or kept[0] != last:
-            count = sum(self._store.counts().values()) - len(nodes.items)
-            found = np.setdiff1d(self._store.select(Filter()), nodes.items) if 0 < count <= FEW else _NONE
-            kept = self._others[key] = (last, found if count <= FEW else None)
+        if kept is None or not 0 <= now.change - kept[0] <= MOST_FOLLOWED:
+            kept = self._others[key] = (now.change, self._outside(now.nodes))
+        elif kept[0] != now.change and kept[1] is not None:
+            kept = self._others[key] = (now.change, self._still_outside(kept[0], kept[1], now.nodes))
         return kept[1]
 
-    def _followed(self, key: tuple[str, int, str], seen: int, nodes: Nodes) -> Nodes:
-        changes = self._store.changes(seen, MOST_FOLLOWED + 1)
-        touched = np.unique(np.array([change.item_id for change in changes if change.op != "embed"], dtype=np.int64))
+    def _outside(self, nodes: Nodes) -> Ids | None:
+        count = sum(self._store.counts().values()) - len(nodes.items)
+        if count > FEW:
+            return None
+        return np.setdiff1d(self._store.select(Filter()), nodes.items, assume_unique=True) if count else _NONE
+
+    def _still_outside(self, seen: int, outside: Ids, nodes: Nodes) -> Ids | None:
+        """The same after some changes, without a look at everything there is."""
+        touched = self._touched(seen)
+        there = [item.id for item in self._store.items(touched[~among(touched, nodes.items)].tolist())]
+        found = np.union1d(outside[~among(outside, touched)], np.array(there, dtype=np.int64))
+        return found if len(found) <= FEW else None
+
+    def _touched(self, seen: int) -> Ids:
+        """The items that were written or removed since a change, ascending."""
+        changes = self._store.changes(seen, 2 * MOST_FOLLOWED)  # some may have come since they were counted
+        return np.unique(np.array([change.item_id for change in changes if change.op != "embed"], dtype=np.int64))
+
+    def _followed(self, key: _Key, kept: _Kept) -> Nodes:
+        nodes, touched = kept.nodes, self._touched(kept.change)
         if not len(touched):
             return nodes
         now = self._store.nodes_at(*key, among=touched.tolist())
-        stays = ~np.isin(nodes.items, touched, assume_unique=True)
-        items = np.concatenate([nodes.items[stays], now.items])
-        order = np.argsort(items, kind="stable")
-        return Nodes(items[order], np.concatenate([nodes.chunks[stays], now.chunks])[order])
+        gone = np.searchsorted(nodes.items, touched[among(touched, nodes.items)])
+        items, chunks = np.delete(nodes.items, gone), np.delete(nodes.chunks, gone)
+        places = np.searchsorted(items, now.items)
+        return Nodes(np.insert(items, places, now.items), np.insert(chunks, places, now.chunks))
 
     def counts(self, table: TableRow, pointer: str) -> Counts:
         """How much there is inside a place, and how much of it both legs know."""
-        nodes = self.nodes(table, pointer)
-        chunks, skipped = int(nodes.chunks.sum()), int(np.count_nonzero(nodes.chunks == 0))
-        return Counts(len(nodes.items) - skipped, chunks, self._indexed(table, pointer, nodes, chunks), skipped)
-
-    def _indexed(self, table: TableRow, pointer: str, nodes: Nodes, chunks: int) -> int:
-        if not chunks:
-            return 0
         key = (table.id, table.generation, pointer)
-        moment = (self._store.last_change(), self._embedding.chosen)
+        now = self._now(key)
+        return Counts(len(now.nodes.items) - now.skipped, now.chunks, self._indexed(key, now), now.skipped)
+
+    def _indexed(self, key: _Key, now: _Kept) -> int:
+        if not now.chunks:
+            return 0
+        moment = (now.change, self._embedding.chosen)
         kept = self._counted.get(key)
         if kept is not None and kept[0] == moment:
             return kept[1]
@@ -106,7 +141,7 @@ class Scopes:
             indexed = 0
         elif len(pending) < MOST_PENDING:
             owners = np.array([chunk.item_id for chunk in pending], dtype=np.int64)
-            indexed = chunks - int(np.count_nonzero(np.isin(owners, nodes.items)))
+            indexed = now.chunks - int(np.count_nonzero(among(owners, now.nodes.items)))
         else:
             model = self._embedding.model_id
             indexed = self._store.embedded_among(model, *key) if model is not None else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import WordIndex, WordReader
+from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import JSON, Chunk, Item, item_of
 from commonplace.search.blend import falling
@@ -49,14 +50,26 @@ class TableSearch:
         semantic: Callable[[], Semantic],
         scopes: Scopes,
         indexer: Indexer,
+        service: ServiceIndex | None = None,
     ) -> None:
         self._store, self._lexical, self._semantic = store, lexical, semantic
-        self._scopes, self._indexer = scopes, indexer
+        self._scopes, self._indexer, self._service = scopes, indexer, service
 
-    def find(self, table: TableRow, place: Tokens, query: str, top_k: int) -> list[dict[str, JSON]]:
-        """The best chunks inside a place, complete, with scores that never rise."""
+    def find(self, table: TableRow, place: Tokens, query: str, top_k: int) -> list[dict[str, JSON]] | None:
+        """The best chunks inside a place, complete, with scores that never rise; None where the index is not ready."""
+        began = time.monotonic()
         semantic = self._meaning()
-        return self._lexical.ask(lambda words: self._find(words, semantic, table, place, query, top_k))
+
+        def ask(words: WordReader) -> list[dict[str, JSON]] | None:
+            found = self._find(words, semantic, table, place, query, top_k)
+            return None if words.waiting() else found
+
+        try:
+            if self._service:
+                self._service.raise_since(began)
+            return self._lexical.ask(ask)
+        except Unacknowledged:
+            return None
 
     def _meaning(self) -> Semantic | None:
         try:
@@ -68,23 +81,23 @@ class TableSearch:
         self, words: WordReader, semantic: Semantic | None, table: TableRow, place: Tokens, query: str, top_k: int
     ) -> list[dict[str, JSON]]:
         pointer = render(place).replace("\0", "~n")
-        items: Ids | None = self._scopes.nodes(table, pointer).items
-        if items is None or not len(items):
+        items = self._scopes.nodes(table, pointer).items
+        if not len(items):
             return []
-        parsed = parse(query)
+        parsed, scope = parse(query), _scope(table, pointer, items)
         outside = self._scopes.others(table, pointer)
-        items = items if outside is None else None
         vector = _vector_leg(semantic, words, parsed, items, outside) if semantic else None
         live = self._live(table, place)
         for phrases in (parsed.phrases, ()) if parsed.phrases else ((),):
             asked = replace(parsed, phrases=phrases)
-            legs = _Legs(LexicalLeg(words, plan_lexical(asked, words), _scope(table, place)), vector)
+            legs = _Legs(LexicalLeg(words, plan_lexical(asked, words), scope), vector)
             found, scores = self._best(legs, live, top_k)
             if found:
+                rows = self._lexical.places([hit[0].id for hit in found])
                 return [
                     {"score": score, "json_path": relative(render(hit[2]), render(place)), "chunk": shown}
                     for hit, score in zip(found, scores, strict=True)
-                    if (shown := self._shown(hit, table)) is not None
+                    if (shown := self._shown(hit, table, rows.get(hit[0].id))) is not None
                 ]
         return []
 
@@ -95,8 +108,8 @@ class TableSearch:
         while True:
             order, weights, full = _fused(legs, depth)
             found: list[Live] = []
-            for start in range(0, len(order), 2 * top_k):
-                found += live(order[start : start + 2 * top_k])
+            for start in range(0, len(order), top_k):  # nearly always the first are all alive
+                found += live(order[start : start + top_k])
                 if len(found) >= top_k:
                     break
             if len(found) >= top_k or not full:
@@ -126,7 +139,8 @@ class TableSearch:
 
         return live
 
-    def _shown(self, hit: Live, table: TableRow) -> dict[str, JSON] | None:
+    def _shown(self, hit: Live, table: TableRow, row: tuple[str, str] | None) -> dict[str, JSON] | None:
+        """`row`: the namespace and the id of its row, where a service holds it."""
         chunk, item, tokens = hit
         text, kept_hash = chunk.text, item.fields.get("hash")
         if kept_hash is not None:  # it has U+0000, which is in the data alone
@@ -136,7 +150,7 @@ class TableSearch:
             text = node.text[chunk.char_start : chunk.char_end]
         content_hash = str(kept_hash or item.content_hash)
         pointer = render(tokens)
-        namespace, document = self._lexical.places([chunk.id]).get(chunk.id, (None, None))
+        namespace, document = row or (None, None)
         shown: dict[str, JSON] = {
             "id": chunk_name(table.id, pointer, str(item.fields["node"]), content_hash, chunk),
             "table_id": table.id,
@@ -165,15 +179,17 @@ def chunk_name(table: str, pointer: str, kind: str, content_hash: str, chunk: Ch
     return hashlib.sha256(told.encode("utf-8")).hexdigest()[:24]
 
 
-def _scope(table: TableRow, place: Tokens) -> Scope:
-    pointer = render(place).replace("\0", "~n")
+def _scope(table: TableRow, pointer: str, items: Ids) -> Scope:
     return Scope(
-        parents=(table.id,), facets=(f"scope:{scope_hash(pointer)}",), must=(f"generation:{table.generation}",)
+        parents=(table.id,),
+        facets=(f"scope:{scope_hash(pointer)}",),
+        must=(f"generation:{table.generation}",),
+        known=items,
     )
 
 
 def _vector_leg(
-    semantic: Semantic, words: WordReader, parsed: Parsed, items: Ids | None, outside: Ids | None
+    semantic: Semantic, words: WordReader, parsed: Parsed, items: Ids, outside: Ids | None
 ) -> VectorLeg | None:
     """Held to the items of the place, or kept from those outside of it, whichever names fewer."""
     meaning = " ".join((parsed.words, *parsed.phrases, *parsed.prefixes)).strip()
@@ -182,8 +198,9 @@ def _vector_leg(
     embedder = semantic.embedder
     vector = embedder.embed_queries([meaning])[0]
     trust = trust_for(meaning, embedder, words.languages()[0])
-    without = outside if outside is not None and len(outside) else None
-    return VectorLeg(semantic.index, embedder, vector, items, trust, without)
+    if outside is None:
+        return VectorLeg(semantic.index, embedder, vector, items, trust)
+    return VectorLeg(semantic.index, embedder, vector, None, trust, outside if len(outside) else None)
 
 
 def _fused(legs: _Legs, depth: int) -> tuple[list[int], Weights, bool]:

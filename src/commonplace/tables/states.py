@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from commonplace.model import JSON
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import TableRow, ToolRow
-from commonplace.tables.jobs import LONGEST_ERROR, MOST_ATTEMPTS
+from commonplace.tables.jobs import LONGEST_ERROR, MOST_ATTEMPTS, SENDING
 from commonplace.tables.pointers import is_inside, parse
+from commonplace.tables.remote import NOTHING, Remote
 from commonplace.tables.scopes import Counts, Scopes
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,8 +24,8 @@ def moment(micros: int) -> str:
 class States:
     """Made once per library."""
 
-    def __init__(self, store: TableStore, scopes: Scopes) -> None:
-        self._store, self._scopes = store, scopes
+    def __init__(self, store: TableStore, scopes: Scopes, remote: Remote | None) -> None:
+        self._store, self._scopes, self._remote = store, scopes, remote
 
     def index(self, table: TableRow, tool: ToolRow) -> dict[str, JSON]:
         """What a search says of the index it used."""
@@ -54,11 +56,16 @@ class States:
 
     def _state(self, table: TableRow, tool: ToolRow) -> tuple[str, Counts, str | None]:
         place = parse(tool.json_path)
-        counts = self._scopes.counts(table, tool.json_path.replace("\0", "~n"))
+        pointer = tool.json_path.replace("\0", "~n")
+        counts = self._scopes.counts(table, pointer)
+        lack = self._remote.lack(self._scopes.nodes(table, pointer)) if self._remote else NOTHING
+        counts = replace(counts, indexed=max(0, min(counts.indexed, counts.chunks - lack.pending) - lack.rejected))
         job = next(iter(self._store.table_jobs(table.number)), None)
-        if job is not None and job.attempts >= MOST_ATTEMPTS:
+        if job is not None and job.attempts >= MOST_ATTEMPTS and (lack.pending or SENDING not in job.progress):
             return "error", counts, job.error
-        error = self._left_out(table, tool) if counts.skipped else None
+        if lack.rejected or (lack.reason and job is None):
+            return "error", counts, lack.reason[:LONGEST_ERROR]
+        error = lack.reason[:LONGEST_ERROR] or (self._left_out(table, tool) if counts.skipped else None)
         dirty = any(
             is_inside(there := parse(row.pointer), place) or is_inside(place, there)
             for row in self._store.dirty_of(table.number, table.generation)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from commonplace.index.base import WordIndex
+from commonplace.index.base import ServiceIndex, WordIndex
 from commonplace.ingest.embedding import Embedding
 from commonplace.model import JSON, Filter
 from commonplace.search.pipeline import Semantic
@@ -18,6 +18,7 @@ from commonplace.tables.instances import Instances
 from commonplace.tables.jobs import Jobs
 from commonplace.tables.naming import find_table, find_tool
 from commonplace.tables.queries import Queries
+from commonplace.tables.remote import Remote
 from commonplace.tables.running import Running
 from commonplace.tables.scopes import Scopes
 from commonplace.tables.searching import TableSearch
@@ -36,6 +37,7 @@ class Tables:
         settings: Settings,
         semantic: Callable[[], Semantic],
         space: str,
+        service: ServiceIndex | None = None,
     ) -> None:
         sizes = ChunkSizes.of(settings)
         indexer = Indexer(store, sizes)
@@ -45,9 +47,11 @@ class Tables:
         self._writing = Writing(store, indexer)
         self.catalog = Catalog(store, embedding, sizes, indexer, self._writing)
         self.instances = Instances(store, space)
-        self.jobs = Jobs(store, embedding, indexer)
-        self.states = States(store, scopes)
-        search = TableSearch(store, lexical, semantic, scopes, indexer)
+        remote = Remote(store, service, embedding) if service else None
+        self._service = service
+        self.jobs = Jobs(store, embedding, indexer, remote)
+        self.states = States(store, scopes, remote)
+        search = TableSearch(store, lexical, semantic, scopes, indexer, service)
         self.running = Running(
             store, self._writing, self._queries, search, self.states, self.jobs, self.catalog.refresh
         )
@@ -62,6 +66,21 @@ class Tables:
     def run(self, tool: ToolRow, given: dict[str, JSON]) -> dict[str, JSON]:
         """What a tool answers to arguments that are as its type's schema asks."""
         return self.running.run(self.catalog.table_of(tool), tool, given)
+
+    def reindex(self, table: TableRow, *, force: bool = False) -> int:
+        """Repair what is indexed of a table, here and where a service has it, or make it anew. Returns the job's id."""
+        if self._service and not force:
+            self._service.doubt(table.project, table.id)
+        return self.catalog.reindex(table, force=force)
+
+    def clean_service(self, tables: Sequence[TableRow], *, others: bool, dry_run: bool) -> tuple[int, int]:
+        """Remove rows of a service that no chunk explains, those of tables that are gone too where `others` says so.
+
+        Returns how many, and how many tables could not be looked at.
+        """
+        if self._service is None:
+            return 0, 0
+        return self._service.clean([(table.project, table.id) for table in tables], others=others, dry_run=dry_run)
 
     def cleanup(self, table: TableRow, *, dry_run: bool = False) -> tuple[int, int]:
         """Remove indexed nodes that no current place explains; returns how many, and how many stay."""

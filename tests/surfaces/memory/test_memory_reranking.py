@@ -254,6 +254,21 @@ def test_it_reads_the_chunk_that_is_nearest_in_meaning(opened: Open, site: Site)
     assert len(passage) < 2000 < len(filler)
 
 
+def test_a_hybrid_search_has_an_entry_read_where_it_stands_highest(opened: Open, site: Site) -> None:
+    tools = opened()
+    filler = "The committee met again and talked about the budget of the coming year. " * 60
+    by_words = stored(tools, text=f"An oolong. {filler} One kettle.")
+    by_meaning = stored(tools, text=f"{filler}\n\nBrewing black tea in a tea pot with boiling water.\n\n{filler}")
+    tools.library.embed()
+    answer = page(tools, {"tool": "hybrid_search_context", "query": "oolong kettle"})
+    assert set(ids(answer)) == {by_words, by_meaning}
+    around, chunk = sorted(passages(site), key=lambda passage: "oolong" not in passage)
+    assert "oolong" in around
+    assert "kettle" in around
+    assert "tea pot" in chunk
+    assert " … " not in chunk
+
+
 def test_of_a_boolean_query_only_what_it_looks_for_is_judged(opened: Open, site: Site) -> None:
     tools = opened()
     fill(tools, 9)

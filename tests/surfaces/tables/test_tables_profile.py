@@ -17,7 +17,7 @@ from table_calls import TOOLS, Calls, code, refused
 from commonplace.library import Library
 from commonplace.surfaces.profile import Registry, profile
 from commonplace.surfaces.tables.types import TYPES
-from opening import library_settings
+from opening import INDEXES, serving_index
 
 NAMES = [
     "project_create",
@@ -46,10 +46,15 @@ NAMES = [
 ID = re.compile(r"[a-z0-9]{1,26}")
 
 
+@pytest.fixture(scope="module", autouse=True, params=INDEXES)
+def index(request: pytest.FixtureRequest) -> Iterator[str]:
+    with serving_index(request.param):
+        yield str(request.param)
+
+
 @pytest.fixture
-def calls(tmp_path: Path) -> Iterator[Calls]:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
-        yield Calls(library)
+def calls(library: Library) -> Calls:
+    return Calls(library)
 
 
 def test_there_are_the_tools_of_the_contract_and_those_that_write_are_hidden() -> None:

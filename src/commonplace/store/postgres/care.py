@@ -82,7 +82,9 @@ _INVARIANTS = {
     "gaps in the change log": "select coalesce(max(seq), 0) - count(*) from changes",
     "numbers that would be given out twice": """select count(*) from spaces
         where change <> (select coalesce(max(seq), 0) from changes)
-        or item < (select coalesce(max(id), 0) from items) or entry < (select coalesce(max(id), 0) from memories)""",
+        or item < (select coalesce(max(id), 0) from items) or entry < (select coalesce(max(id), 0) from memories)
+        or part < (select coalesce(max(number), 0) from tables)
+        or part < (select coalesce(max(id), 0) from fragments)""",
     "items without a body": """select count(*) from items
         where not exists (select 1 from bodies where item_id = items.id)""",
     "bodies without an item": f"select count(*) from bodies where {_NO_ITEM}",
@@ -107,6 +109,13 @@ _INVARIANTS = {
     "records, cues or import sources of no item": f"""select
         (select count(*) from records where {_NO_ITEM}) + (select count(*) from cues where {_NO_ITEM})
         + (select count(*) from import_sources where {_NO_ITEM})""",
+    "data, tools or work of no table": """select
+        (select count(*) from fragments where tbl not in (select number from tables))
+        + (select count(*) from tools where tbl not in (select number from tables))
+        + (select count(*) from dirty_places where tbl not in (select number from tables))""",
+    "tables whose size is not that of their data": """select count(*) from tables where size is distinct from
+        (select size from fragments where parent = -number)""",
+    "indexed places of no item": f"select count(*) from node_places where {_NO_ITEM}",
     "vectors of no model": "select count(*) from embeddings where model not in (select id from models)",
     "items whose attachment is gone": """select count(*) from item_attachments
         where not exists (select 1 from attachments where attachments.hash = item_attachments.hash)""",

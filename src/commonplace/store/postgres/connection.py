@@ -15,7 +15,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
-from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, is_lost, shown
+from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost, shown
 
 SCHEMA = "commonplace"
 CONNECT_S = 10
@@ -25,7 +25,7 @@ RETRY_S = (0.05, 0.5, 2.0)
 _SPACE = re.compile(r"[a-z0-9@][a-z0-9._-]{0,63}")
 _IDLE_S = 600
 _WRITE = "begin isolation level read committed read write"
-_NUMBERS = ("change", "item", "entry")
+_NUMBERS = ("change", "item", "entry", "part")
 R = TypeVar("R")
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -250,6 +250,19 @@ class _Shared:
                 self._open[self._key] = (pool, users - 1)
                 return
         pool.close()
+
+
+def has_space(url: str, space: str, connections: int) -> bool:
+    """Whether a space has been made."""
+    if not _SPACE.fullmatch(space):
+        return False
+    shared = _Shared(url, connections)
+    try:
+        with explained(shown(url)), shared.pool.connection(CONNECT_S) as connection, connection.transaction():
+            connection.execute(_settings(space).encode())
+            return connection.execute("select 1 from spaces").fetchone() is not None
+    finally:
+        shared.release()
 
 
 def options() -> dict[str, Any]:

@@ -8,14 +8,17 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from decimal import Decimal
+from graphlib import TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import apsw
+from psycopg import sql
 
 from commonplace.errors import NotFound, StorageBroken
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
@@ -33,10 +36,29 @@ _COUNTED = "memory_threads"
 """What triggers count here."""
 _KEPT = ("spaces", "users", "keys", "schema_versions")
 """What is not of a space's content."""
-_HERE = {"chunks.id": f"item_id << {CHUNK_BITS} | ordinal", "session_lists.replayed": "replayed::integer"}
+_HERE = {
+    "chunks.id": f"item_id << {CHUNK_BITS} | ordinal",
+    "session_lists.replayed": "replayed::integer",
+    "tables.searchable": "searchable::integer",
+    "instances.enabled": "enabled::integer",
+    "bindings.enabled": "enabled::integer",
+    "dirty_places.alone": "alone::integer",
+}
 """What a column of SQLite is here."""
+_TRUTHS = ("replayed", "searchable", "enabled", "alone")
+_BYTES = {"fragments.key", "tools.json_path", "dirty_places.pointer", "dirty_places.cursor"}
+"""What is bytes here and text in SQLite, which may hold U+0000 there."""
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A table as SQLite has it. `key` is unique, and the order in which its rows are walked."""
+
+    table: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
 
 
 class Copies(EntryRows):
@@ -59,27 +81,31 @@ class Copies(EntryRows):
 
     @reads
     def _copy_to(self, copy: SqliteStore) -> None:
-        numbers = self._all("select item, entry from spaces")[0]
         with copy.transaction():
             db = copy._database.reading()
             db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # every row is copied, those that triggers made too
-            for table, columns in _tables(db):
-                if table in self._tables():
-                    marks = ", ".join("?" * len(columns))
-                    db.executemany(f"insert into {table} values ({marks})", self._rows_of(table, columns))
-            for table, last in zip(("items", "memories"), numbers, strict=True):
-                db.execute("delete from sqlite_sequence where name = ?", (table,))
-                db.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (table, last))
+            for shape in shapes(db):
+                if shape.table in self._tables():
+                    insert_there(db, shape, self._rows_of(shape))
+            number_there(db, self._numbers())
             db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
         for path in self._fields():
             copy.index_field(path)
 
-    def _rows_of(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        named = ", ".join(_HERE.get(f"{table}.{name}", name) for name in columns)
-        self._run(f"declare walk no scroll cursor for select {named} from {table}")  # a few rows at a time come over
+    def _rows_of(self, shape: Shape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of a table as SQLite has them, in the order of its key, from just after one."""
+        named, key = (
+            ", ".join(_HERE.get(f"{shape.table}.{name}", name) for name in names)
+            for names in (shape.columns, shape.key)
+        )
+        beyond = sql.SQL(", ").join(map(sql.Literal, after)).as_string(self._db)
+        where = f"where ({key}) > ({beyond})" if after else ""
+        # a few rows at a time come over
+        self._run(f"declare walk no scroll cursor for select {named} from {shape.table} {where} order by {key}")
+        spelt = [f"{shape.table}.{name}" in _BYTES for name in shape.columns]
         while rows := self._all(f"fetch {_ROWS} from walk"):
             for row in rows:
-                yield tuple(int(value) if isinstance(value, Decimal) else value for value in row)
+                yield tuple(_there(value, is_text) for value, is_text in zip(row, spelt, strict=True))
         self._run("close walk")
 
     def restore(self, source: Path) -> None:
@@ -97,24 +123,48 @@ class Copies(EntryRows):
 
     @writes
     def _take_over(self, copy: SqliteStore) -> None:
-        db, here = copy._database.reading(), self._tables()
-        for table in here:
-            self._run(f"delete from {table}")
-        for table, columns in _tables(db):
-            if table in here and table != _COUNTED:
-                found = db.execute(f"select {', '.join(columns)} from {table}")
-                self._insert_rows(table, (_here(table, dict(zip(columns, row, strict=True))) for row in found))
-        sequences: dict[str, int] = dict(db.execute("select name, seq from sqlite_sequence"))
+        db = copy._database.reading()
+        known = list(shapes(db))
+        self._clear(known)
+        for shape in known:
+            found = db.execute(f"select {', '.join(shape.columns)} from {shape.table}")
+            self._take(shape, found)
+        self._number(dict(db.execute("select name, seq from sqlite_sequence")))
+        for path in copy.indexed_fields():
+            self.index_field(path)
+
+    def _clear(self, known: Sequence[Shape]) -> None:
+        """Remove everything, what refers to others first."""
+        here = self._tables()
+        for table in [*_DERIVED, *(shape.table for shape in reversed(known))]:
+            if table in here:
+                self._run(f"delete from {table}")
+
+    def _take(self, shape: Shape, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Keep rows of SQLite."""
+        if shape.table in self._tables() and shape.table != _COUNTED:
+            self._insert_rows(
+                shape.table, (_here(shape.table, dict(zip(shape.columns, row, strict=True))) for row in rows)
+            )
+
+    def _numbers(self) -> dict[str, int]:
+        """The numbers that were given out last, by table."""
+        item, entry, part = self._all("select item, entry, part from spaces")[0]
+        return {"items": item, "memories": entry, "tables": part}
+
+    def _number(self, last: Mapping[str, int]) -> None:
+        """Go on after the numbers that were given out last, by table."""
         current = self._database.current
         if current is not None:
             change = int(self._one("select coalesce(max(seq), 0) from changes"))
+            fragment = int(self._one("select coalesce(max(id), 0) from fragments"))
+            part = max(fragment, *(last.get(table, 0) for table in ("tables", "dirty_places", "table_jobs")))
             current.numbers = {
                 "change": change,
-                "item": sequences.get("items", 0),
-                "entry": sequences.get("memories", 0),
+                "item": last.get("items", 0),
+                "entry": last.get("memories", 0),
+                "part": part,
             }
-        for path in copy.indexed_fields():
-            self.index_field(path)
 
     def _insert_rows(self, table: str, rows: Iterable[Row]) -> None:
         rows = iter(rows)
@@ -129,16 +179,40 @@ class Copies(EntryRows):
         return {table for (table,) in rows} - set(_KEPT)
 
 
-def _tables(db: apsw.Connection) -> Iterator[tuple[str, list[str]]]:
-    """The tables of a SQLite store with their columns, attachments of items last: entries count them when they come."""
-    query = """select name from sqlite_schema where type = 'table' and name not like 'sqlite%'
-               order by name = 'item_attachments', name"""
-    for (table,) in db.execute(query).fetchall():
-        if table not in _DERIVED:
-            yield (
-                str(table),
-                [str(column) for (column,) in db.execute("select name from pragma_table_info(?)", (table,))],
-            )
+def shapes(db: apsw.Connection) -> list[Shape]:
+    """The tables of a SQLite store but those made anew from the rest; what refers to another comes after it."""
+    query = "select name from sqlite_schema where type = 'table' and name not like 'sqlite%' order by name"
+    names = [str(table) for (table,) in db.execute(query) if table not in _DERIVED]
+    before = {table: sorted(_referred(db, table) & set(names)) for table in names}
+    before["item_attachments"].append("memories")  # entries count them when they come
+    return [_shape(db, table) for table in TopologicalSorter(before).static_order()]
+
+
+def _referred(db: apsw.Connection, table: str) -> set[str]:
+    return {str(other) for (other,) in db.execute('select "table" from pragma_foreign_key_list(?)', (table,))}
+
+
+def _shape(db: apsw.Connection, table: str) -> Shape:
+    columns: list[Any] = db.execute("select name, pk from pragma_table_info(?)", (table,)).fetchall()
+    key = [name for pk, name in sorted((pk, name) for name, pk in columns if pk)]
+    if not key:
+        query = """select column.name from pragma_index_list(?) as list, pragma_index_info(list.name) as column
+                   where list."unique" order by list.seq, column.seqno"""
+        key = [str(name) for (name,) in db.execute(query, (table,))]
+    return Shape(table, tuple(name for name, _ in columns), tuple(key))
+
+
+def insert_there(db: apsw.Connection, shape: Shape, rows: Iterable[tuple[Any, ...]]) -> None:
+    """Keep rows in SQLite. Triggers are off meanwhile: every row is copied, those that triggers made too."""
+    marks = ", ".join("?" * len(shape.columns))
+    db.executemany(f"insert into {shape.table} ({', '.join(shape.columns)}) values ({marks})", rows)
+
+
+def number_there(db: apsw.Connection, last: Mapping[str, int]) -> None:
+    """Let SQLite go on after the numbers that were given out last, by table."""
+    for table, number in last.items():
+        db.execute("delete from sqlite_sequence where name = ?", (table,))
+        db.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (table, number))
 
 
 def _here(table: str, row: Row) -> Row:
@@ -156,8 +230,18 @@ def _here(table: str, row: Row) -> Row:
         return {"item_id": identity >> CHUNK_BITS, "ordinal": identity & (MOST_CHUNKS - 1), **row}
     if table == "memories":
         return row | {"images": 0}
-    if table == "session_lists":
-        return row | {"replayed": bool(row["replayed"])}
     if table == "jobs":
         del row["id"]  # the server numbers them
+    for name, value in row.items():
+        if name in _TRUTHS:
+            row[name] = bool(value)
+        elif value is not None and f"{table}.{name}" in _BYTES:
+            row[name] = value.encode()
     return row
+
+
+def _there(value: Any, is_text: bool) -> Any:
+    """A value as SQLite keeps it."""
+    if is_text and value is not None:
+        return value.decode()
+    return int(value) if isinstance(value, Decimal) else value

@@ -109,6 +109,8 @@ class Finding(Items):
             (list(item_ids),),
         ):
             known, labels = _loads(fields), tuple(tags)
+            if kind == "table":
+                content_hash = known.get("hash", content_hash)
             whole = (identity, kind, parent, key, title, language, labels, created, updated, chunks[identity])
             more = (words_of(kind, known, labels), facets_of(kind, known))
             named = parts[identity] if kind in _IN_PARTS else {}

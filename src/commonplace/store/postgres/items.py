@@ -255,7 +255,7 @@ class Items:
         if not ids:
             return
         orphans, attached = self._clear_text(ids), self._detach(ids)
-        for table in ("document_names", "records", "cues", "import_sources"):
+        for table in ("document_names", "records", "cues", "import_sources", "node_places"):
             self._run(f"delete from {table} where item_id = any(%s::bigint[])", (ids,))
         self._run("delete from items where id = any(%s::bigint[])", (ids,))
         self._log("delete", [(item_id, version + 1) for item_id, version in items])

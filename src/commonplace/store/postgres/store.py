@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from commonplace.errors import Unavailable
 from commonplace.store.postgres.care import Care
 from commonplace.store.postgres.copying import Copies
 from commonplace.store.postgres.files import Files
@@ -12,10 +13,14 @@ from commonplace.store.postgres.naming import Names
 from commonplace.store.postgres.outlines import Outlines
 from commonplace.store.postgres.schema import check, migrate
 from commonplace.store.postgres.sessions import Sessions
+from commonplace.store.postgres.table_nodes import TableNodes
 from commonplace.store.postgres.vectors import Vectors
 
+MIGRATION = "migration"
+"""The setting in which a space that is being filled, or was, notes with what and how far."""
 
-class PostgresStore(Sessions, Records, Listings, Names, Outlines, Files, Vectors, Keeping, Copies, Care):
+
+class PostgresStore(Sessions, Records, Listings, Names, Outlines, TableNodes, Files, Vectors, Keeping, Copies, Care):
     """Everything the Store interface promises, in one space of a PostgreSQL database."""
 
 
@@ -24,4 +29,12 @@ def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 2
     if owner:
         migrate(owner, url)
     check(url)
-    return PostgresStore(url, space, connections)
+    store = PostgresStore(url, space, connections)
+    mark = store.setting(MIGRATION)
+    if isinstance(mark, dict) and not mark["complete"]:
+        store.close()
+        raise Unavailable(
+            f"The space {space} of {store.name} is being filled, or that was broken off. Wait for "
+            "`commonplace migrate`, or run it again: it goes on where it was."
+        )
+    return store

@@ -55,7 +55,7 @@ class Reranking:
         settings = library.settings
         self.enabled = settings.memory_reranking
         self._reranker = open_reranker(settings)
-        self._seconds = min(BUDGET_S, settings.rerank_ms / 1000)
+        self.seconds = min(BUDGET_S, settings.rerank_ms / 1000)
         self._failure = ""
         self._said: OrderedDict[bytes, Floats] = OrderedDict()
         self._lock = threading.Lock()
@@ -82,15 +82,15 @@ class Reranking:
             return "No reranker is configured, so results keep their order. Set COMMONPLACE_RERANKER to have one."
         return getattr(self._reranker, "problem", "") or self._failure
 
-    def scores(self, query: str, passages: Sequence[str], since: float) -> Floats:
-        """0 to 1 for each passage. Raises Left where there are none by the end of a budget that began at `since`."""
+    def scores(self, query: str, passages: Sequence[str], until: float) -> Floats:
+        """0 to 1 for each passage. Raises Left where there are none by then, on the clock of `perf_counter`."""
         key = fingerprint(query, *passages)
         with self._lock:
             if key in self._said:
                 self._said.move_to_end(key)
                 return self._said[key]
         try:
-            scores = self._asked(query, passages, self._seconds - (time.perf_counter() - since))
+            scores = self._asked(query, passages, until - time.perf_counter())
         except Left as left:
             self._failure = f"The last time, {left}"
             raise
@@ -107,7 +107,7 @@ class Reranking:
         if reranker is None or not read:
             return scores
         if seconds <= 0:
-            raise Left(f"it took longer than {self._seconds * 1000:.0f} ms")
+            raise Left("its time was over before it was asked")
 
         def ask() -> Sequence[float]:
             with hurried(seconds):
@@ -127,19 +127,23 @@ class Passages:
     def __init__(self, library: Library, sought: Sequence[Atom]) -> None:
         self._library, self._sought = library, sought
 
-    def of(self, rows: Rows) -> list[str]:
-        """The matched chunk of what was found by meaning, the text around the matches of what was found by words."""
+    def of(self, rows: Rows, until: float) -> list[str]:
+        """The matched chunk of what was found by meaning, the text around the matches of what was found by words.
+
+        Those that cannot be read in time are not: the caller is late then anyway.
+        """
         store, items, words = self._library.store, rows.items.tolist(), _by_words(rows)
         chunks = rows.chunks if rows.chunks is not None else np.zeros(len(rows), np.int64)
         bodies = {item.id: item.body or "" for item in store.heads(items, _LONGEST_READ + 1)}
         whole = [words[row] and len(bodies.get(item, "")) <= _LONGEST_READ for row, item in enumerate(items)]
         wanted = [chunk for chunk, read in zip(chunks.tolist(), whole, strict=True) if not read]
         texts = {chunk.item_id: chunk.text for chunk in store.chunks(wanted)}
-        return [self._fitted(texts.get(item, bodies.get(item, ""))) for item in items]
+        return [self._fitted(texts.get(item, bodies.get(item, "")), until) for item in items]
 
-    def _fitted(self, text: str) -> str:
-        short = len(text) <= MOST_TOKENS
-        return text if short else excerpt(text, self._matcher.find(text), MOST_TOKENS)
+    def _fitted(self, text: str, until: float) -> str:
+        if len(text) <= MOST_TOKENS or time.perf_counter() > until:
+            return text
+        return excerpt(text, self._matcher.find(text), MOST_TOKENS)
 
     @cached_property
     def _matcher(self) -> Matcher:
@@ -178,8 +182,9 @@ class Look:
 
     def at(self, rows: Rows) -> tuple[Floats | None, Judged]:
         start = time.perf_counter()
+        until = start + self._reranking.seconds
         try:
-            scores, reason = self._reranking.scores(self._query, self._passages.of(rows), start), ""
+            scores, reason = self._reranking.scores(self._query, self._passages.of(rows, until), until), ""
         except Left as left:
             scores, reason = None, str(left).rstrip(".")
         return scores, Judged(len(rows), (time.perf_counter() - start) * 1000, reason)

@@ -120,7 +120,7 @@ def search_reindex(call: Call, given: Mapping[str, JSON]) -> Answer:
     tools, table = _asked(tables, given)
     if table is None:
         table = tables.catalog.table_of(tools[0])
-    job = tables.catalog.reindex(table, force=given["force"])
+    job = tables.reindex(table, force=given["force"])
     tools = tables.store.search_tools(table.number)
     jobs: list[JSON] = [{"job_id": str(job), "table_id": table.id, "status": "pending"}]
     return {"jobs": jobs, "tools": [_indexed(tables, tool) for tool in tools]}
@@ -139,7 +139,8 @@ def search_cleanup(call: Call, given: Mapping[str, JSON]) -> Answer:
     for table in wanted:
         gone, left = tables.cleanup(table, dry_run=given["dry_run"])
         removed, kept = removed + gone, kept + left
-    return {"removed": removed, "kept": kept, "unreachable": 0}
+    stray, unreachable = tables.clean_service(wanted, others="table_id" not in given, dry_run=given["dry_run"])
+    return {"removed": removed + stray, "kept": kept, "unreachable": unreachable}
 
 
 def _asked(tables: Tables, given: Mapping[str, JSON]) -> tuple[list[ToolRow], TableRow | None]:

@@ -1,0 +1,195 @@
+"""The store on PostgreSQL: which nodes of tables are indexed where, what is left to index, and who is at it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.model import JSON
+from commonplace.store.places import around, place_number
+from commonplace.store.postgres.items import reads, writes
+from commonplace.store.postgres.problems import explained
+from commonplace.store.postgres.tables import TableRows
+from commonplace.store.sqlite import _json
+from commonplace.store.table_nodes import _DIRTY, _JOB, _job, _numbers
+from commonplace.store.table_rows import DirtyRow, Nodes, TableJob, TableRow
+
+_Hidden = tuple[tuple[int, int], NDArray[np.int64]]
+
+
+class TableNodes(TableRows):
+    """Nodes by the places they are inside of, dirty places, and jobs."""
+
+    # nodes
+
+    @writes
+    def place_nodes(self, table: TableRow, generation: int, nodes: Sequence[tuple[int, str]]) -> None:
+        rows = [
+            (place_number(table.id, generation, place), item) for item, pointer in nodes for place in around(pointer)
+        ]
+        self._run(
+            """insert into node_places (place, item_id) select * from unnest(%s::bigint[], %s::bigint[])
+               on conflict do nothing""",
+            ([place for place, _ in rows], [item for _, item in rows]),
+        )
+
+    @reads
+    def nodes_at(self, table: str, generation: int, pointer: str, among: Sequence[int] | None = None) -> Nodes:
+        only = "" if among is None else "and item_id = any(%(among)s::bigint[])"
+        joined: Any = self._all(
+            f"""select string_agg(item_id::text, ',' order by item_id),
+                  string_agg(chunk_count::text, ',' order by item_id)
+                from node_places join items on items.id = item_id where place = %(place)s {only}""",
+            {"place": place_number(table, generation, pointer), "among": None if among is None else list(among)},
+        )[0]
+        return Nodes(_numbers(joined[0]), _numbers(joined[1]))
+
+    @reads
+    def node_ids(self, table: str, generation: int, pointer: str, *, after: int, upto: int, limit: int) -> list[int]:
+        query = """select item_id from node_places where place = %s and item_id > %s and item_id <= %s
+                   order by item_id limit %s"""
+        place = place_number(table, generation, pointer)
+        return [item for (item,) in self._all(query, (place, after, upto, limit if limit >= 0 else None))]
+
+    @reads
+    def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int:
+        query = """select count(*) from node_places join chunks using (space, item_id)
+                   where place = %s and exists (select 1 from embeddings where model = %s and key = vector_key)"""
+        return int(self._one(query, (place_number(table, generation, pointer), model_id)))
+
+    @reads
+    def hidden_nodes(self) -> NDArray[np.int64]:
+        """The items of tables that only their own search tools show: not searchable, or of no current generation."""
+        key = self.tables_state(), int(self._one("select coalesce(max(seq), 0) from changes"))
+        kept: _Hidden | None = getattr(self, "_hidden", None)
+        if kept is not None and kept[0] == key:
+            return kept[1]
+        joined = self._one(
+            """select string_agg(items.id::text, ',' order by items.id) from tables
+               join items on items.kind = 'table' and items.parent_head = tables.id and items.parent = tables.id
+               where (not searchable or building is not null or leaving is not null)
+               and (not searchable or (items.fields::jsonb ->> 'generation')::bigint <> generation)"""
+        )
+        self._hidden = (key, _numbers(joined))
+        return self._hidden[1]
+
+    # what is left to index
+
+    @writes
+    def add_dirty(
+        self, table: TableRow, generation: int, pointer: str, *, first: int | None = None, alone: bool = False
+    ) -> None:
+        transaction = self._database.current
+        last = transaction.numbers["item"] if transaction and transaction.numbers else 0
+        self._run(
+            """insert into dirty_places (id, tbl, generation, pointer, first, alone, swept, upto)
+               values (%s, %s, %s, %s, %s, %s, 0, %s)""",
+            (self._next_part(), table.number, generation, pointer.encode(), first, alone, last),
+        )
+
+    @reads
+    def dirty_of(self, table: int, generation: int | None = None, limit: int = 1000) -> list[DirtyRow]:
+        rows = self._all(
+            f"""select {_DIRTY} from dirty_places where tbl = %(tbl)s
+                and (%(generation)s::bigint is null or generation = %(generation)s) order by id limit %(limit)s""",
+            {"tbl": table, "generation": generation, "limit": limit},
+        )
+        return [_dirty(row) for row in rows]
+
+    @writes
+    def change_dirty(self, dirty: DirtyRow) -> None:
+        cursor = None if dirty.cursor is None else dirty.cursor.encode()
+        self._run(
+            "update dirty_places set cursor = %s, swept = %s, upto = %s where id = %s",
+            (cursor, dirty.swept, dirty.upto, dirty.id),
+        )
+
+    @writes
+    def drop_dirty(self, dirty_ids: Sequence[int]) -> None:
+        self._run("delete from dirty_places where id = any(%s::bigint[])", (list(dirty_ids),))
+
+    @writes
+    def drop_dirty_of(self, table: int, generation: int) -> None:
+        self._run("delete from dirty_places where tbl = %s and generation = %s", (table, generation))
+
+    # jobs: who holds one waits for no writer, but only a writer ends one, or it could miss what others are adding
+
+    @writes
+    def want_job(self, table: int, kind: str, progress: Mapping[str, JSON] | None = None) -> int:
+        return int(
+            self._one(
+                """insert into table_jobs (id, tbl, kind, progress, run_after) values (%s, %s, %s, %s, %s)
+                   on conflict (space, tbl) do update set attempts = 0, error = null, run_after = excluded.run_after,
+                     progress = case when excluded.progress = '{}' then '{}' else table_jobs.progress end,
+                     kind = case when excluded.kind = 'rebuild' then 'rebuild' else table_jobs.kind end
+                   returning id""",
+                (self._next_part(), table, kind, _json(progress or {}), _now()),
+            )
+        )
+
+    @reads
+    def table_jobs(self, table: int | None = None) -> list[TableJob]:
+        query = f"""select {_JOB} from table_jobs where %(tbl)s::bigint is null or tbl = %(tbl)s
+                    order by run_after, id"""
+        return [_job(row) for row in self._all(query, {"tbl": table})]
+
+    def claim_table_job(self, job: TableJob, holder: str, lease_s: float) -> TableJob | None:
+        now = _now()
+        with explained(self.name), self._database.changing():
+            rows = self._all(
+                f"""update table_jobs set holder = %(holder)s, lease_until = %(until)s, heartbeat_at = %(now)s
+                    where id = (select id from table_jobs where id = %(id)s and holder = %(seen)s
+                      and lease_until = %(seen_until)s and attempts = %(attempts)s for update skip locked)
+                    returning {_JOB}""",
+                {
+                    "holder": holder, "until": now + int(lease_s * 1e6), "now": now, "id": job.id, "seen": job.holder,
+                    "seen_until": job.lease_until, "attempts": job.attempts,
+                },
+            )  # fmt: skip
+            return _job(rows[0]) if rows else None
+
+    def beat_table_job(self, job: TableJob, progress: Mapping[str, JSON], lease_s: float) -> bool:
+        now = _now()
+        with explained(self.name), self._database.changing():
+            rows = self._all(
+                """update table_jobs set lease_until = %s, heartbeat_at = %s, progress = %s
+                   where id = %s and holder = %s returning 1""",
+                (now + int(lease_s * 1e6), now, _json(progress), job.id, job.holder),
+            )
+            return bool(rows)
+
+    def release_table_job(self, job: TableJob) -> None:
+        with explained(self.name), self._database.changing():
+            self._run(
+                "update table_jobs set holder = '', lease_until = 0 where id = %s and holder = %s", (job.id, job.holder)
+            )
+
+    @writes
+    def finish_table_job(self, job: TableJob) -> None:
+        self._run(
+            """delete from table_jobs where id = %s and holder = %s
+               and not exists (select 1 from dirty_places where dirty_places.tbl = table_jobs.tbl)""",
+            (job.id, job.holder),
+        )
+
+    def fail_table_job(self, job: TableJob, error: str, retry_s: float) -> None:
+        with explained(self.name), self._database.changing():
+            self._run(
+                """update table_jobs set holder = '', lease_until = 0, attempts = attempts + 1, error = %s,
+                     run_after = %s where id = %s and holder = %s""",
+                (error.replace("\0", "\ufffd"), _now() + int(retry_s * 1e6), job.id, job.holder),
+            )
+
+
+def _dirty(row: tuple[Any, ...]) -> DirtyRow:
+    identity, table, generation, pointer, first, alone, cursor, swept, upto = row
+    reached = None if cursor is None else cursor.decode()
+    return DirtyRow(identity, table, generation, pointer.decode(), first, alone, reached, swept, upto)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
