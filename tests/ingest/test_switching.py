@@ -16,7 +16,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from second_model import DIMS, second_model
 
 from commonplace.errors import NotFound, StorageFull, Unavailable
 from commonplace.ingest.embedding import AlreadyEmbedding
@@ -24,6 +23,7 @@ from commonplace.ingest.switching import Cost
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from opening import library_settings, open_library
+from second_model import DIMS, second_model
 
 WORDS = ("oolong", "bread", "pump", "engine", "harbour", "violin", "lichen", "comet")
 MOST_S = 60

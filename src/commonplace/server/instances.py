@@ -25,13 +25,13 @@ from commonplace.server.mcp import (
     Context,
     Handler,
     VisitorOf,
-    _introduction,
-    _progress,
-    _result,
-    _unsieved,
-    _whole,
     declared,
+    introduction,
+    progress_of,
+    result_of,
     serve_server,
+    unsieved,
+    whole,
 )
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
@@ -98,7 +98,7 @@ def make_instance_server(service: Service, registry: Registry, visitor_of: Visit
     listen = listening(service.changes, profile_of, space_of_context)
     server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, listen)
     server.middleware.append(telling(service.changes, profile_of, space_of_context))
-    server.middleware += [_introduction(service, registry, visitor_of), _whole]
+    server.middleware += [introduction(service, registry, visitor_of), whole]
     return server
 
 
@@ -117,9 +117,9 @@ def _call_tool(service: Service, visitor_of: VisitorOf) -> Handler:
         if not rows:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         tool = bound_tool(rows[0])
-        answer = await service.call(visitor, _registry((tool,)), tool, params.arguments or {}, _progress(context))
-        result = _result(answer)
-        _unsieved.set(result["content"])
+        answer = await service.call(visitor, _registry((tool,)), tool, params.arguments or {}, progress_of(context))
+        result = result_of(answer)
+        unsieved.set(result["content"])
         return result
 
     return call_tool

@@ -69,7 +69,7 @@ def make_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> 
         _add_completion(server, profile.complete, work)
     if profile.lists:
         _add_changes(server, service, profile, visitor_of)
-    server.middleware += [_introduction(service, registry, visitor_of), _whole]
+    server.middleware += [introduction(service, registry, visitor_of), whole]
     return server
 
 
@@ -113,15 +113,15 @@ def _call_tool(service: Service, registry: Registry, visitor_of: VisitorOf) -> H
         tool = registry.find(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, registry.unknown(params.name))
-        answer = await service.call(visitor_of(context), registry, tool, params.arguments or {}, _progress(context))
-        result = _result(answer)
-        _unsieved.set(result["content"])
+        answer = await service.call(visitor_of(context), registry, tool, params.arguments or {}, progress_of(context))
+        result = result_of(answer)
+        unsieved.set(result["content"])
         return result
 
     return call_tool
 
 
-def _result(answer: Reply | Failure) -> dict[str, JSON]:
+def result_of(answer: Reply | Failure) -> dict[str, JSON]:
     if isinstance(answer, Failure):
         said = [{"type": "text", "text": answer.message}]
         return {
@@ -134,7 +134,7 @@ def _result(answer: Reply | Failure) -> dict[str, JSON]:
     return result if answer.structured is None else {**result, "structuredContent": answer.structured}
 
 
-def _progress(context: Context) -> Report:
+def progress_of(context: Context) -> Report:
     """How a working thread tells a client how far it is. Who did not ask is told nothing, by the SDK."""
     told, loop = 0.0, asyncio.get_running_loop()
 
@@ -178,7 +178,7 @@ def _add_resources(server: Server[Any], resources: Resources, work: Work) -> Non
 
     async def read(context: Context, params: types.ReadResourceRequestParams) -> dict[str, JSON]:
         content = await work(context, lambda call: _content(context, resources, call, str(params.uri)))
-        _unsieved.set([content])
+        unsieved.set([content])
         return {"contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
     server.add_request_handler("resources/list", types.PaginatedRequestParams, entries)
@@ -230,7 +230,7 @@ def _add_changes(server: Server[Any], service: Service, profile: Profile, visito
     server.middleware.append(telling(service.changes, profile, space_of))
 
 
-def _introduction(service: Service, registry: Registry, visitor_of: VisitorOf) -> Any:
+def introduction(service: Service, registry: Registry, visitor_of: VisitorOf) -> Any:
     """Middleware: what is said when a client connects is of its own library."""
 
     async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -246,17 +246,17 @@ def _introduction(service: Service, registry: Registry, visitor_of: VisitorOf) -
     return introduce
 
 
-_unsieved: ContextVar[Sequence[Mapping[str, JSON]]] = ContextVar("unsieved", default=())
+unsieved: ContextVar[Sequence[Mapping[str, JSON]]] = ContextVar("unsieved", default=())
 """The content of the result that this request's handler gave."""
 
 
-async def _whole(ctx: Context, call_next: CallNext) -> HandlerResult:
+async def whole(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Middleware: a document keeps its name and title, which clients show and the SDK's models drop."""
-    _unsieved.set(())
+    unsieved.set(())
     result = await call_next(ctx)
     if isinstance(result, dict):
         content: list[dict[str, JSON]] = result.get("content") or result.get("contents") or []
-        for sent, given in zip(content, _unsieved.get(), strict=False):
+        for sent, given in zip(content, unsieved.get(), strict=False):
             if "resource" in given:
                 sent["resource"] = {**given["resource"], **sent["resource"]}
             elif "uri" in given:

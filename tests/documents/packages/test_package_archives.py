@@ -126,7 +126,9 @@ def test_a_size_below_zero_is_refused_and_any_time_is_taken(world: World) -> Non
     assert (done.error, done.added) == (None, 1)
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip at all", gzip.compress(b"no tar at all", mtime=0), b"\x1f\x8b\x08\x00"])
+@pytest.mark.parametrize(
+    "content", [b"", b"no gzip at all", gzip.compress(b"no tar at all", mtime=0), b"\x1f\x8b\x08\x00"]
+)
 def test_what_is_no_archive_is_one_sentence(world: World, content: bytes) -> None:
     path = world.folder / "broken.tgz"
     path.write_bytes(content)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from wire_server import Make, Site, serving
 
 from commonplace.models.providers.endpoint import PROVIDERS
 from commonplace.settings import Settings
+from wire_server import Make, Site, serving
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_server import Make, Site, cut_off, reset, says, serving, silent, status, truncated
 
 from commonplace.errors import Unavailable
 from commonplace.models import open_embedder
@@ -19,6 +18,7 @@ from commonplace.models.providers.embedding import _pieces
 from commonplace.models.providers.known import prefixes_of
 from commonplace.settings import Settings
 from commonplace.text.tokens import estimate
+from wire_server import Make, Site, cut_off, reset, says, serving, silent, status, truncated
 
 PATHS = {"ollama": "/api/embed", "openai": "/v1/embeddings", "azure": "/openai/deployments/static/embeddings"}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from wire_server import Make, Site, reset, says, silent, status
 
 from commonplace.errors import Unavailable
 from commonplace.models import open_generator, open_reranker
+from wire_server import Make, Site, reset, says, silent, status
 
 GENERATORS = ["ollama", "openai", "azure", "anthropic"]
 RERANKERS = {"cohere": "/v2/rerank", "jina": "/v1/rerank", "tei": "/rerank"}

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wire_server import Make, Site
 
 from commonplace.errors import NotFound, Unavailable
 from commonplace.models import open_embedder
@@ -17,6 +16,7 @@ from commonplace.models.providers.endpoint import Misconfigured, read_address
 from commonplace.models.providers.keys import read_keys
 from commonplace.models.providers.opening import provided_embedder, provided_generator, provided_reranker
 from commonplace.settings import Settings
+from wire_server import Make, Site
 
 KEY = "sk-planted-0123456789"
 

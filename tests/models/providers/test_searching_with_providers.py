@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from wire_server import Make, Site, cut_off, reset, silent, status, truncated
 
 from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.library import Library
@@ -22,6 +21,7 @@ from commonplace.models.providers import wire
 from commonplace.search.hybrid import Answer, Question
 from commonplace.search.typed import Search
 from commonplace.settings import Settings
+from wire_server import Make, Site, cut_off, reset, silent, status, truncated
 
 KEY = "sk-planted-abcdefghijklmnop"
 BODIES = {
