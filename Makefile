@@ -42,6 +42,7 @@ $(CLIENTS): tests/node/package.json tests/node/package-lock.json tools/node.sh
 	@sh tools/node.sh
 
 unit: $(STAMP) models node
+	@$(BIN)/commonplace models pull use-multilingual-v3 || echo "WARNING: the multilingual model could not be pulled; its tests are skipped."
 	$(BIN)/pytest -n 2 --dist loadfile -rs
 
 bench: $(STAMP)

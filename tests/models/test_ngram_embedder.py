@@ -16,6 +16,7 @@ from small_encoder import DIMS, INNER, weights, write_model
 from commonplace.errors import Unavailable
 from commonplace.models import MULTILINGUAL, Embedder, find, open_embedder
 from commonplace.models.ngrams import GROUPS, PARTS, NgramEmbedder
+from needs import missing
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def multilingual() -> Embedder:
     folder = os.environ.get("COMMONPLACE_MODELS")
     cache = Path(folder) if folder else platformdirs.user_cache_path("commonplace") / "models"
     if find(MULTILINGUAL, cache) is None:
-        pytest.skip(f"{MULTILINGUAL} is not in {cache}: run `commonplace models pull {MULTILINGUAL}`")
+        missing(f"{MULTILINGUAL} is not in {cache}. Run `commonplace models pull {MULTILINGUAL}`.")
     return open_embedder(MULTILINGUAL, cache)
 
 

@@ -11,7 +11,8 @@ from commonplace.model import CHUNK_BITS, IndexedItem, chunk_id
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import fold_value
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
-from commonplace.store.sqlite import _IN_PARTS, Items, _json, consistent, guarded
+from commonplace.store.shaping import IN_PARTS, json_text
+from commonplace.store.sqlite import Items, consistent, guarded
 
 _WHOLE = ("note", "media", "conversation", "message", "character", "prompt", "document")
 
@@ -79,7 +80,7 @@ class Records(Items):
         with self._database.writing() as db:
             db.execute("delete from cues where item_id = ?", (item_id,))
             if cues:
-                db.execute("insert into cues values (?, ?)", (item_id, _json([list(cue) for cue in cues])))
+                db.execute("insert into cues values (?, ?)", (item_id, json_text([list(cue) for cue in cues])))
 
     @guarded
     def places(self, item_ids: Sequence[int]) -> dict[int, list[Place]]:
@@ -109,7 +110,7 @@ class Records(Items):
         found = []
         for identity, kind, parent, key, title, language, created, updated, fields, body in rows:
             known, labels = json.loads(fields), tuple(tags[identity])
-            text = self._said(identity) if kind in _IN_PARTS else body
+            text = self._said(identity) if kind in IN_PARTS else body
             chunks = [(chunk_id(identity, 0), "", text)]
             item = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
             found.append(IndexedItem(*item, words_of(kind, known, labels), facets_of(kind, known)))
@@ -205,5 +206,5 @@ class Records(Items):
             db.execute("delete from kept_answers where answered_at < ?", (since,))
             db.execute(
                 "insert or replace into kept_answers values (?, ?, ?, ?, ?, ?)",
-                (owner, tool, key, kept.arguments, _json(kept.answer), now),
+                (owner, tool, key, kept.arguments, json_text(kept.answer), now),
             )

@@ -17,7 +17,8 @@ from commonplace.model import JSON, Draft, Filter, chunk_id
 from commonplace.store.connection import explained
 from commonplace.store.filters import Compiled, compile_filter, shapes
 from commonplace.store.rows import Attachment, EntryRow, Past, Said, Write
-from commonplace.store.sqlite import Items, _json, guarded
+from commonplace.store.shaping import json_text
+from commonplace.store.sqlite import Items, guarded
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = id),
@@ -124,7 +125,7 @@ class EntryRows(Items):
             if row is None or not summary.strip():
                 return False
             fields = {**json.loads(row[0]), "summary": summary}
-            db.execute("update items set fields = ? where id = ?", (_json(fields), item_id))
+            db.execute("update items set fields = ? where id = ?", (json_text(fields), item_id))
             return True
 
     @guarded
@@ -164,7 +165,7 @@ class EntryRows(Items):
                     past.version,
                     past.updated_at,
                     past.body,
-                    *map(_json, (past.metadata, past.tags, past.images)),
+                    *map(json_text, (past.metadata, past.tags, past.images)),
                 ),
             )
             db.execute(
@@ -219,7 +220,7 @@ class EntryRows(Items):
     @guarded
     def index_field(self, path: tuple[str, ...]) -> None:
         with self._database.writing() as db:
-            db.execute("insert or ignore into metadata_fields (path) values (?)", (_json(path),))
+            db.execute("insert or ignore into metadata_fields (path) values (?)", (json_text(path),))
             if not db.changes():
                 return
             field, after = db.last_insert_rowid(), 0
@@ -232,9 +233,9 @@ class EntryRows(Items):
     def drop_field(self, path: tuple[str, ...]) -> None:
         with self._database.writing() as db:
             values = "select id from metadata_values where field = (select id from metadata_fields where path = :path)"
-            db.execute(f"delete from metadata_holders where value in ({values})", {"path": _json(path)})
-            db.execute(f"delete from metadata_values where id in ({values})", {"path": _json(path)})
-            db.execute("delete from metadata_fields where path = :path", {"path": _json(path)})
+            db.execute(f"delete from metadata_holders where value in ({values})", {"path": json_text(path)})
+            db.execute(f"delete from metadata_values where id in ({values})", {"path": json_text(path)})
+            db.execute("delete from metadata_fields where path = :path", {"path": json_text(path)})
 
     @guarded
     def refresh_statistics(self) -> None:

@@ -7,7 +7,6 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -32,20 +31,26 @@ from commonplace.model import (
 from commonplace.store.connection import Database, explained
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import Compiled, compile_filter, fold_tag, micros
-from commonplace.store.rows import Passage, Write
+from commonplace.store.rows import Write
+from commonplace.store.shaping import (
+    CHUNK_COLUMNS,
+    IN_PARTS,
+    ITEM_COLUMNS,
+    PASSAGE_COLUMNS,
+    check_version,
+    chunk_from,
+    item_from,
+    json_text,
+    json_value,
+    passage_row,
+    says_the_same,
+)
 from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="Items")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 WHOLE_BODY = 0  # where the number of its characters that are read can be given
-_ITEM = (
-    "id, kind, parent, key, title, format, fields, metadata, created_at, updated_at, version, content_hash, chunk_count"
-)
-_PASSAGE = "text, char_start, char_end, line_start, line_end, headings, anchor, vector_key"
-_CHUNK = f"id, {_PASSAGE}"
-_IN_PARTS = frozenset({"character", "prompt"})  # kinds whose chunks are one field each
 
 
 def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -91,9 +96,9 @@ class Items:
         draft = write.draft
         content_hash = hashlib.sha256(draft.body.encode("utf-8")).hexdigest()
         old = self._find(db, draft.kind, draft.parent, draft.key)
-        _check_version(draft, write.expected_version, old.version if old else 0)
-        rows = [_passage_row(passage) for passage in write.passages]
-        if old is not None and _same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
+        check_version(draft, write.expected_version, old.version if old else 0)
+        rows = [passage_row(passage) for passage in write.passages]
+        if old is not None and says_the_same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
             return old.id
         row = {
             "kind": draft.kind,
@@ -102,8 +107,8 @@ class Items:
             "title": draft.title,
             "format": draft.format,
             "language": write.language,
-            "fields": _json(draft.fields),
-            "metadata": _json(draft.metadata),
+            "fields": json_text(draft.fields),
+            "metadata": json_text(draft.metadata),
             "updated_at": micros(draft.updated_at) if draft.updated_at else now,
             "content_hash": content_hash,
             "chunk_count": len(write.passages),
@@ -158,8 +163,8 @@ class Items:
             [(fold_tag(tag), item_id, position, tag) for position, tag in enumerate(draft.tags)],
         )
         db.executemany(
-            f"insert into chunks ({_CHUNK}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(chunk_id(item_id, ordinal), *_passage_row(passage)) for ordinal, passage in enumerate(write.passages)],
+            f"insert into chunks ({CHUNK_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(chunk_id(item_id, ordinal), *passage_row(passage)) for ordinal, passage in enumerate(write.passages)],
         )
         self._drop_orphans(db, orphans)
         if write.outline is not None:
@@ -168,7 +173,7 @@ class Items:
     @staticmethod
     def _passage_rows(db: apsw.Connection, item_id: int) -> list[tuple[Any, ...]]:
         span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
-        return list(db.execute(f"select {_PASSAGE} from chunks where id >= ? and id < ? order by id", span))
+        return list(db.execute(f"select {PASSAGE_COLUMNS} from chunks where id >= ? and id < ? order by id", span))
 
     def _clear_text(self, db: apsw.Connection, item_id: int) -> set[bytes]:
         """Remove an item's text and return the vector keys that may now belong to no chunk."""
@@ -288,9 +293,9 @@ class Items:
             texts = db.execute(f"select item_id, {start} from bodies where item_id {among}", wanted).fetchall()
         bodies: dict[int, str] = dict(texts)
         found = {}
-        for row in db.execute(f"select {_ITEM} from items where id {among}", wanted):
+        for row in db.execute(f"select {ITEM_COLUMNS} from items where id {among}", wanted):
             item_id = cast(int, row[0])
-            found[item_id] = _item(row, tuple(tags.get(item_id, ())), bodies.get(item_id, "") if body else None)
+            found[item_id] = item_from(row, tuple(tags.get(item_id, ())), bodies.get(item_id, "") if body else None)
         return [found[item_id] for item_id in item_ids if item_id in found]
 
     @consistent
@@ -308,18 +313,18 @@ class Items:
 
     @consistent
     def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
-        query = f"select {_CHUNK} from chunks where id in (select value from json_each(?))"
+        query = f"select {CHUNK_COLUMNS} from chunks where id in (select value from json_each(?))"
         rows = self._database.reading().execute(query, (json.dumps(list(chunk_ids)),))
-        found = {row[0]: _chunk(row) for row in rows}
+        found = {row[0]: chunk_from(row) for row in rows}
         return [found[chunk] for chunk in chunk_ids if chunk in found]
 
     @guarded
     def chunks_of(self, item_id: int) -> list[Chunk]:
         rows = self._database.reading().execute(
-            f"select {_CHUNK} from chunks where id >= ? and id < ? order by id",
+            f"select {CHUNK_COLUMNS} from chunks where id >= ? and id < ? order by id",
             (chunk_id(item_id, 0), chunk_id(item_id + 1, 0)),
         )
-        return [_chunk(row) for row in rows]
+        return [chunk_from(row) for row in rows]
 
     @guarded
     def select(self, filter: Filter) -> NDArray[np.int64]:
@@ -387,8 +392,8 @@ class Items:
             chunks: Any = db.execute(
                 "select id, headings, text from chunks where id >= ? and id < ? order by id", span
             ).fetchall()
-            known, labels = _loads(fields), tuple(tags[identity])
-            parts = self._parts(db, span) if kind in _IN_PARTS else {}
+            known, labels = json_value(fields), tuple(tags[identity])
+            parts = self._parts(db, span) if kind in IN_PARTS else {}
             if kind == "table":
                 content_hash = known.get("hash", content_hash)
             more = (words_of(kind, known, labels), facets_of(kind, known), parts, content_hash)
@@ -400,64 +405,3 @@ class Items:
     def _parts(db: apsw.Connection, span: tuple[int, int]) -> dict[int, str]:
         query = "select id, anchor ->> '$.field' from chunks where id >= ? and id < ? and anchor is not null"
         return {chunk: part for chunk, part in db.execute(query, span) if part}
-
-
-def _check_version(draft: Draft, expected: int | None, actual: int) -> None:
-    if expected is None or expected == actual:
-        return
-    uri = uri_of(draft.kind, draft.parent, draft.key)
-    if actual == 0:
-        raise NotFound(f"There is no {uri} to replace. Leave the expected version out to create it.")
-    raise VersionConflict(uri, expected, actual)
-
-
-def _same(old: Item, draft: Draft, content_hash: str) -> bool:
-    return (
-        old.content_hash == content_hash
-        and old.title == draft.title
-        and old.format == draft.format
-        and old.tags == draft.tags
-        and _json(old.fields, sort=True)
-        == _json(draft.fields, sort=True)  # as JSON: in Python 1, 1.0 and True are equal
-        and _json(old.metadata, sort=True) == _json(draft.metadata, sort=True)
-        and (draft.created_at is None or old.created_at == _moment(micros(draft.created_at)))
-        and (draft.updated_at is None or old.updated_at == _moment(micros(draft.updated_at)))
-    )
-
-
-def _passage_row(passage: Passage) -> tuple[Any, ...]:
-    """The columns of a chunk but its id, in the order of `_PASSAGE`."""
-    span = passage.span
-    anchor = _json(passage.anchor) if passage.anchor is not None else None
-    place = (span.char_start, span.char_end, span.line_start, span.line_end)
-    return (span.text, *place, "\n".join(span.headings), anchor, passage.vector_key)
-
-
-def _json(value: Any, *, sort: bool = False) -> str:
-    return json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort, default=dict
-    )  # `default`: a Mapping that is no dict
-
-
-def _loads(text: str) -> Any:
-    return {} if text == "{}" else json.loads(text)  # most items have none
-
-
-def _moment(value: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=value)
-
-
-def _item(row: tuple[Any, ...], tags: tuple[str, ...], body: str | None) -> Item:
-    item_id, kind, parent, key, title, format, fields, metadata, created, updated, version, content_hash, chunks = row
-    return Item(
-        item_id, kind, parent, key, title, format, _loads(fields), _loads(metadata), tags,
-        _moment(created), _moment(updated), version, content_hash, chunks, body,
-    )  # fmt: skip
-
-
-def _chunk(row: tuple[Any, ...]) -> Chunk:
-    identity, text, char_start, char_end, line_start, line_end, headings, anchor, vector_key = row
-    return Chunk(
-        identity, text, char_start, char_end, line_start, line_end,
-        tuple(headings.split("\n")) if headings else (), json.loads(anchor) if anchor else None, vector_key,
-    )  # fmt: skip

@@ -27,7 +27,8 @@ from commonplace.store.naming import Names
 from commonplace.store.outlines import Outlines
 from commonplace.store.rows import Attachment, Job, Model
 from commonplace.store.sessions import Sessions
-from commonplace.store.sqlite import _CHUNK, _chunk, _json, consistent, guarded
+from commonplace.store.shaping import CHUNK_COLUMNS, chunk_from, json_text
+from commonplace.store.sqlite import consistent, guarded
 from commonplace.store.table_nodes import TableNodes
 
 _MODEL = "id, fingerprint, name, dims, position"
@@ -92,11 +93,11 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
     @staticmethod
     def _unembedded_of(db: apsw.Connection, model: Model, item_id: int) -> list[Chunk]:
         rows = db.execute(
-            f"""select {_CHUNK} from chunks where id >= ? and id < ?
+            f"""select {CHUNK_COLUMNS} from chunks where id >= ? and id < ?
                 and not exists (select 1 from embeddings where model = ? and key = vector_key) order by id""",
             (chunk_id(item_id, 0), chunk_id(item_id + 1, 0), model.id),
         )
-        return [_chunk(row) for row in rows]
+        return [chunk_from(row) for row in rows]
 
     @guarded
     def add_vectors(self, model: Model, vectors: Sequence[tuple[bytes, bytes]]) -> None:
@@ -174,7 +175,7 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
                 db.execute("insert or ignore into attachments values (?, ?)", (attachment.hash, attachment.data))
                 db.execute(
                     "insert into item_attachments values (?, ?, ?, ?, ?)",
-                    (item_id, position, attachment.hash, attachment.media_type, _json(fields)),
+                    (item_id, position, attachment.hash, attachment.media_type, json_text(fields)),
                 )
             self._drop_unattached(db, replaced)
 
@@ -194,7 +195,7 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
         with self._database.writing() as db:
             db.execute(
                 "insert into jobs (kind, payload, run_after) values (?, ?, ?)",
-                (kind, _json(payload), _now() + int(delay_s * 1e6)),
+                (kind, json_text(payload), _now() + int(delay_s * 1e6)),
             )
             return db.last_insert_rowid()
 
@@ -239,13 +240,13 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
         with self._database.writing() as db:
             db.execute(
                 "insert into settings values (?, ?) on conflict do update set value = excluded.value",
-                (name, _json(value)),
+                (name, json_text(value)),
             )
 
     @guarded
     def settle(self, name: str, value: JSON) -> JSON:
         with self._database.writing() as db:
-            db.execute("insert or ignore into settings values (?, ?)", (name, _json(value)))
+            db.execute("insert or ignore into settings values (?, ?)", (name, json_text(value)))
             return json.loads(next(db.execute("select value from settings where name = ?", (name,)))[0])
 
     # care

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from commonplace.model import JSON
 from commonplace.store.places import around, place_number
-from commonplace.store.sqlite import _json, consistent, guarded
+from commonplace.store.shaping import json_text
+from commonplace.store.sqlite import consistent, guarded
 from commonplace.store.table_rows import DirtyRow, Nodes, TableJob, TableRow
 from commonplace.store.tables import TableRows
 
@@ -140,7 +141,7 @@ class TableNodes(TableRows):
                    on conflict (tbl) do update set attempts = 0, error = null, run_after = excluded.run_after,
                      progress = case when excluded.progress = '{}' then '{}' else progress end,
                      kind = case when excluded.kind = 'rebuild' then 'rebuild' else kind end returning id""",
-                (table, kind, _json(progress or {}), _now()),
+                (table, kind, json_text(progress or {}), _now()),
             ).fetchone()
             return int(row[0])
 
@@ -172,7 +173,7 @@ class TableNodes(TableRows):
         with self._database.writing() as db:
             db.execute(
                 """update table_jobs set lease_until = ?, heartbeat_at = ?, progress = ? where id = ? and holder = ?""",
-                (now + int(lease_s * 1e6), now, _json(progress), job.id, job.holder),
+                (now + int(lease_s * 1e6), now, json_text(progress), job.id, job.holder),
             )
             return bool(db.changes())
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import apsw
 
-from commonplace.store.sqlite import _json, consistent, guarded
+from commonplace.store.shaping import json_text
+from commonplace.store.sqlite import consistent, guarded
 from commonplace.store.table_data import TableData
 from commonplace.store.table_rows import BindingRow, InstanceRow, ProjectRow, TableRow, ToolRow
 
@@ -142,8 +143,9 @@ class TableRows(TableData):
             db.execute(
                 f"insert or replace into tools ({_TOOL}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    tool.id, tool.table, tool.json_path, tool.type, tool.name, tool.description, _json(tool.metadata),
-                    tool.created_at, tool.updated_at, tool.configured_at, tool.started_at, tool.indexed_at,
+                    tool.id, tool.table, tool.json_path, tool.type, tool.name, tool.description,
+                    json_text(tool.metadata), tool.created_at, tool.updated_at,
+                    tool.configured_at, tool.started_at, tool.indexed_at,
                 ),
             )  # fmt: skip
             _touch(db)

@@ -13,7 +13,7 @@ from commonplace.model import CHUNK_BITS, MOST_CHUNKS, Change, Chunk, Filter, In
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.postgres.filters import HEAD
 from commonplace.store.postgres.items import CHUNK, Items, reads
-from commonplace.store.sqlite import _IN_PARTS, _chunk, _loads
+from commonplace.store.shaping import IN_PARTS, chunk_from, json_value
 
 
 class Finding(Items):
@@ -36,13 +36,13 @@ class Finding(Items):
                 where (item_id, ordinal) in (select * from unnest(%s::bigint[], %s::integer[]))""",
             (items, ordinals),
         )
-        found = {row[0]: _chunk(row) for row in rows}
+        found = {row[0]: chunk_from(row) for row in rows}
         return [found[chunk] for chunk in chunk_ids if chunk in found]
 
     @reads
     def chunks_of(self, item_id: int) -> list[Chunk]:
         rows = self._all(f"select {CHUNK} from chunks where item_id = %s order by ordinal", (item_id,))
-        return [_chunk(row) for row in rows]
+        return [chunk_from(row) for row in rows]
 
     @reads
     def select(self, filter: Filter) -> NDArray[np.int64]:
@@ -108,11 +108,11 @@ class Finding(Items):
                from items where id = any(%s::bigint[]) order by id""",
             (list(item_ids),),
         ):
-            known, labels = _loads(fields), tuple(tags)
+            known, labels = json_value(fields), tuple(tags)
             if kind == "table":
                 content_hash = known.get("hash", content_hash)
             whole = (identity, kind, parent, key, title, language, labels, created, updated, chunks[identity])
             more = (words_of(kind, known, labels), facets_of(kind, known))
-            named = parts[identity] if kind in _IN_PARTS else {}
+            named = parts[identity] if kind in IN_PARTS else {}
             found.append(IndexedItem(*whole, *more, named, content_hash))
         return found

@@ -30,23 +30,23 @@ from commonplace.store.postgres.connection import Connection, Database
 from commonplace.store.postgres.filters import HEAD, compared, compile_filter
 from commonplace.store.postgres.problems import explained, shown
 from commonplace.store.rows import Write
-from commonplace.store.spelling import name_backwards, name_hash
-from commonplace.store.sqlite import (
-    _ITEM,
-    _PASSAGE,
-    WHOLE_BODY,
-    _check_version,
-    _item,
-    _json,
-    _passage_row,
-    _same,
+from commonplace.store.shaping import (
+    ITEM_COLUMNS,
+    PASSAGE_COLUMNS,
+    check_version,
+    item_from,
+    json_text,
+    passage_row,
+    says_the_same,
 )
+from commonplace.store.spelling import name_backwards, name_hash
+from commonplace.store.sqlite import WHOLE_BODY
 from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="Items")
-CHUNK = f"item_id << {CHUNK_BITS} | ordinal, {_PASSAGE}"
+CHUNK = f"item_id << {CHUNK_BITS} | ordinal, {PASSAGE_COLUMNS}"
 NAMED = ("note", "media", "conversation", "character", "prompt")
 """Kinds whose items have a record: a UUID, and a title that they are found by."""
 _LABELS = {"conversation": "character", "media": "media_type"}
@@ -129,9 +129,9 @@ class Items:
         content_hash = hashlib.sha256(draft.body.encode("utf-8")).hexdigest()
         address = fingerprint(draft.kind, draft.parent, draft.key)
         old = known.pop(address) if known and address in known else self._find(draft.kind, draft.parent, draft.key)
-        _check_version(draft, write.expected_version, old.version if old else 0)
-        rows = [_passage_row(passage) for passage in write.passages]
-        if old is not None and _same(old, draft, content_hash) and rows == self._passage_rows(old.id):
+        check_version(draft, write.expected_version, old.version if old else 0)
+        rows = [passage_row(passage) for passage in write.passages]
+        if old is not None and says_the_same(old, draft, content_hash) and rows == self._passage_rows(old.id):
             return old.id
         if len(rows) > MOST_CHUNKS:
             raise InvalidInput(
@@ -184,7 +184,7 @@ class Items:
             [(folded, item_id, position, tag) for folded, (position, tag) in tags.items()],
         )
         self._run_all(
-            f"insert into chunks (item_id, ordinal, {_PASSAGE}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            f"insert into chunks (item_id, ordinal, {PASSAGE_COLUMNS}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             [(item_id, ordinal, *row) for ordinal, row in enumerate(rows)],
         )
         if write.outline is not None:
@@ -210,7 +210,7 @@ class Items:
         )
 
     def _passage_rows(self, item_id: int) -> list[tuple[Any, ...]]:
-        return self._all(f"select {_PASSAGE} from chunks where item_id = %s order by ordinal", (item_id,))
+        return self._all(f"select {PASSAGE_COLUMNS} from chunks where item_id = %s order by ordinal", (item_id,))
 
     def _clear_text(self, item_ids: Sequence[int]) -> set[bytes]:
         """Remove the text of items and return the vector keys that may now belong to no chunk."""
@@ -317,11 +317,11 @@ class Items:
             text = "body" if most == WHOLE_BODY else f"left(body, {int(most)})"
             text = f"coalesce((select {text} from bodies where item_id = items.id), '')"
         rows = self._all(
-            f"""select array(select tag from tags where item_id = items.id order by position), {text}, {_ITEM}
+            f"""select array(select tag from tags where item_id = items.id order by position), {text}, {ITEM_COLUMNS}
                 from items where id = any(%s::bigint[])""",
             (list(item_ids),),
         )
-        found = {row[2]: _item(row[2:], tuple(row[0]), row[1]) for row in rows}
+        found = {row[2]: item_from(row[2:], tuple(row[0]), row[1]) for row in rows}
         return [found[item_id] for item_id in item_ids if item_id in found]
 
 
@@ -337,8 +337,8 @@ def _row(write: Write, content_hash: str, now: int) -> dict[str, Any]:
         "title": draft.title,
         "format": draft.format,
         "language": write.language,
-        "fields": _json(draft.fields),
-        "metadata": _json(draft.metadata),
+        "fields": json_text(draft.fields),
+        "metadata": json_text(draft.metadata),
         "exact": compared(draft.metadata, case_sensitive=True),
         "folded": compared(draft.metadata, case_sensitive=False),
         "seat": seat,

@@ -13,7 +13,7 @@ from commonplace.model import JSON
 from commonplace.store.postgres.items import Items, reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.rows import Attachment, Job
-from commonplace.store.sqlite import _json
+from commonplace.store.shaping import json_text
 
 
 class Keeping(Items):
@@ -33,7 +33,7 @@ class Keeping(Items):
         self._run_all(
             "insert into item_attachments (item_id, position, hash, media_type, fields) values (%s, %s, %s, %s, %s)",
             [
-                (item_id, position, attachment.hash, attachment.media_type, _json(fields))
+                (item_id, position, attachment.hash, attachment.media_type, json_text(fields))
                 for position, (attachment, fields) in enumerate(attachments)
             ],
         )
@@ -60,7 +60,7 @@ class Keeping(Items):
     def enqueue(self, kind: str, payload: dict[str, JSON], delay_s: float = 0) -> int:
         with explained(self.name), self._database.changing():
             query = "insert into jobs (kind, payload, run_after) values (%s, %s, %s) returning id"
-            return int(self._one(query, (kind, _json(payload), _now() + int(delay_s * 1e6))))
+            return int(self._one(query, (kind, json_text(payload), _now() + int(delay_s * 1e6))))
 
     def claim(self, kind: str, lease_s: float) -> Job | None:
         with explained(self.name), self._database.changing():
@@ -100,14 +100,14 @@ class Keeping(Items):
         self._run(
             """insert into settings (name, value) values (%s, %s)
                on conflict (space, name) do update set value = excluded.value""",
-            (name, _json(value)),
+            (name, json_text(value)),
         )
 
     @writes
     def settle(self, name: str, value: JSON) -> JSON:
         self._run(
             "insert into settings (name, value) values (%s, %s) on conflict (space, name) do nothing",
-            (name, _json(value)),
+            (name, json_text(value)),
         )
         return json.loads(self._one("select value from settings where name = %s", (name,)))
 

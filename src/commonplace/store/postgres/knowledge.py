@@ -13,7 +13,7 @@ from commonplace.store.knowledge import _WHOLE
 from commonplace.store.postgres.filters import HEAD
 from commonplace.store.postgres.items import Items, reads, writes
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
-from commonplace.store.sqlite import _IN_PARTS, _json
+from commonplace.store.shaping import IN_PARTS, json_text
 
 
 class Records(Items):
@@ -79,7 +79,7 @@ class Records(Items):
     def set_cues(self, item_id: int, cues: Sequence[Cue]) -> None:
         self._run("delete from cues where item_id = %s", (item_id,))
         if cues:
-            kept = _json([list(cue) for cue in cues])
+            kept = json_text([list(cue) for cue in cues])
             self._run("insert into cues (item_id, cues) values (%s, %s)", (item_id, kept))
 
     @reads
@@ -103,11 +103,11 @@ class Records(Items):
                where id = any(%s::bigint[]) and kind = any(%s::text[]) order by id""",
             (list(item_ids), list(_WHOLE)),
         )
-        said = self._said([row[0] for row in rows if row[1] in _IN_PARTS])
+        said = self._said([row[0] for row in rows if row[1] in IN_PARTS])
         found = []
         for identity, kind, parent, key, title, language, created, updated, fields, body, tags in rows:
             known, labels = json.loads(fields), tuple(tags)
-            text = "\n".join(said[identity]) if kind in _IN_PARTS else body
+            text = "\n".join(said[identity]) if kind in IN_PARTS else body
             chunks = [(chunk_id(identity, 0), "", text)]
             item = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
             found.append(IndexedItem(*item, words_of(kind, known, labels), facets_of(kind, known)))
@@ -223,5 +223,5 @@ class Records(Items):
             """insert into kept_answers (owner, tool, key, arguments, answer, answered_at)
                values (%s, %s, %s, %s, %s, %s) on conflict (space, owner, tool, key) do update
                set arguments = excluded.arguments, answer = excluded.answer, answered_at = excluded.answered_at""",
-            (owner, tool, key, kept.arguments, _json(kept.answer), now),
+            (owner, tool, key, kept.arguments, json_text(kept.answer), now),
         )

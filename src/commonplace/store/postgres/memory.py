@@ -17,7 +17,7 @@ from commonplace.store.postgres.filters import HEAD, compile_filter, kept_values
 from commonplace.store.postgres.finding import Finding
 from commonplace.store.postgres.items import reads, writes
 from commonplace.store.rows import EntryRow, Past, Said, Write
-from commonplace.store.sqlite import _json
+from commonplace.store.shaping import json_text
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = memories.id),
@@ -119,7 +119,7 @@ class EntryRows(Finding):
         )
         if fields is None or not summary.strip():
             return False
-        kept = _json({**json.loads(fields), "summary": summary})
+        kept = json_text({**json.loads(fields), "summary": summary})
         self._run("update items set fields = %s where id = %s", (kept, item_id))
         return True
 
@@ -135,7 +135,13 @@ class EntryRows(Finding):
         self._run(
             """insert into memory_history (item_id, version, updated_at, body, metadata, tags, images)
                values (%s, %s, %s, %s, %s, %s, %s)""",
-            (item_id, past.version, past.updated_at, past.body, *map(_json, (past.metadata, past.tags, past.images))),
+            (
+                item_id,
+                past.version,
+                past.updated_at,
+                past.body,
+                *map(json_text, (past.metadata, past.tags, past.images)),
+            ),
         )
         self._run(
             """delete from memory_history where item_id = %(item)s and version not in
@@ -198,7 +204,7 @@ class EntryRows(Finding):
         field = int(
             self._one(
                 f"insert into metadata_fields (id, path) values ({_NEXT.format('metadata_fields')}, %s) returning id",
-                (_json(path),),
+                (json_text(path),),
             )
         )
         after = 0

@@ -14,7 +14,7 @@ from commonplace.store.places import around, place_number
 from commonplace.store.postgres.items import reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.tables import TableRows
-from commonplace.store.sqlite import _json
+from commonplace.store.shaping import json_text
 from commonplace.store.table_nodes import _DIRTY, _JOB, _job, _numbers
 from commonplace.store.table_rows import DirtyRow, Nodes, TableJob, TableRow
 
@@ -127,7 +127,7 @@ class TableNodes(TableRows):
                      progress = case when excluded.progress = '{}' then '{}' else table_jobs.progress end,
                      kind = case when excluded.kind = 'rebuild' then 'rebuild' else table_jobs.kind end
                    returning id""",
-                (self._next_part(), table, kind, _json(progress or {}), _now()),
+                (self._next_part(), table, kind, json_text(progress or {}), _now()),
             )
         )
 
@@ -158,7 +158,7 @@ class TableNodes(TableRows):
             rows = self._all(
                 """update table_jobs set lease_until = %s, heartbeat_at = %s, progress = %s
                    where id = %s and holder = %s returning 1""",
-                (now + int(lease_s * 1e6), now, _json(progress), job.id, job.holder),
+                (now + int(lease_s * 1e6), now, json_text(progress), job.id, job.holder),
             )
             return bool(rows)
 

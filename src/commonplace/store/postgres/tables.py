@@ -9,7 +9,7 @@ from typing import Any
 
 from commonplace.store.postgres.items import reads, writes
 from commonplace.store.postgres.table_data import TableData
-from commonplace.store.sqlite import _json
+from commonplace.store.shaping import json_text
 from commonplace.store.table_rows import BindingRow, InstanceRow, ProjectRow, TableRow, ToolRow
 from commonplace.store.tables import _INSTANCE, _STATE, _TABLE, _TOOL, _tool
 
@@ -119,7 +119,7 @@ class TableRows(TableData):
                 on conflict (space, id) do update set {changed}""",
             (
                 tool.id, tool.table, tool.json_path.encode(), tool.type, tool.name, tool.description,
-                _json(tool.metadata), tool.created_at, tool.updated_at, tool.configured_at, tool.started_at,
+                json_text(tool.metadata), tool.created_at, tool.updated_at, tool.configured_at, tool.started_at,
                 tool.indexed_at,
             ),
         )  # fmt: skip

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from commonplace.model import CHUNK_BITS, Chunk
 from commonplace.store.postgres.items import CHUNK, Items, reads, writes
 from commonplace.store.rows import Model
-from commonplace.store.sqlite import _chunk
+from commonplace.store.shaping import chunk_from
 from commonplace.store.sqlite_extras import _MODEL
 
 _LINES = 500
@@ -77,7 +77,7 @@ class Vectors(Items):
             (list(item_ids), model.id),
         )
         found: dict[int, list[Chunk]] = defaultdict(list)
-        for chunk in map(_chunk, rows):
+        for chunk in map(chunk_from, rows):
             found[chunk.item_id].append(chunk)
         return found
 

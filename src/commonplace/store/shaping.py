@@ -1,0 +1,81 @@
+"""Items and chunks as rows, and rows as items and chunks: the same for every store."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from commonplace.errors import NotFound, VersionConflict
+from commonplace.model import Chunk, Draft, Item, uri_of
+from commonplace.store.filters import micros
+from commonplace.store.rows import Passage
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ITEM_COLUMNS = (
+    "id, kind, parent, key, title, format, fields, metadata, created_at, updated_at, version, content_hash, chunk_count"
+)
+PASSAGE_COLUMNS = "text, char_start, char_end, line_start, line_end, headings, anchor, vector_key"
+CHUNK_COLUMNS = f"id, {PASSAGE_COLUMNS}"
+IN_PARTS = frozenset({"character", "prompt"})  # kinds whose chunks are one field each
+
+
+def check_version(draft: Draft, expected: int | None, actual: int) -> None:
+    if expected is None or expected == actual:
+        return
+    uri = uri_of(draft.kind, draft.parent, draft.key)
+    if actual == 0:
+        raise NotFound(f"There is no {uri} to replace. Leave the expected version out to create it.")
+    raise VersionConflict(uri, expected, actual)
+
+
+def says_the_same(old: Item, draft: Draft, content_hash: str) -> bool:
+    return (
+        old.content_hash == content_hash
+        and old.title == draft.title
+        and old.format == draft.format
+        and old.tags == draft.tags
+        and json_text(old.fields, sort=True)
+        == json_text(draft.fields, sort=True)  # as JSON: in Python 1, 1.0 and True are equal
+        and json_text(old.metadata, sort=True) == json_text(draft.metadata, sort=True)
+        and (draft.created_at is None or old.created_at == moment(micros(draft.created_at)))
+        and (draft.updated_at is None or old.updated_at == moment(micros(draft.updated_at)))
+    )
+
+
+def passage_row(passage: Passage) -> tuple[Any, ...]:
+    """The columns of a chunk but its id, in the order of `PASSAGE_COLUMNS`."""
+    span = passage.span
+    anchor = json_text(passage.anchor) if passage.anchor is not None else None
+    place = (span.char_start, span.char_end, span.line_start, span.line_end)
+    return (span.text, *place, "\n".join(span.headings), anchor, passage.vector_key)
+
+
+def json_text(value: Any, *, sort: bool = False) -> str:
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort, default=dict
+    )  # `default`: a Mapping that is no dict
+
+
+def json_value(text: str) -> Any:
+    return {} if text == "{}" else json.loads(text)  # most items have none
+
+
+def moment(value: int) -> datetime:
+    return EPOCH + timedelta(microseconds=value)
+
+
+def item_from(row: tuple[Any, ...], tags: tuple[str, ...], body: str | None) -> Item:
+    item_id, kind, parent, key, title, format, fields, metadata, created, updated, version, content_hash, chunks = row
+    return Item(
+        item_id, kind, parent, key, title, format, json_value(fields), json_value(metadata), tags,
+        moment(created), moment(updated), version, content_hash, chunks, body,
+    )  # fmt: skip
+
+
+def chunk_from(row: tuple[Any, ...]) -> Chunk:
+    identity, text, char_start, char_end, line_start, line_end, headings, anchor, vector_key = row
+    return Chunk(
+        identity, text, char_start, char_end, line_start, line_end,
+        tuple(headings.split("\n")) if headings else (), json.loads(anchor) if anchor else None, vector_key,
+    )  # fmt: skip
