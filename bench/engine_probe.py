@@ -35,7 +35,7 @@ def main() -> None:
         from engine_home import ClusterEmbedder, query_vectors
 
         embedder = ClusterEmbedder(query_vectors(8, 7))
-        library.embedding._embedder = (embedder.name, embedder)
+        library.embedding._opened = ((embedder.name, embedder),)
         aside = time.process_time() - opened
     mode = "lexical" if what == "lexical" else "auto"
     page = library.search(queries[0], mode=mode)
