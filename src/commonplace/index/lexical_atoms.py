@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tantivy import Occur, Query
 
 from commonplace.index.engine import Snapshot, engine
 from commonplace.index.lexical_query import beginning_query
+from commonplace.index.phrases import is_beginning, readings, units_of
 from commonplace.index.wanted import Atom
-from commonplace.text.analyze import compound_of, exact_terms, pairs, parts_of, pieces, stems
+from commonplace.text.analyze import exact_terms, pairs, parts_of, pieces, stems
 
 WHOLE_WEIGHT = 8.0
 """What `F#` itself counts beside its letters: enough for entries that have it to come before those that do not."""
 
 MOST_EXPANDED = 64
 """Words a beginning stands for that are ranked each by itself; further ones match too, but add nothing to a score."""
-
-MOST_READINGS = 32
-"""Ways in which the compounds of a phrase may have been written."""
-
-_LONGEST_COMPOUND = 3
-_LONGEST_FREE = 64  # words of a phrase that are tried as parts of compounds
-
-Unit = tuple[str, ...]
-"""Terms that stand one after the other; a single one may also be part of a compound."""
 
 
 class Atoms:
@@ -109,49 +101,11 @@ class Atoms:
     # phrases
 
     def _phrase(self, text: str) -> Query:
-        units = list(_units(text))
-        if units and len(units[-1]) > 1 and pieces(text.split()[-1])[-1][0] == "run":
-            units[-1] = units[-1][:-1]  # in the text the run may go on: its last character need not stand alone
-        if len(units) == 1 and len(units[0]) == 1 and pieces(text)[-1][0] == "run":
+        units = units_of(text)
+        if is_beginning(text, units):
             return self._beginning_of(units[0][0])
-        readings = self._readings(units)
-        return _either([self._adjacent(reading) for reading in readings]) if readings else Query.empty_query()
-
-    def _readings(self, units: Sequence[Unit]) -> list[Unit]:
-        """The sequences of terms by which a phrase is indexed: `real time` and `real-time` are both found by either."""
-        readings: list[list[Unit]] = [[] for _ in units] + [[()]]
-        for start in reversed(range(len(units))):
-            here = [units[start]]
-            if len(units) <= _LONGEST_FREE:
-                here += list(self._compounds(units[start : start + _LONGEST_COMPOUND]))
-            for terms, length in [(here[0], 1), *((unit, _length(unit)) for unit in here[1:])]:
-                readings[start] += [(*terms, *rest) for rest in readings[start + length]]
-            del readings[start][MOST_READINGS:]
-        return readings[0] if units else []
-
-    def _compounds(self, following: Sequence[Unit]) -> Iterator[Unit]:
-        for count in range(2, len(following) + 1):
-            parts = [unit[0] for unit in following[:count] if len(unit) == 1]
-            if len(parts) < count:
-                return
-            if self._searcher.doc_freq("words", "".join(parts)):
-                yield compound_of(parts)
-
-
-def _units(text: str) -> Iterator[Unit]:
-    """The terms of a phrase: a compound as its parts, what cannot be part of one as it is indexed."""
-    for token in text.split():
-        for kind, piece in pieces(token):
-            terms = exact_terms(piece)
-            parts = parts_of(terms) if kind == "word" else None
-            if parts:
-                yield from ((part,) for part in parts)
-            elif terms:
-                yield terms
-
-
-def _length(compound: Unit) -> int:
-    return 2 if len(compound) == 3 else len(compound) // 2
+        found = readings(units, lambda term: self._searcher.doc_freq("words", term))
+        return _either([self._adjacent(reading) for reading in found]) if found else Query.empty_query()
 
 
 def _either(queries: Sequence[Query]) -> Query:

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from commonplace.index.lexical_atoms import (
     MOST_EXPANDED,
-    MOST_READINGS,
     WHOLE_WEIGHT,
-    Unit,
-    _length,
-    _units,
 )
 from commonplace.index.lexical_entries import Found, nothing_found
+from commonplace.index.phrases import is_beginning, readings, units_of
 from commonplace.index.scope import Scope
 from commonplace.index.turbopuffer_match import ANYTHING, NOTHING, Best, Every, Match, Times
 from commonplace.index.wanted import Atom, Join, Wanted, atoms, fold
 from commonplace.model import CHUNK_BITS
-from commonplace.text.analyze import compound_of, exact_terms, pairs, parts_of, pieces, stems
+from commonplace.text.analyze import exact_terms, pairs, parts_of, pieces, stems
 
 if TYPE_CHECKING:
     from commonplace.index.turbopuffer_reader import Scored, TurbopufferReader
-
-_LONGEST_COMPOUND = 3
-_LONGEST_FREE = 64  # words of a phrase that are tried as parts of compounds
 
 Members = tuple[frozenset[int], bool]
 """Items, and whether it is all but those."""
@@ -188,30 +182,8 @@ class AtomMatches:
     # phrases
 
     def _phrase(self, text: str) -> Match:
-        units = list(_units(text))
-        if units and len(units[-1]) > 1 and pieces(text.split()[-1])[-1][0] == "run":
-            units[-1] = units[-1][:-1]  # in the text the run may go on: its last character need not stand alone
-        if len(units) == 1 and len(units[0]) == 1 and pieces(text)[-1][0] == "run":
+        units = units_of(text)
+        if is_beginning(text, units):
             return self._beginning_of(units[0][0])
-        readings = self._readings(units)
-        return Best(tuple(map(self._vocabulary.adjacent, readings))) if readings else NOTHING
-
-    def _readings(self, units: Sequence[Unit]) -> list[Unit]:
-        """The sequences of terms by which a phrase is indexed: `real time` and `real-time` are both found by either."""
-        readings: list[list[Unit]] = [[] for _ in units] + [[()]]
-        for start in reversed(range(len(units))):
-            here = [units[start]]
-            if len(units) <= _LONGEST_FREE:
-                here += list(self._compounds(units[start : start + _LONGEST_COMPOUND]))
-            for terms, length in [(here[0], 1), *((unit, _length(unit)) for unit in here[1:])]:
-                readings[start] += [(*terms, *rest) for rest in readings[start + length]]
-            del readings[start][MOST_READINGS:]
-        return readings[0] if units else []
-
-    def _compounds(self, following: Sequence[Unit]) -> Iterator[Unit]:
-        for count in range(2, len(following) + 1):
-            parts = [unit[0] for unit in following[:count] if len(unit) == 1]
-            if len(parts) < count:
-                return
-            if self._ledger.occurs("words", "".join(parts)):
-                yield compound_of(parts)
+        found = readings(units, lambda term: self._ledger.occurs("words", term))
+        return Best(tuple(map(self._vocabulary.adjacent, found))) if found else NOTHING
