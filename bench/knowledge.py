@@ -113,7 +113,7 @@ def run(library: Library) -> bool:
         kept &= measure(f"knowledge.search, {name} words", asking(low, high), bound)
     kept &= measure("knowledge.search, usual words, recent", asking(50, 500, order_by="recent"))
     kept &= measure("knowledge.search, usual words, one source", asking(50, 500, sources=["notes"]))
-    hits: Any = search.call(call, {"query": "w600 w700", "limit": 100})
+    hits: Any = search.call(call, {"query": f"{_WORDS[600]} {_WORDS[700]}", "limit": 100})
     around = {"mode": "chunk_with_siblings"}
 
     def reading() -> Callable[[], Any]:

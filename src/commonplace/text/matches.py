@@ -30,6 +30,7 @@ class Matcher:
         # A stem begins as its word does; only a few short ones (`die` of `dying`) keep no more than the first letter.
         starts = {form[: min(6, max(1, len(form) - 2))] for form in forms if form.isascii()}
         self._hints = sorted(starts) if _PREFIXES_GO.isdisjoint(languages) else None
+        self._known: dict[str, Match | None] = {}  # the same tokens come again from hit to hit
 
     def find(self, text: str) -> list[Match]:
         """Every place a term matches, in order."""
@@ -65,13 +66,23 @@ class Matcher:
 
     def _words(self, tokens: Iterator[tuple[int, str]] | Sequence[tuple[int, str]]) -> Iterator[Match]:
         for start, token in tokens:
-            if not token.isascii() and UNSPACED.search(token):
-                continue  # a sentence of an unspaced script: what matches in it are pairs
-            number = self._term_of(token)
-            if number is not None:
-                core = _CORE.search(token)
-                low, high = core.span() if core else (0, len(token))
+            if token not in self._known:
+                self._known[token] = self._place(token)
+            place = self._known[token]
+            if place is not None:
+                low, high, number = place
                 yield start + low, start + high, number
+
+    def _place(self, token: str) -> Match | None:
+        """The part of a token that is the word, and the term it matches."""
+        if not token.isascii() and UNSPACED.search(token):
+            return None  # a sentence of an unspaced script: what matches in it are pairs
+        number = self._term_of(token)
+        if number is None:
+            return None
+        core = _CORE.search(token)
+        low, high = core.span() if core else (0, len(token))
+        return low, high, number
 
     def _term_of(self, token: str) -> int | None:
         for language in self._languages:
