@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from commonplace.server.mcp import make_server
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
-from commonplace.surfaces.profile import Registry
+from commonplace.surfaces.profile import Registry, profile
 from opening import library_settings
 
 
@@ -35,6 +35,19 @@ def test_a_missing_resource_is_named_in_the_error(service: Service, era: str, co
                     await client.read_resource("notes://nothing")
                 assert failed.value.error.code == code
                 assert failed.value.error.data == {"uri": "notes://nothing"}
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+def test_a_missing_resource_of_knowledge_is_a_wrong_parameter_in_every_era(service: Service, era: str) -> None:
+    async def main() -> None:
+        server = make_server(service, Registry(profile("knowledge"), writable=True), lambda context: Visitor(OWNER))
+        with anyio.fail_after(30):
+            async with Client(server, mode=era) as client:
+                with pytest.raises(MCPError) as failed:
+                    await client.read_resource("notes://nothing")
+                assert failed.value.error.code == -32602
 
     anyio.run(main)
 

@@ -190,8 +190,8 @@ def _content(context: Context, resources: Resources, call: Call, uri: str) -> Ma
     try:
         return resources.read(call, uri)
     except NotFound as error:
-        modern = context.protocol_version >= "2026"
-        code = types.INVALID_PARAMS if modern else _RESOURCE_NOT_FOUND
+        older = resources.missing_by_era and context.protocol_version < "2026"
+        code = _RESOURCE_NOT_FOUND if older else types.INVALID_PARAMS
         raise MCPError(code, str(error), {"uri": uri, **error.details}) from None
 
 

@@ -39,6 +39,8 @@ class Resources:
     """One content: `uri`, `mimeType`, and `text` or `blob`. Raises NotFound."""
     templates: Sequence[Mapping[str, JSON]] = ()
     entries: Callable[[Call], Sequence[Mapping[str, JSON]]] = lambda call: ()
+    missing_by_era: bool = True
+    """Whether what is missing has a code of its own before 2026-07-28, as those revisions would have it."""
 
 
 @dataclass(frozen=True)

@@ -121,4 +121,4 @@ def _json(uri: str, value: JSON) -> Mapping[str, JSON]:
     return {"uri": uri, "mimeType": "application/json", "text": text}
 
 
-RESOURCES = Resources(read, TEMPLATES, entries)
+RESOURCES = Resources(read, TEMPLATES, entries, missing_by_era=False)
