@@ -80,7 +80,7 @@ class Library:
     'notes://tea'
     """
 
-    def __init__(self, store: Store, folder: Path, settings: Settings) -> None:
+    def __init__(self, store: TableStore, folder: Path, settings: Settings) -> None:
         self.store = store
         self.settings = settings
         self.folder = folder
@@ -174,9 +174,8 @@ class Library:
         """JSON tables, their tools and instances."""
         from commonplace.tables import Tables
 
-        kept = cast("TableStore", self.store)
-        service = self._remote.passages if self._remote else None
-        return Tables(kept, self.lexical, self.embedding, self.settings, self._semantic, self.folder.name, service)
+        service, space = self._remote.passages if self._remote else None, self.folder.name
+        return Tables(self.store, self.lexical, self.embedding, self.settings, self._semantic, space, service)
 
     def _sweep(self) -> None:
         """What has expired is gone, whoever looks. Costs a look at an index where nothing has."""
@@ -367,12 +366,11 @@ class Library:
 
     def _tend_tables(self, stopping: Callable[[], bool]) -> bool:
         """What is left to index of tables, where there are any."""
-        store = cast("TableStore", self.store)
-        if not store.table_jobs():
+        if not self.store.table_jobs():
             return False
         while not stopping() and self.tables.jobs.step():
             pass
-        return bool(store.table_jobs())
+        return bool(self.store.table_jobs())
 
     def switch(self, model: str) -> Switch:
         """The way to another model: what it costs, and `run`, which makes its vectors while the old ones answer."""
@@ -451,11 +449,7 @@ def _remote(store: Store, folder: Path, settings: Settings) -> TurbopufferSpace 
         return None
     from commonplace.index.turbopuffer_space import TurbopufferSpace
 
-    try:
-        return TurbopufferSpace(settings, folder.name, store)
-    except BaseException:
-        store.close()
-        raise
+    return TurbopufferSpace(settings, folder.name, store)
 
 
 def _identity(store: Store) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -41,11 +41,10 @@ def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Call
     return decorate
 
 
-def call(library: Library, name: str, /, **arguments: Any) -> dict[str, JSON]:
-    given = {key: value for key, value in arguments.items() if value is not None and value != ()}
-    answer = TOOLS[name].call(Call(library), given)
-    assert isinstance(answer, dict)  # noqa: S101
-    return answer
+def call(library: Library, name: str, as_given: Mapping[str, JSON] = {}, /, **options: Any) -> dict[str, JSON]:
+    """What a tool answers. Options that were not given are left out; what is passed `as_given` may be null."""
+    given = {key: value for key, value in options.items() if value is not None and value != ()}
+    return cast(dict[str, JSON], TOOLS[name].call(Call(library), {**given, **as_given}))
 
 
 def show(answer: Mapping[str, JSON], as_json: bool, lines: Callable[[], Any]) -> None:

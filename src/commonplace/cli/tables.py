@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from commonplace.cli import table_tools
-from commonplace.cli.table_group import AT, TOOLS, call, command, project, show, tables
+from commonplace.cli.table_group import AT, call, command, project, show, tables
 from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.surfaces.tables.types import run_tool
-from commonplace.surfaces.tool import Call
 from commonplace.tables.importing import FORMATS, MODES
 from commonplace.tables.pointers import parse
 from commonplace.tables.values import read
@@ -73,13 +71,9 @@ def create(
     as_json: bool,
 ) -> None:
     """Create a table of a JSON file, or an empty one. `-` reads standard input."""
-    given: dict[str, Any] = {} if file is None else {"data": read(_text(file), file)}
-    searchable = not not_searchable
-    arguments = {"project_id": project, "name": name, "description": description, "searchable": searchable, **given}
-    answer = TOOLS["table_create"].call(
-        Call(library), {key: value for key, value in arguments.items() if value is not None or key == "data"}
-    )
-    assert isinstance(answer, dict)  # noqa: S101
+    data = {} if file is None else {"data": read(_text(file), file)}
+    about = {"name": name, "description": description, "searchable": not not_searchable}
+    answer = call(library, "table_create", data, project_id=project, **about)
     show(answer, as_json, lambda: click.echo(f"Created: {name} ({answer['table']['table_id']})"))
 
 

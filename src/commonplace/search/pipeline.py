@@ -190,9 +190,8 @@ class Pipeline:
         )
 
     def _hidden(self, filter: Filter) -> Ids | None:
-        """Nodes of tables that only their own search tools show. A store without tables has none."""
-        look: Callable[[], Ids] | None = getattr(self._store, "hidden_nodes", None)
-        return look() if look and (not filter.kinds or "table" in filter.kinds) else None
+        """Nodes of tables that only their own search tools show."""
+        return self._store.hidden_nodes() if not filter.kinds or "table" in filter.kinds else None
 
     def _replaced(self, filter: Filter) -> Sequence[int]:
         """Memory entries whose place a newer one has taken: no answers, unless the filter speaks of entries itself."""

@@ -378,6 +378,10 @@ class Store(Protocol):
         """The ids and keys of the conversations with a character."""
         ...
 
+    def hidden_nodes(self) -> NDArray[np.int64]:
+        """The nodes of tables that are indexed for search tools alone."""
+        ...
+
     def last_modified(self, item_ids: Sequence[int]) -> dict[int, int]:
         """When these were changed, in microseconds; a message without a time of its own when its conversation was."""
         ...

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from commonplace.settings import BadSetting, Settings
 from commonplace.store.accounts import FILE, Accounts
-from commonplace.store.base import Store
 from commonplace.store.sqlite_extras import SqliteStore
+from commonplace.store.table_base import TableStore
 
 if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load
     from commonplace.store.postgres import PostgresAccounts, PostgresStore
@@ -18,7 +18,7 @@ DATABASE = "library.db"
 AnyAccounts: TypeAlias = "Accounts | PostgresAccounts"
 
 
-def open_store(settings: Settings, folder: Path) -> Store:
+def open_store(settings: Settings, folder: Path) -> TableStore:
     """The store of a space, which has the name of its folder."""
     if not settings.store:
         return SqliteStore(folder / DATABASE)
