@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -261,3 +263,19 @@ def test_an_interrupt_pauses_it_and_says_that_what_was_done_is_kept(tmp_path: Pa
         assert library.embedding.chosen == "static"
         assert moving
         assert 0 < moving.embedded < moving.total
+
+
+def test_a_library_whose_model_is_gone_answers_by_words_and_can_take_another(tmp_path: Path) -> None:
+    name = second_model(tmp_path)
+    settings = replace(library_settings(tmp_path), model=name)
+    with Library.open(tmp_path, settings=settings) as library:
+        library.put(Draft("note", "tea", body="Oolong wants water."))
+        library.embed()
+    shutil.rmtree(name)
+    with Library.open(tmp_path, settings=replace(settings, model="static")) as library:
+        assert [hit.uri for hit in library.search("oolong").hits] == ["notes://tea"]
+        assert library.status().coverage.embedded == 1
+        switch = library.switch("static")
+        assert switch.is_needed
+        switch.run()
+        assert library.embedding.chosen == "static"

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.errors import Busy, Unavailable
+from commonplace.errors import Busy, NotFound, Unavailable
 from commonplace.index.base import MakeVectors, NearIndex
 from commonplace.index.files import room_on_disk
 from commonplace.index.vectors import VectorIndex
@@ -117,7 +117,10 @@ class Embedding:
         return found
 
     def _answering(self, chosen: str | None) -> tuple[NearIndex, Embedder] | None:
-        embedder = self.open(chosen) if chosen else None
+        try:
+            embedder = self.open(chosen) if chosen else None
+        except NotFound as gone:  # it was there when it was chosen
+            raise Unavailable(str(gone)) from gone
         model = self._store.model(vector_fingerprint(embedder)) if embedder else None
         if embedder is None or model is None:
             return None
@@ -367,8 +370,11 @@ class Embedding:
         """The model of the vectors that are there, also where its files are not."""
         try:
             return self._model()
-        except Unavailable:
-            return next((model for model in self._store.models() if model.name == self.chosen), None)
+        except (Unavailable, NotFound):
+            coming = self.next
+            return next(
+                (model for model in self._store.models() if not coming or coming.fingerprint != model.fingerprint), None
+            )
 
     def _vector_index(self, model: Model) -> NearIndex:
         opened = self._index

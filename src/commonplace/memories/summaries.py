@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-from commonplace.errors import CommonplaceError, Unavailable
+from commonplace.errors import CommonplaceError
 from commonplace.model import Filter
 from commonplace.models import EXTRACTIVE, open_summarizer
-from commonplace.models.providers.failures import TooLong
+from commonplace.models.providers.failures import Refused, TooLong
 from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Job
@@ -141,9 +141,14 @@ class Summaries:
             self._store.set_summary(items[0].id, body, self.make(body))
 
     def _again(self, job: Job, error: CommonplaceError) -> None:
-        if job.attempts >= MOST_ATTEMPTS and isinstance(error, Unavailable):
+        if job.attempts >= MOST_ATTEMPTS and _is_about_the_text(error):  # all else may pass
             log.warning("An entry stays without a summary after %d attempts: %s", job.attempts, error)
             self._store.finish(job)
             return
         log.info("A summary is put off: %s", error)
         self._store.fail(job, str(error), min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** (job.attempts - 1)))
+
+
+def _is_about_the_text(error: CommonplaceError) -> bool:
+    """Whether a provider would say the same of this entry tomorrow."""
+    return isinstance(error, TooLong) or (isinstance(error, Refused) and error.answered in (400, 413, 422))

@@ -45,7 +45,8 @@ class Expansion:
             written = within(self._budget, lambda: self._ask(query))
             known = _kept(query, typed_lines(written), languages)
             with self._lock:
-                self._known[place] = known
+                if known:  # what brought nothing is written anew the next time
+                    self._known[place] = known
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
         return known

@@ -18,6 +18,7 @@ from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Scope
 from commonplace.model import Filter, Stage
 from commonplace.models.generator import Generator
+from commonplace.models.hurry import hurried
 from commonplace.models.reranker import Reranker
 from commonplace.search.blend import OTHER, OWN, Fused, Fusion, blended, falling, retrieved, stands_out
 from commonplace.search.expand import Expansion
@@ -231,7 +232,8 @@ class _Finding:
         if not wanted:
             return None
         try:
-            semantic = self._engine.semantic()
+            with hurried(None if self._only_meaning else self._engine.budgets.embed):
+                semantic = self._engine.semantic()
         except Unavailable as error:
             missing = error.code == "vector_index_missing"
             if self._only_meaning:
@@ -301,7 +303,19 @@ class _Finding:
             self._stages.leave("expand", left)
             return []
         tasks = [self._task(variant, OTHER, "variant") for variant in variants]
-        return self._by_words(tasks) + (self._by_meaning(tasks, meanings) if made[1:] else [])
+        return self._by_words(tasks) + (self._near_variants(tasks, meanings) if made[1:] else [])
+
+    def _near_variants(self, tasks: Sequence[_Task], meanings: MeaningSearch | None) -> list[Made]:
+        """What is near the variants. Where that is late, the query itself has been searched by meaning all the same."""
+        wanted = [task for task in tasks if task.search.kind != "lex" and not task.parsed.only_excluded]
+        if meanings is None or not wanted:
+            return []
+        try:
+            lists = self._stages.timed("vector", lambda: self._near(wanted, meanings))
+        except Left as left:
+            self._stages.leave("expand", left)
+            return []
+        return [Made(task.search, task.weight, found, task.role) for task, found in zip(wanted, lists, strict=True)]
 
     # one order, one scale
 

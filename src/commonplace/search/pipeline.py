@@ -204,18 +204,11 @@ class Pipeline:
         if request.mode == "lexical":
             stages.skip("vector", "only words were asked for")
             return None
-        try:
-            semantic = self._semantic()
-        except Unavailable as reason:
-            if request.mode == "semantic":
-                raise
-            stages.skip("vector", str(reason))
-            return None
-        embedder = semantic.embedder
         meaning = _meaning(parsed)
         try:
-            with hurried(None if request.mode == "semantic" else EMBED_S):
-                query = request.vector
+            with hurried(None if request.mode == "semantic" else EMBED_S):  # the first contact with a provider included
+                semantic = self._semantic()
+                embedder, query = semantic.embedder, request.vector
                 if query is None:
                     query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
         except Unavailable as reason:

@@ -141,8 +141,9 @@ def reordered(scores: Floats, before: Floats) -> tuple[Ids, Floats]:
 def _nearness(asked: Asked, found: Found) -> Floats | None:
     if asked.near is None or asked.mean_of is None or not found.weights.vector:
         return None
-    items = list(dict.fromkeys((found.chunks[:CENTRE_OF] >> CHUNK_BITS).tolist()))
-    middle = centre(items, found.scores[: len(items)], asked.mean_of)
+    items, first = np.unique(found.chunks[:CENTRE_OF] >> CHUNK_BITS, return_index=True)
+    order = np.argsort(first)  # the best passage of each, best first
+    middle = centre(items[order].tolist(), found.scores[first[order]], asked.mean_of)
     if middle is None:
         return None
     return np.asarray(asked.near.index.scores(middle, found.chunks) / asked.near.spread, dtype=np.float32)

@@ -6,10 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from commonplace.model import Stage
+from commonplace.models.hurry import hurried
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -46,9 +48,17 @@ class _Run(Generic[T]):
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Do it, or raise `Left` once its time is over. Late work goes on alone and is forgotten; it must not write."""
-    run = _Run(work)
-    thread = threading.Thread(target=run, daemon=True)
+    """Do it, or raise `Left` once its time is over. Late work goes on alone and is forgotten; it must not write.
+
+    A provider that is asked inside knows the time, and gives up on its own.
+    """
+
+    def hurrying() -> T:
+        with hurried(seconds):
+            return work()
+
+    run = _Run(hurrying)
+    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():

@@ -89,6 +89,9 @@ def test_scores_off_the_scale_are_brought_onto_it(make: Make, site: Site) -> Non
     assert reranker is not None
     low, high = reranker.score("tea", ["a", "b"])
     assert 0 < low < 0.5 < high < 1
+    site.always = says({"results": [{"index": 0, "relevance_score": 0.9}]})
+    (same,) = reranker.score("tea", ["a"])
+    assert 0.5 < same < high  # the server's scale is one, whether or not a score of it happens to be within 0 and 1
 
 
 @pytest.mark.parametrize(

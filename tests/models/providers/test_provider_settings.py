@@ -14,7 +14,12 @@ from commonplace.models import open_embedder
 from commonplace.models.providers.breaker import Breaker
 from commonplace.models.providers.endpoint import Misconfigured, read_address
 from commonplace.models.providers.keys import read_keys
-from commonplace.models.providers.opening import provided_embedder, provided_generator, provided_reranker
+from commonplace.models.providers.opening import (
+    provided_embedder,
+    provided_generator,
+    provided_reranker,
+    provided_summarizer,
+)
 from commonplace.settings import Settings
 from wire_server import Make, Site
 
@@ -157,3 +162,14 @@ def test_a_breaker_lets_one_through_when_its_rest_is_over() -> None:
     assert breaker.wait() > 0  # the others wait for what it finds
     breaker.succeeded()
     assert breaker.wait() == breaker.wait() == 0
+
+
+def test_a_summariser_of_another_provider_gets_neither_the_generators_key_nor_its_address(tmp_path: Path) -> None:
+    keys = {"COMMONPLACE_GENERATOR_KEY": "sk-openai-secret", "ANTHROPIC_API_KEY": "sk-ant-own"}
+    elsewhere = Settings(
+        home=tmp_path, generator="openai:gpt-5", generator_url="http://127.0.0.1:9/v1", keys=tmp_path / "k"
+    )
+    other = provided_summarizer("anthropic:claude", elsewhere, keys)._line.endpoint
+    assert (other.key, other.host) == ("sk-ant-own", "api.anthropic.com")
+    same = provided_summarizer("openai:gpt-5-mini", elsewhere, keys)._line.endpoint
+    assert (same.key, same.host) == ("sk-openai-secret", "127.0.0.1:9")

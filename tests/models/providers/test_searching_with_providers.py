@@ -8,6 +8,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -274,3 +275,14 @@ def test_no_command_prints_a_key(make: Make, site: Site, tmp_path: Path) -> None
     assert "Oolong" in printed
     assert KEY not in printed
     assert any(asked.headers.get("authorization") == f"Bearer {KEY}" for asked in site.asked)
+
+
+def test_the_first_contact_is_no_longer_waited_for_than_any_other(make: Make, site: Site, tmp_path: Path) -> None:
+    with Library.open(tmp_path, settings=make(model="ollama:static", embedder_attempts=3)) as library:
+        library.put(Draft("note", "oolong", body=BODIES["oolong"]))
+        library.store.set_setting("model", "ollama:static")
+        site.always = silent
+        started = time.monotonic()
+        page = library.search("oolong")
+        assert [hit.uri for hit in page.hits] == ["notes://oolong"]
+        assert time.monotonic() - started < 10  # three attempts of the provider's own time would be ninety

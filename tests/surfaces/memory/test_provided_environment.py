@@ -327,3 +327,7 @@ def test_statistics_do_not_wait_for_a_provider_that_is_slow(
     found = open_tools(model="ollama:static", embedder_url=site.url)("get_statistics")["semantic_search"]
     assert (found["enabled"], found["available"], found["dimensions"]) == (True, False, None)
     assert "did not answer within" in found["message"]
+
+
+def test_a_provider_that_is_none_of_ours_leaves_vectors_out_whatever_else_is_set() -> None:
+    assert aliases({"ENABLE_EMBEDDING_GENERATION": "true", "EMBEDDING_PROVIDER": "voyage"})["memory_embedding"] is False

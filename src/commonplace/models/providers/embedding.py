@@ -16,7 +16,7 @@ import numpy as np
 from commonplace.model import fingerprint
 from commonplace.models.catalog import Progress
 from commonplace.models.embedder import Vectors, unit
-from commonplace.models.hurry import hurried
+from commonplace.models.hurry import hurried, time_left
 from commonplace.models.providers.answers import Nonsense, member, read_indexed, read_vectors
 from commonplace.models.providers.failures import ProviderFailed, Refused, TooLong
 from commonplace.models.providers.known import Prefixes
@@ -126,8 +126,8 @@ class HttpEmbedder:
         return 1.0
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        self._known()
         with hurried(QUERY_S):
+            self._known()
             return self._embed(texts, self._prefixes.query, None)
 
     def embed_passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
@@ -137,10 +137,17 @@ class HttpEmbedder:
     # first contact
 
     def _known(self) -> Learned:
-        with self._learning:
+        if self._learned is not None:
+            return self._learned
+        left = time_left()
+        if not self._learning.acquire(timeout=-1 if left is None else left):
+            raise ProviderFailed(f"{self._where} has not answered its first request yet. Try again in a moment.")
+        try:
             if self._learned is None:
                 self._learned = read_learned(self._kept_at) or self._introduction()
             return self._learned
+        finally:
+            self._learning.release()
 
     def _introduction(self) -> Learned:
         """One request: what the vectors of a few questions and answers say of the model."""

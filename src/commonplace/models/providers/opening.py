@@ -71,13 +71,26 @@ def provided_reranker(name: str, settings: Settings, environment: Mapping[str, s
     return HttpReranker(line_to(endpoint), reranking.APIS[provider.name])
 
 
-def provided_generator(
-    name: str, settings: Settings, environment: Mapping[str, str] = os.environ, *, setting: str = "generator"
+def provided_generator(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpGenerator:
+    """The generator of a name such as `ollama:qwen3:4b`. Contacts nobody."""
+    provider, model = split_name(name, GENERATORS, "generator")
+    return _generator(provider, model, "generator", settings.generator_url, settings, environment)
+
+
+def provided_summarizer(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpGenerator:
+    """The generator that writes summaries and nothing else. It has the other's address and key only where both are
+    of one provider: a key is not sent to somebody else."""
+    provider, model = split_name(name, GENERATORS, "memory_summarizer")
+    if settings.generator.partition(":")[0] in ("", provider.name):
+        return _generator(provider, model, "generator", settings.generator_url, settings, environment)
+    return _generator(provider, model, "summarizer", "", settings, environment)
+
+
+def _generator(
+    provider: Provider, model: str, role: str, url: str, settings: Settings, environment: Mapping[str, str]
 ) -> HttpGenerator:
-    """The generator of a name such as `ollama:qwen3:4b`. Contacts nobody. `setting` is where the name is from."""
-    provider, model = split_name(name, GENERATORS, setting)
     endpoint = replace(
-        _endpoint(provider, model, "generator", settings.generator_url, settings, environment),
+        _endpoint(provider, model, role, url, settings, environment),
         timeout=settings.generator_timeout_ms / 1000,
         attempts=settings.generator_attempts,
         pause=settings.generator_pause_ms / 1000,
@@ -92,11 +105,6 @@ def provided_generator(
     elif provider.name == "anthropic":
         api = writing.AnthropicChat(effort)
     return HttpGenerator(line_to(endpoint), api)
-
-
-def provided_summarizer(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpGenerator:
-    """The generator that writes summaries and nothing else."""
-    return provided_generator(name, settings, environment, setting="memory_summarizer")
 
 
 class Unusable:

@@ -35,10 +35,7 @@ class RerankApi:
 
     def read(self, answer: Any, count: int) -> list[float]:
         found = answer if self.bare else member(answer, "results")
-        scores = [_number(value) for value in read_indexed(found, count, self.score)]
-        if all(0.0 <= score <= 1.0 for score in scores):
-            return scores
-        return [_sigmoid(score) for score in scores]  # some servers send what the model's last layer says
+        return [_number(value) for value in read_indexed(found, count, self.score)]
 
 
 APIS = {
@@ -53,6 +50,8 @@ class HttpReranker:
 
     def __init__(self, line: Line, api: RerankApi) -> None:
         self._line, self._api = line, api
+        self._raw = False
+        """Whether the server sends what the model's last layer says, which once seen is so of all its scores."""
 
     @property
     def name(self) -> str:
@@ -63,7 +62,8 @@ class HttpReranker:
         scores: list[float] = []
         for start in range(0, len(cut), self._api.most):
             scores += self._scores(query, cut[start : start + self._api.most])
-        return scores
+        self._raw = self._raw or any(not 0.0 <= score <= 1.0 for score in scores)
+        return [_sigmoid(score) for score in scores] if self._raw else scores
 
     def _scores(self, query: str, passages: Sequence[str]) -> list[float]:
         endpoint = self._line.endpoint

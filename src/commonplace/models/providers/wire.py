@@ -93,6 +93,9 @@ class Line:
                 break
             try:
                 answer = self._once(path, body, left)
+            except (Refused, TooLong):
+                self._health.succeeded()  # it answers, if only to say no
+                raise
             except _Late as late:
                 self._haste.failed()
                 raise self._failed(f"{late}") from None
@@ -179,7 +182,7 @@ class Line:
         return ProviderFailed(f"{self._label} {what}.")
 
     def _require_well(self, *, hurried: bool) -> None:
-        wait = self._health.wait() or (self._haste.wait() if hurried else 0.0)
+        wait = (self._haste.wait() if hurried else 0.0) or self._health.wait()
         if wait:
             raise self._failed(f"failed several times and is left alone for another {wait:.0f} s. {self._advice}")
 

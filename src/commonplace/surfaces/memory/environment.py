@@ -79,9 +79,8 @@ def aliases(environment: Mapping[str, str]) -> dict[str, Any]:
         if environment.get(name):
             parse(name, environment[name])
     for read in (embedder_of, summarizer_of, reranker_of, store_of):
-        for setting, value in read(environment).items():
-            if not environment.get(PREFIX + setting.upper()):
-                found.setdefault(setting, value)
+        given = read(environment)
+        found |= {name: value for name, value in given.items() if not environment.get(PREFIX + name.upper())}
     if environment.get("DB_PATH") and not environment.get(f"{PREFIX}HOME"):
         found["home"] = home_beside(Path(environment["DB_PATH"]).expanduser())
     return found

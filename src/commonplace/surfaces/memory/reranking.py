@@ -23,7 +23,6 @@ from commonplace.index.wanted import Atom, Wanted, atoms
 from commonplace.library import Library
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker
-from commonplace.models.hurry import hurried
 from commonplace.search.timed import Left, within
 from commonplace.surfaces.memory.lists import leads
 from commonplace.surfaces.memory.paging import Cursor, Lister, Rows
@@ -109,11 +108,7 @@ class Reranking:
         if seconds <= 0:
             raise Left("its time was over before it was asked")
 
-        def ask() -> Sequence[float]:
-            with hurried(seconds):
-                return reranker.score(query, [passages[place] for place in read])
-
-        scores[read] = within(seconds, ask)
+        scores[read] = within(seconds, lambda: reranker.score(query, [passages[place] for place in read]))
         return np.round(scores, 6)  # as they are shown, so that what looks equal is ordered as equals are
 
 
