@@ -210,6 +210,18 @@ def test_an_alias_is_removed_and_its_documents_only_when_asked(run: Run, guide: 
     assert "Collection not found: docs" in run("collections", "remove", "docs", code=1).stderr
 
 
+def test_a_folder_of_the_users_is_removed_only_when_that_is_said(run: Run, guide: Path) -> None:
+    run("add", str(guide), "--no-embed", code=0)
+    run("collections", "init")
+    for options in ((), ("--drop",)):
+        said = run("collections", "remove", "guide", *options, code=1).stderr
+        assert "is a folder of the user's, which `commonplace add` registered. Repeat with --global and --drop" in said
+    assert "Repeat with --drop" in run("collections", "remove", "guide", "--global", code=2).stderr
+    assert "Sourdough" in run("search", "sourdough").stdout
+    assert shape(run("collections", "remove", "guide", "--global", "--drop", "--json"))["dropped"] == 2
+    assert "Sourdough" not in run("search", "sourdough").stdout
+
+
 def test_a_dry_run_changes_no_file_and_no_row(run: Run, guide: Path, project: Path, tmp_path: Path) -> None:
     before = tree(tmp_path)
     run("collections", "init", "--dry-run")
@@ -254,6 +266,17 @@ def test_a_package_is_packed_the_same_twice_and_synced_from_its_archive(run: Run
     run("collections", "init")
     assert "2 added" in run("collections", "add", "docs", "again.tgz", "--no-embed").stdout
     assert "1 package Tea" in run("status").stdout.replace("  package Tea", "1 package Tea")
+
+
+def test_a_folder_that_is_not_named_is_the_current_one_or_the_project_that_is(
+    run: Run, guide: Path, project: Path
+) -> None:
+    run("collections", "init")
+    assert run("collections", "init", "--manifest", cwd=guide).stdout == f"Wrote {guide / 'manifest.json'}\n"
+    assert shape(run("collections", "pack", "--json", cwd=guide))["files"] == ["bread.md", "tea.md"]
+    assert run("collections", "init", cwd=project / "sub").stdout == f"Wrote {project / 'sub' / 'context.json'}\n"
+    named = run("collections", "init", "--manifest", "--project", str(project / "sub"), cwd=guide)
+    assert named.stdout == f"Wrote {project / 'sub' / 'manifest.json'}\n"
 
 
 def test_a_password_in_an_address_is_written_nowhere(run: Run, project: Path, tmp_path: Path) -> None:

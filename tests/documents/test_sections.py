@@ -63,6 +63,12 @@ def test_every_heading_is_reachable(body: str) -> None:
         assert found.by == ("exact" if one.title.strip() else "slug")
 
 
+@pytest.mark.parametrize(("depth", "found"), [(99, ["Before", "After"]), (100, ["Before"]), (300, ["Before"])])
+def test_headings_end_with_a_list_nested_a_hundred_deep_as_the_page_says(depth: int, found: list[str]) -> None:
+    nested = "".join("  " * level + "- x\n" for level in range(depth))
+    assert [one.title for one in outline(f"# Before\n\n{nested}\n# After\n", "markdown")] == found
+
+
 @pytest.mark.parametrize(
     ("written", "same"),
     [

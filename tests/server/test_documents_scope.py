@@ -15,6 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from commonplace.documents.visible import View
 from commonplace.library import Library
 from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
@@ -106,6 +107,35 @@ def test_an_unknown_collection_stops_the_start(home: Path) -> None:
     assert done.returncode != 0
     assert 'Collection "gide" not found' in done.stderr
     assert "guide, manual" in done.stderr
+
+
+def test_an_unknown_collection_stops_the_start_also_where_users_have_keys(home: Path) -> None:
+    command = [sys.executable, "-m", "commonplace", "serve", "--port", "0", "--collections", "gide"]
+    given = {**environment(home), "COMMONPLACE_AUTH": "keys"}
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert 'Collection "gide" not found' in done.stderr
+
+
+def test_a_user_sees_nothing_of_what_the_servers_owner_has_declared(home: Path) -> None:
+    project = home.parent / "project"
+    project.mkdir()
+    (project / "context.json").write_text('{"collections": {"secret-plans": "../guide"}}', encoding="utf-8")
+    (home / "context.json").write_text('{"collections": {"payroll": "https://example.org/x.tgz"}}', encoding="utf-8")
+    accounts = Accounts(home / "accounts.db")
+    accounts.add_user("owner", "default")
+    accounts.add_user("ann", "ann")
+    own, other = accounts.create_key("owner"), accounts.create_key("ann")
+    accounts.close()
+    settings = library_settings(home, auth="keys")
+    with served(make_app(settings, make_gate(settings), view=View(project))) as port:
+        shown = [
+            one["collection"] for one in ask(port, "documents_list_collections", {}, key=own).json()["collections"]
+        ]
+        assert shown == ["manual", "payroll", "secret-plans"]
+        assert ask(port, "documents_list_collections", {}, key=other).json()["collections"] == []
+        refused = ask(port, "documents_list_documents", {"collection": "payroll"}, key=other)
+        assert (refused.status_code, refused.json()["error"]["collections"]) == (404, [])
 
 
 def ask(port: int, tool: str, arguments: dict[str, Any], query: str = "", key: str = "") -> httpx.Response:

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ class Place:
     settings: Settings
     space: str
     project: Path | None
+    here: Path
+    """What a folder that is not named means: the project's where that is named, else the current one."""
     as_json: bool
     dry: bool
 
@@ -98,7 +100,7 @@ def _placed(command: Callable[..., Any]) -> Callable[..., Any]:
         found = Path(os.path.realpath(project)) if project else find_project(Path.cwd())
         if found is not None and found == Path(os.path.realpath(settings.home)):
             found = None
-        return command(Place(settings, space, found, as_json, dry), **given)
+        return command(Place(settings, space, found, project or Path.cwd(), as_json, dry), **given)
 
     run.__doc__, run.__name__ = command.__doc__, command.__name__
     return run
@@ -125,7 +127,7 @@ def init(place: Place, folder: Path | None, manifest: bool, force: bool, **said:
     """Write an empty context.json, or a manifest.json."""
     if not manifest and any(said.values()):
         raise InvalidInput("--name, --version and --description describe a package: they go with --manifest.")
-    target = Path(os.path.realpath(folder or place.project or Path.cwd()))
+    target = Path(os.path.realpath(folder or place.here))
     file = target / (MANIFEST if manifest else FILE)
     content: dict[str, Any] = {"collections": {}}
     if manifest:
@@ -201,12 +203,12 @@ def _as_written(typed: Declaration, folder: Path) -> Declaration:
 @_FORCE
 @_placed
 def remove(place: Place, alias: str, everywhere: bool, and_drop: bool, force: bool) -> None:
-    """Forget an alias; with --drop also its documents. A folder's own documents go with it; its files stay."""
+    """Forget an alias; with --drop also its documents, which a folder of `commonplace add` never leaves behind."""
     folder = place.file_of(everywhere)
     with place.library() as library:
         found = next((each for each in declarations(folder, "project") if each.alias == alias), None)
         if found is None:
-            _remove_folder(place, library, alias, folder)
+            _remove_folder(place, library, alias, folder, and_drop)
             return
         holding = holding_of(library, found)
         if and_drop and holding.folder:
@@ -223,13 +225,17 @@ def remove(place: Place, alias: str, everywhere: bool, and_drop: bool, force: bo
     place.say(record, f"Removed {alias} from {folder / FILE}" + (f", and {count} documents" if and_drop else ""))
 
 
-def _remove_folder(place: Place, library: Library, alias: str, folder: Path) -> None:
+def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and_drop: bool) -> None:
     """A folder registered with `commonplace add` is declared by no file: forgetting it is dropping it."""
-    if folder != place.settings.home and any(
-        each.alias == alias for each in declarations(place.settings.home, "global")
-    ):
+    inside = folder != place.settings.home
+    if inside and any(each.alias == alias for each in declarations(place.settings.home, "global")):
         raise NotFound(f"{folder / FILE} has no {alias}; it is one of the user's. Repeat with --global.")
     library.folders.get(alias)
+    what = f"{alias} is a folder of the user's, which `commonplace add` registered."
+    if inside:
+        raise NotFound(f"{folder / FILE} has no {alias}. {what} Repeat with --global and --drop to remove that one.")
+    if not and_drop:
+        raise InvalidInput(f"{what} Its documents go with it: its files stay. Repeat with --drop.")
     count = library.store.parents("document").get(alias, 0)
     if not place.dry:
         library.folders.remove(alias)
@@ -241,8 +247,7 @@ def _remove_folder(place: Place, library: Library, alias: str, folder: Path) -> 
 @_placed
 def list_collections(place: Place, no_global: bool) -> None:
     """Say which collections there are, where they come from and how level they are."""
-    dry = Place(place.settings, place.space, place.project, place.as_json, dry=True)
-    with dry.library() as library:
+    with replace(place, dry=True).library() as library:
         print_list(library, holdings(library, place.project, not no_global), as_json=place.as_json)
 
 
@@ -335,7 +340,7 @@ def _embed(library: Library) -> None:
 @_placed
 def pack(place: Place, folder: Path | None, output: Path | None, force: bool) -> None:
     """Write a package as one archive, the same bytes for the same files."""
-    packed = pack_folder(folder or place.project or Path.cwd(), output, place.settings)
+    packed = pack_folder(folder or place.here, output, place.settings)
     if not place.dry:
         save(packed, force=force)
     for name, reason in packed.skipped:

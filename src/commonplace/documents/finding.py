@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,10 +22,11 @@ Floats = NDArray[np.float32]
 MOST_PER_DOCUMENT = 2
 """How many passages of one document are related to anything."""
 MOSTLY = 0.8
-"""The share of words that two texts have in common when they are mostly the same."""
+"""How alike two texts are that are mostly the same: the share of their characters that stand in both in this order."""
 TELLING_CHARS = 2_000
 """How much of a document decides which line of a related passage matches; without vectors all of it decides more."""
 ROUNDING = 1e-6
+NOT_RERANKED = "Not reranked: a second look needs words and meaning together. Leave hybridSearch at true for one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class Finding:
 
     def _unlike(self, request: Request, text: str, vector: Floats | None, chunk: str | None) -> tuple[list[Hit], Page]:
         """Enough hits for the page, without passages that mostly say the same as the text given."""
-        wanted, words = request.limit, Counter((chunk or "").casefold().split())
+        wanted, given = request.limit, _plain(chunk or "")
         while True:
             page = self._pipeline.like(text, vector, request)
-            hits = [hit for hit in page.hits if not words or _common(words, hit.chunk.text) < MOSTLY]
+            hits = [hit for hit in page.hits if not given or not _mostly_same(given, _plain(hit.chunk.text))]
             if len(hits) >= wanted or not page.more or request.limit >= MOST_HITS:
                 return hits, page
             request = replace(request, limit=min(4 * request.limit, MOST_HITS))
@@ -176,8 +176,11 @@ class Finding:
         notes = list(page.notes)
         if by_words:
             notes.append(f"By words only: {meanings.reason}.")
+        elif question.rerank and not question.hybrid:
+            notes.append(NOT_RERANKED)
         if page.unplaced:
-            notes.append(f"{page.unplaced} passages were left out because their distance is not known yet.")
+            many = "1 passage was" if page.unplaced == 1 else f"{page.unplaced} passages were"
+            notes.append(f"{many} left out: no distance is known yet.")
         stages = tuple(_told(stage, meanings.reason) for stage in page.stages)
         return Found(tuple(results[: question.limit]), stages, tuple(notes))
 
@@ -229,10 +232,15 @@ def _distance(hit: Hit, semantic: Semantic | None) -> float | None:
     return round(min(2.0, max(0.0, 1.0 - cosine_of(scaled, semantic.embedder))), 6)
 
 
-def _common(words: Counter[str], text: str) -> float:
-    """The share of words that two texts have in common, of the longer one."""
-    others = Counter(text.casefold().split())
-    return (words & others).total() / max(words.total(), others.total(), 1)
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _mostly_same(one: str, other: str) -> bool:
+    """By characters: not every script has blanks between its words."""
+    from rapidfuzz.distance import Indel  # only a text that was given needs it
+
+    return Indel.normalized_similarity(one, other) >= MOSTLY
 
 
 def _told(stage: Stage, reason: str) -> Stage:

@@ -16,6 +16,8 @@ class View:
 
     project: Path | None = None
     with_global: bool = True
+    space: str = "default"
+    """The server's own: in the space of anybody else, its files declare only what is there already."""
     narrowed: tuple[tuple[str, ...], ...] = ()
 
     def only(self, names: Sequence[str]) -> View:

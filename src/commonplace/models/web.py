@@ -214,9 +214,14 @@ def _opener() -> urllib.request.OpenerDirector:
     return urllib.request.build_opener(*handlers)
 
 
+def certificates() -> str | None:
+    """The file, or folder, of certificates that the user trusts instead of the system's."""
+    return next((value for name in _CA_VARIABLES if (value := os.environ.get(name))), None)
+
+
 def tls() -> ssl.SSLContext:
     """The system's certificates, or the file that pip, requests or OpenSSL itself was told to use."""
-    path = next((value for name in _CA_VARIABLES if (value := os.environ.get(name))), None)
+    path = certificates()
     try:
         if path and os.path.isdir(path):
             return ssl.create_default_context(capath=path)

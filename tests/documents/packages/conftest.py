@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 from package_world import World
 
-from commonplace.library import Library
-from opening import library_settings
+from opening import open_library
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    home = tmp_path / "home"
-    with Library.open(home, settings=library_settings(home)) as library:
+def world(backend: str, tmp_path: Path) -> Iterator[World]:
+    with open_library(backend, tmp_path / "home") as library:
         yield World(library, tmp_path)

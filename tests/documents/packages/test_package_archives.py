@@ -40,6 +40,15 @@ def test_an_archive_that_is_the_same_to_the_byte_is_not_read_again(world: World)
     assert counts(world.sync(archive, force=True)) == (0, 0, 0, 0)
 
 
+def test_a_file_that_failed_is_tried_again_though_the_archive_is_the_same(world: World) -> None:
+    archive = tarball(world.folder / "guide.tgz", {**FILES, "large.md": b"word\n" * 400_000})
+    done = world.sync(archive, settings={"package_file_mb": 1})
+    assert [name for name, _ in done.failed] == ["large.md"]
+    assert "raise package_file_mb" in dict(done.failed)["large.md"]
+    again = world.sync(archive)
+    assert (counts(again), again.failed) == ((1, 0, 0, 2), [])
+
+
 HOSTILE = {
     "up": special("../evil.md", tarfile.REGTYPE),
     "up inside": special("a/../../evil.md", tarfile.REGTYPE),

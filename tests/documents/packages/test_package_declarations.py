@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from package_world import World, manifest, write
 
@@ -16,8 +16,10 @@ from commonplace.documents.packages import declared
 from commonplace.documents.packages.context import declarations, find_project
 from commonplace.documents.packages.places import Refused, inner_path
 from commonplace.documents.packages.source import read_source
+from commonplace.documents.packages.sync import Keeping, sync
 from commonplace.documents.visible import Visible
 from commonplace.errors import InvalidInput
+from commonplace.library import Library
 
 
 def declare(folder: Path, **collections: object) -> Path:
@@ -100,6 +102,7 @@ def test_the_same_relative_path_in_two_projects_is_two_collections(tmp_path: Pat
 
 
 @settings(deadline=None, max_examples=100)
+@example("~nobody-of-this-name/docs")
 @given(st.text(max_size=30))
 def test_any_text_is_a_source_with_a_stable_id_or_refused(text: str) -> None:
     base = Path("/base")
@@ -158,6 +161,23 @@ def test_an_alias_of_a_registered_folder_stands_for_that_folder(world: World) ->
     first, second = declared(world.library, world.folder / "project")
     assert (first.alias, second.alias) == ("b", "registered")
     assert (first.key, first.collection_id) == (second.key, second.collection_id)
+
+
+def test_another_users_space_has_of_the_declarations_what_was_synced_into_it(world: World) -> None:
+    home, project = world.library.settings.home, world.folder / "project"
+    guide = write(world.folder / "guide", {"manifest.json": manifest(), "a.md": "# A\n"})
+    registered = write(world.folder / "registered", {"b.md": "# B\n"})
+    declare(project, docs=str(guide), own="./own", files=str(registered))
+    declare(home, more="https://example.org/more.tgz")
+    with Library.open(home, "ann", settings=world.library.settings) as ann:
+        keeping = Keeping(ann.store, ann.folder, ann.settings)
+        assert declared(ann, project, theirs=True) == []
+        sync(keeping, declarations(project, "project")[0])
+        assert [each.alias for each in declared(ann, project, theirs=True)] == ["docs"]
+        ann.add_folder(registered)
+        assert [each.alias for each in declared(ann, project, theirs=True)] == ["docs", "files", "registered"]
+        assert len(declared(ann, project)) == 5
+    assert [each.alias for each in declared(world.library, project)] == ["docs", "files", "own", "more"]
 
 
 def test_a_changed_declaration_and_a_finished_sync_are_noticed_at_the_next_call(world: World) -> None:

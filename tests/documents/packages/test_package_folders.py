@@ -8,6 +8,10 @@ from pathlib import Path
 
 from package_world import World, counts, manifest, sha256, write
 
+from commonplace.documents.packages.outcome import Outcome
+from commonplace.documents.packages.source import read_source
+from commonplace.model import Filter
+from opening import ON_FILES
 from unprivileged import unprivileged
 
 GUIDE = {
@@ -129,6 +133,7 @@ def test_a_document_that_fails_keeps_its_last_good_version_and_one_that_is_blank
     assert (counts(healed), healed.failed) == ((1, 0, 0, 1), [])
 
 
+@ON_FILES
 def test_a_document_of_fifty_megabytes_fails_with_the_bound_and_the_rest_goes_on(world: World) -> None:
     guide = write(world.folder / "guide", GUIDE)
     world.sync(guide)
@@ -197,6 +202,50 @@ def test_a_hash_that_does_not_match_fails_that_entry_alone(world: World) -> None
     write(guide, {"manifest.json": manifest(sources={"files": entries})})
     broken = world.sync(guide)
     assert ([name for name, _ in broken.failed], broken.total) == (["a.md"], 2)
+
+
+def test_a_file_that_is_missing_keeps_its_document_however_its_path_is_written(world: World) -> None:
+    entries = ["./deep//more.md", {"path": "deep/../index.md", "id": "start"}]
+    guide = write(world.folder / "guide", {**GUIDE, "manifest.json": manifest(sources={"files": entries})})
+    assert counts(world.sync(guide)) == (2, 0, 0, 0)
+    (guide / "deep" / "more.md").unlink()
+    (guide / "index.md").unlink()
+    done = world.sync(guide)
+    assert done.failed == [(name, "There is no such file in the package.") for name in ("deep/more.md", "start")]
+    assert (done.removed, done.total) == (0, 2)
+    assert world.found("whisked") == ["deep/more.md"]
+
+
+def test_an_id_that_is_listed_for_two_files_fails_for_both_and_keeps_its_last_version(world: World) -> None:
+    write(world.folder / "guide", {**GUIDE, "other.md": "# Other\n\nSencha.\n", "third.md": "# Third\n"})
+    guide = world.folder / "guide"
+
+    def sync(*entries: object, **sources: object) -> Outcome:
+        write(guide, {"manifest.json": manifest(sources={"files": list(entries), **sources})})
+        return world.sync(guide)
+
+    index = {"path": "index.md", "id": "start"}
+    sync(index)
+    twice = [("start", "The id is listed twice, for different files: index.md and other.md. Keep one.")]
+    for entries in ([index, {"path": "other.md", "id": "start"}], [{"path": "other.md", "id": "start"}, index]):
+        done = sync(*entries, "third.md")
+        assert (done.failed, done.total) == (twice, 2)
+        assert world.bodies(guide)["start"] == GUIDE["index.md"]
+    done = sync({"path": "other.md", "id": "third.md"}, glob=["third.md"])
+    assert [name for name, _ in done.failed] == ["third.md"]
+    missing = sync({"path": "missing.md", "id": "third.md"}, glob=["third.md"])
+    assert [name for name, _ in missing.failed] == ["third.md"]
+    assert counts(sync("third.md", "./third.md", glob=["*.md"], exclude=["index.md", "other.md"])) == (0, 0, 0, 1)
+
+
+def test_a_name_of_a_file_is_no_title_to_be_found_by(world: World) -> None:
+    files = {"bicycles.txt": "Chains and spokes.\n", "tea.md": "# tea\n\nOolong.\n", "deep/kettles.md": "Steam.\n"}
+    notes = write(world.folder / "notes", files)
+    world.sync(notes)
+    assert world.found("spokes") == ["bicycles.txt"]
+    key = read_source(str(notes), world.folder).key
+    titles = {item.key: item.title for item in world.library.store.scan(Filter(kinds=("document",), parents=(key,)))}
+    assert titles == {"bicycles.txt": "", "tea.md": "tea", "deep/kettles.md": ""}
 
 
 def test_a_folder_without_a_manifest_has_an_implied_one(world: World) -> None:

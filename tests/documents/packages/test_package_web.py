@@ -6,10 +6,11 @@ import contextlib
 import json
 import socket
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from package_world import Served, World, counts, manifest, moved, sha256, tarball, web_server, write
+from package_world import Answer, Served, World, counts, manifest, moved, sha256, tarball, web_server, write
 
 from commonplace.documents.packages.sources.http import is_public
 
@@ -44,6 +45,22 @@ def test_a_server_without_validators_is_compared_by_content(world: World) -> Non
         url = put(server, "tea.md")
         world.sync(url)
         assert counts(world.sync(url)) == (0, 0, 0, 1)
+
+
+def test_what_a_server_said_of_one_address_is_never_asked_of_another(world: World) -> None:
+    def stands(body: bytes) -> Callable[[Mapping[str, str]], Answer]:
+        """A page whose tag counts its versions, as it does on many servers: every first version has the same."""
+        return lambda headers: (304 if headers.get("If-None-Match") == '"1"' else 200, {"ETag": '"1"'}, body)
+
+    with web_server() as server:
+        server.pages |= {"/old/tea.md": stands(b"# Tea\n\nOolong.\n"), "/new/tea.md": stands(b"# Tea\n\nSencha.\n")}
+        url = put(server, "tea.md", {"url": server.url("/old/tea.md"), "id": "by address"}, baseUrl="/old/")
+        assert counts(world.sync(url)) == (2, 0, 0, 0)
+        assert counts(world.sync(url)) == (0, 0, 0, 2)
+        put(server, "tea.md", {"url": server.url("/new/tea.md"), "id": "by address"}, baseUrl="/new/")
+        assert counts(world.sync(url)) == (0, 2, 0, 0)
+        assert set(world.bodies(url).values()) == {"# Tea\n\nSencha.\n"}
+        assert counts(world.sync(url)) == (0, 0, 0, 2)
 
 
 def test_a_base_url_moves_the_entries_and_globs_are_refused(world: World) -> None:
@@ -157,6 +174,7 @@ def test_a_hash_is_checked_and_sizes_are_bounded(world: World) -> None:
         server.pages["/docs/large.md"] = b"word\n" * 300_000
         done = world.sync(url, settings={"package_file_mb": 1})
         assert [name for name, _ in done.failed] == ["large.md"]
+        assert dict(done.failed)["large.md"].endswith("which are the most. Split it, or raise package_file_mb.")
         assert done.added == 2
         put(server, {"path": "tea.md", "hash": "0" * 64}, "sub/more.md")
         done = world.sync(url)

@@ -8,37 +8,34 @@ from pathlib import Path
 import pytest
 from documents_calls import GUIDE, MANUAL, Tools, write
 
-from commonplace.library import Library
-from opening import library_settings
+from opening import BACKENDS, open_library
 
 
-@pytest.fixture
-def library(tmp_path: Path) -> Iterator[Library]:
-    """An empty library."""
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
-        yield library
+@pytest.fixture(scope="module", params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def vectors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
+def vectors(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
     """With vectors of the static model. Tests leave it as it is."""
-    yield from _filled(tmp_path_factory.mktemp("documents"), embed=True)
+    yield from _filled(backend, tmp_path_factory.mktemp("documents"), embed=True)
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
+def words(backend: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tools]:
     """The same without vectors."""
-    yield from _filled(tmp_path_factory.mktemp("documents"), embed=False)
+    yield from _filled(backend, tmp_path_factory.mktemp("documents"), embed=False)
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Tools]:
+def fresh(backend: str, tmp_path: Path) -> Iterator[Tools]:
     """The same with vectors, for tests that change it."""
-    yield from _filled(tmp_path, embed=True)
+    yield from _filled(backend, tmp_path, embed=True)
 
 
-def _filled(folder: Path, *, embed: bool) -> Iterator[Tools]:
-    with Library.open(folder / "home", settings=library_settings(folder / "home")) as library:
+def _filled(backend: str, folder: Path, *, embed: bool) -> Iterator[Tools]:
+    with open_library(backend, folder / "home") as library:
         library.add_folder(write(folder / "guide", GUIDE), "guide")
         library.add_folder(write(folder / "manual", MANUAL), "manual")
         library.folders.set_context("manual", "", "How the machines work.")

@@ -10,7 +10,7 @@ from documents_calls import GUIDE, REGISTRY, Tools, first_line, parsed, write
 
 from commonplace.documents.visible import View
 from commonplace.library import Library
-from opening import library_settings
+from opening import open_library
 
 OOLONG = {"collection": "guide", "document": "tea/oolong.md"}
 
@@ -238,10 +238,10 @@ def test_a_whole_number_may_be_written_with_a_point(words: Tools) -> None:
     assert len(words("list_documents", collection="guide", limit=3.0)["documents"]) == 3
 
 
-def test_a_document_too_large_to_send_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_document_too_large_to_send_is_refused_with_what_to_do(backend: str, tmp_path: Path) -> None:
     small = "# Big\n\n" + "x" * 79 + "\n"
     text = small + "## End\n\nSmall.\n\n" + "word " * 2000
-    with Library.open(tmp_path / "home", settings=library_settings(tmp_path / "home", result_tokens=1000)) as library:
+    with open_library(backend, tmp_path / "home", result_tokens=1000) as library:
         library.add_folder(write(tmp_path / "files", {"big.md": text}), "files")
         tools = Tools(library)
         assert tools("list_documents", collection="files")["documents"][0]["size"] == len(text)
@@ -270,13 +270,14 @@ def test_a_view_limits_every_tool(words: Tools) -> None:
 def test_the_view_of_a_project_has_its_collections_and_the_users(tmp_path: Path, words: Tools) -> None:
     declared = '{"collections": {"house": {"url": "docs"}}}'
     write(tmp_path, {"context.json": declared, "docs/a.md": "# A\n"})
-    tools = Tools(words.library, View(tmp_path))
+    space = words.library.folder.name
+    tools = Tools(words.library, View(tmp_path, space=space))
     assert [(one["collection"], one["documentCount"]) for one in tools("list_collections")["collections"]] == [
         ("guide", 7),
         ("house", 0),
         ("manual", 2),
     ]
-    alone = Tools(words.library, View(tmp_path, with_global=False))
+    alone = Tools(words.library, View(tmp_path, with_global=False, space=space))
     assert [one["collection"] for one in alone("list_collections")["collections"]] == ["house"]
     write(tmp_path, {"context.json": '{"collections": {"home": "docs", "house": "docs"}}'})
     assert [one["collection"] for one in alone("list_collections")["collections"]] == ["home"]

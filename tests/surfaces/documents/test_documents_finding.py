@@ -7,17 +7,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from documents_calls import GUIDE, MANUAL, Tools, first_line, parsed, write
+from documents_calls import GUIDE, MANUAL, REGISTRY, Tools, first_line, parsed, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commonplace.documents.packages.context import declarations
+from commonplace.documents.packages.sync import Keeping, sync
+from commonplace.documents.visible import View
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.surfaces.budget import tokens_of
-from opening import library_settings
+from opening import ON_FILES, library_settings, open_library
 
 BODIES = {"guide": GUIDE, "manual": MANUAL}
 QUERIES = ("hot water for oolong", "kettle", "bake bread in the oven", "restart the modem", "Maße", "zebra stripes")
+
+
+_MANIFEST = '{"name": "handbook", "version": "1", "sources": {"glob": ["**/*.md"]}}'
+
+
+def packaged(library: Library, folder: Path, files: dict[str, str]) -> Tools:
+    """A package of these files, declared as `house` in a project and synced; nothing else is in view."""
+    write(folder, {"context.json": '{"collections": {"house": "./docs"}}'})
+    write(folder / "docs", files)
+    (declaration,) = declarations(folder, "project")
+    assert sync(Keeping(library.store, library.folder, library.settings), declaration).error is None
+    return Tools(library, View(folder, with_global=False))
 
 
 def places(results: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
@@ -80,8 +95,8 @@ def test_scores_never_rise_and_the_same_call_gives_the_same_list(vectors: Tools,
         assert vectors("search", query=query, limit=limit)["results"] == results[:limit]
 
 
-def test_equal_scores_are_ordered_by_collection_document_and_chunk(tmp_path: Path) -> None:
-    with Library.open(tmp_path / "home", settings=library_settings(tmp_path / "home")) as library:
+def test_equal_scores_are_ordered_by_collection_document_and_chunk(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path / "home") as library:
         for name in ("zeta", "alpha"):
             files = {f"{number:02}.md": "# Twin\n\nThe very same words.\n" for number in reversed(range(30))}
             library.add_folder(write(tmp_path / name, files), name)
@@ -105,6 +120,7 @@ def test_distance_is_the_cosine_of_query_and_passage_also_for_keyword_hits(vecto
         assert one["distance"] == pytest.approx(1 - float(query @ vector / np.linalg.norm(vector)), abs=2e-3)
 
 
+@ON_FILES
 @settings(max_examples=30)
 @given(st.floats(0, 2), st.sampled_from(QUERIES), st.booleans())
 def test_no_hit_is_further_than_max_distance_and_none_nearer_is_lost(
@@ -161,11 +177,32 @@ def test_names_of_collections_and_addresses_make_no_hit(words: Tools, word: str)
     assert words("search", query=word)["results"] == []
 
 
+@pytest.mark.parametrize("word", ["plain", "handbook", "house", "pkg", "a.md"])
+def test_names_of_files_and_packages_make_no_hit(words: Tools, tmp_path: Path, word: str) -> None:
+    files = {"plain.md": "Nothing but words about bicycles.\n", "a.md": "# Chains\n", "manifest.json": _MANIFEST}
+    tools = packaged(words.library, tmp_path, files)
+    assert tools("search", query=word)["results"] == []
+    (found,) = tools("search", query="bicycles")["results"]
+    assert (found["documentId"], found["documentTitle"]) == ("plain.md", "plain.md")
+
+
 def test_reranking_is_reported_and_changes_no_promise(vectors: Tools) -> None:
     answer = vectors("search", query="hot water for oolong", rerank=True)
     assert "rerank" in {stage["stage"] for stage in answer["stages"]}
     scores = [one["relevanceScore"] for one in answer["results"]]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_a_second_look_that_is_not_taken_is_told(vectors: Tools) -> None:
+    reply = vectors.reply("search", query="hot water for oolong", rerank=True, hybridSearch=False)
+    assert reply.structured is not None
+    (note,) = reply.structured["notes"]
+    assert note == "Not reranked: a second look needs words and meaning together. Leave hybridSearch at true for one."
+    assert reply.content[1]["text"] == note
+    assert "notes" not in vectors("search", query="hot water for oolong", rerank=True)
+    tool = REGISTRY.find("documents_search")
+    assert tool is not None
+    assert "hybridSearch" in tool.input["properties"]["rerank"]["description"]
 
 
 @pytest.mark.parametrize(
@@ -216,6 +253,7 @@ def test_nothing_of_a_batch_runs_before_all_of_it_is_accepted(words: Tools) -> N
     assert words.refused("search_batch", queries=asked).code == "collection_not_found"
 
 
+@ON_FILES
 @settings(max_examples=30)
 @given(st.integers(200, 4000), st.lists(st.sampled_from(QUERIES), min_size=1, max_size=6))
 def test_a_packed_batch_fits_and_shows_no_passage_twice(vectors: Tools, room: int, queries: list[str]) -> None:
@@ -230,17 +268,25 @@ def test_a_packed_batch_fits_and_shows_no_passage_twice(vectors: Tools, room: in
         assert len(entry["results"]) + entry["repeated"] + entry["leftOut"] == len(whole["results"])
 
 
+def test_null_in_a_query_is_nothing_given_and_an_unknown_collection_is_said_with_its_place(vectors: Tools) -> None:
+    plain = vectors("search_batch", queries=[{"query": "oolong"}])
+    assert vectors("search_batch", queries=[{"query": "oolong", "collections": None}]) == plain
+    failure = vectors.refused("search_batch", queries=[{"query": "x"}, {"query": "x", "collections": ["gide"]}])
+    assert (failure.code, failure.message.split("\n")[0]) == ("collection_not_found", 'Collection "gide" not found.')
+    assert failure.record()["error"]["argument"] == "queries[1].collections"
+
+
 def test_a_packing_that_cannot_hold_its_questions_is_refused(vectors: Tools) -> None:
     failure = vectors.refused("search_batch", queries=[{"query": "word " * 390}] * 3, max_tokens=300)
     assert "max_tokens must be at least" in failure.message
     assert "not 300" in failure.message
 
 
-def test_related_passages_leave_the_source_out_and_are_two_a_document(tmp_path: Path) -> None:
+def test_related_passages_leave_the_source_out_and_are_two_a_document(backend: str, tmp_path: Path) -> None:
     long = "# Tea\n\n" + "\n\n".join(
         f"## Part {n}\n\n" + f"Oolong tea and hot water, part {n}. " * 60 for n in range(8)
     )
-    with Library.open(tmp_path / "home", settings=library_settings(tmp_path / "home")) as library:
+    with open_library(backend, tmp_path / "home") as library:
         files = {
             "a.md": "# Oolong\n\nOolong tea wants hot water.\n",
             "long.md": long,
@@ -277,6 +323,24 @@ def test_a_text_is_not_related_to_itself(vectors: Tools) -> None:
     assert len(related) == 5
     other = vectors("find_related", collection="guide", document="plain.txt", chunk="striped animals", limit=50)
     assert "Zebra.md" in [one["document"] for one in other["related"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("烏龍茶介於綠茶與紅茶之間，適合以接近沸騰的水沖泡。", "烏龍茶介於綠茶與紅茶之間，適合以沸騰的水沖泡。"),
+        ("京都の宇治は昔から抹茶の産地として知られています。", "京都の宇治は古くから抹茶の産地として知られている。"),
+        ("# Oolong\n\nA tea between green and black.\n", "Oolong\nA tea, between green and black"),
+    ],
+    ids=["Chinese", "Japanese", "marks"],
+)  # fmt: skip
+def test_a_text_is_mostly_the_same_in_any_script(backend: str, tmp_path: Path, text: str, given: str) -> None:
+    with open_library(backend, tmp_path / "home") as library:
+        files = {"same.md": text, "other.md": "# Tea\n\nBlack tea wants boiling water.\n", "source.md": "# Source\n"}
+        library.add_folder(write(tmp_path / "files", files), "files")
+        library.embed()
+        related = Tools(library)("find_related", collection="files", document="source.md", chunk=given)["related"]
+        assert [one["document"] for one in related] == ["other.md"]
 
 
 def test_related_without_vectors_goes_by_telling_words_and_says_so(words: Tools) -> None:

@@ -24,6 +24,11 @@ class Listed:
     url: str = ""
     hash: str = ""
 
+    @property
+    def place(self) -> str:
+        """Where it is read from, as it may be shown."""
+        return self.file.path if self.file is not None else without_credentials(self.url)
+
 
 @dataclass(slots=True)
 class Listing:
@@ -57,22 +62,45 @@ def list_documents(manifest: Manifest, place: Place) -> Listing:
         for folder in place.tree.unlisted:
             listing.failed[printable(folder)] = "The folder cannot be read."
     for entry in manifest.files:
-        _take(listing, entry.id or entry.path or without_credentials(entry.url), _entry_finder(entry, place))
+        _take(listing, _id_of(entry, place), _entry_finder(entry, place))
     return listing
 
 
-def _take(listing: Listing, shown: str, find: Callable[[], Listed]) -> None:
+def _take(listing: Listing, id: str, find: Callable[[], Listed]) -> None:
+    """One entry more. What fails is no document, whichever other entry has the same id: nobody knows which is meant."""
     try:
         found = find()
         known = listing.documents.get(check_id(found.id))
-        if known is not None and (known.file, known.url) != (found.file, found.url):
-            raise Refused("The id is listed twice, for different files.")
+        if known is not None:
+            _check_same(known, found)
     except Refused as refused:
-        listing.failed[printable(shown)] = str(refused)
+        listing.failed.setdefault(printable(id), str(refused))
+        listing.documents.pop(id, None)
     except LeftOut as left:
-        listing.skipped[printable(shown)] = str(left)
+        listing.skipped[printable(id)] = str(left)
     else:
-        listing.documents[found.id] = found if found.hash or known is None else known
+        if found.id not in listing.failed:
+            listing.documents[found.id] = found if found.hash or known is None else known
+
+
+def _check_same(one: Listed, other: Listed) -> None:
+    if one.place != other.place:
+        first, second = sorted((one.place, other.place))
+        raise Refused(f"The id is listed twice, for different files: {first} and {second}. Keep one.")
+    if one.hash and other.hash and one.hash != other.hash:
+        raise Refused("The file is listed twice, with different hashes. Keep one.")
+
+
+def _id_of(entry: Entry, place: Place) -> str:
+    """The id that an entry gives its document, also where there turns out to be none; as typed where it gives none."""
+    if entry.id:
+        return entry.id
+    try:
+        if entry.url:
+            return without_credentials(urljoin(place.base, entry.url) if place.base else entry.url)
+        return inner_path(entry.path)
+    except (Refused, ValueError):
+        return entry.path or without_credentials(entry.url)
 
 
 def _file_finder(tree: Tree, path: str, id: str, hash: str) -> Callable[[], Listed]:

@@ -21,7 +21,7 @@ from commonplace.documents.packages.sources.folder import Folder
 from commonplace.documents.packages.sources.git import Repository
 from commonplace.documents.packages.sources.http import Fetched, Validators, Web
 from commonplace.documents.packages.sources.tree import MIB, Tree
-from commonplace.errors import CommonplaceError, InvalidInput, NotFound
+from commonplace.errors import CommonplaceError, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.files.walk import File, code_of
 from commonplace.settings import Settings
 
@@ -91,9 +91,12 @@ class Package:
     def _fetch(self, listed: Listed, known: Validators, left: int) -> Content | Refused:
         if left <= 0:
             return Refused(f"The package has more than {self.most_in_all // MIB} MiB, which are the most.")
-        into = io.BytesIO()
+        into, most = io.BytesIO(), min(self.most, left)
         try:
-            fetched = self.web.fetch(listed.url, into, most=min(self.most, left), known=known)
+            fetched = self.web.fetch(listed.url, into, most=most, known=known)
+        except TooLarge as error:
+            setting = "package_file_mb" if most == self.most else "package_total_mb"
+            return Refused(f"{error} Split it, or raise {setting}.")
         except CommonplaceError as error:
             return Refused(str(error))
         return Content(into.getvalue() if fetched.is_new else None, validators=fetched.validators)

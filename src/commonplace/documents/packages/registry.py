@@ -37,30 +37,35 @@ class Holding:
 
 
 _Stamp = tuple[object, ...]
-_kept: WeakKeyDictionary[Store, dict[tuple[Path | None, bool], tuple[_Stamp, list[Holding]]]] = WeakKeyDictionary()
+_Asked = tuple[Path | None, bool, bool]
+_kept: WeakKeyDictionary[Store, dict[_Asked, tuple[_Stamp, list[Holding]]]] = WeakKeyDictionary()
 
 
-def declared(library: Holder, project: Path | None, with_global: bool = True) -> list[Declared]:
+def declared(
+    library: Holder, project: Path | None, with_global: bool = True, *, theirs: bool = False
+) -> list[Declared]:
     """Every alias that is visible from a project: its own, then the user's, then registered folders, each by alias.
 
     Cheap enough for every call: two files are looked at, and read again only when they, or the store, have changed. An
-    alias that another hides gives way to the collection's id, unless the collection has a further alias.
+    alias that another hides gives way to the collection's id, unless the collection has a further alias. `theirs`: the
+    library is of somebody else than whoever wrote the files, who sees of what they declare only what it holds.
     """
-    return [holding.declared for holding in holdings(library, project, with_global)]
+    return [holding.declared for holding in holdings(library, project, with_global, theirs=theirs)]
 
 
-def holdings(library: Holder, project: Path | None, with_global: bool = True) -> list[Holding]:
+def holdings(library: Holder, project: Path | None, with_global: bool = True, *, theirs: bool = False) -> list[Holding]:
     """The same with what stands behind each alias."""
     home = library.settings.home if with_global else None
     if project is not None and os.path.realpath(project) == os.path.realpath(library.settings.home):
         project = None  # what is declared there is the user's, wherever they stand
     stamp = (_look(project), _look(home), library.store.last_change())
     known = _kept.setdefault(library.store, {})
-    found = known.get((project, with_global))
+    asked = (project, with_global, theirs)
+    found = known.get(asked)
     if found is None or found[0] != stamp:
         if len(known) > 100:  # projects come and go in a server that runs for months
             known.clear()
-        found = known[project, with_global] = (stamp, _holdings(library.store, project, home))
+        found = known[asked] = (stamp, _holdings(library.store, project, home, theirs=theirs))
     return list(found[1])
 
 
@@ -86,12 +91,14 @@ def _look(folder: Path | None) -> _Stamp:
     return (found.st_mtime_ns, found.st_size, found.st_ino)
 
 
-def _holdings(store: Store, project: Path | None, home: Path | None) -> list[Holding]:
+def _holdings(store: Store, project: Path | None, home: Path | None, *, theirs: bool) -> list[Holding]:
     items = {item.key: item for item in store.collections()}
     folders = all_collections(store) if home is not None else []
     by_id = {folder_id(folder): folder for folder in reversed(folders)}
     given = [*(declarations(project, "project") if project else ()), *(declarations(home, "global") if home else ())]
     found = [_of_declaration(each, items, by_id) for each in given]
+    if theirs:
+        found = [each for each in found if each.folder or each.declared.key in items]
     found += [_of_folder(folder) for folder in folders]
     order = ("project", "global")
     found.sort(key=lambda each: (order.index(each.declared.scope), each.declaration is None, each.declared.alias))

@@ -40,11 +40,6 @@ class Source:
     manifest: str = ""
 
     @property
-    def is_own(self) -> bool:
-        """Whether its manifest is a file of the user's, which came over no network and in no archive or clone."""
-        return self.path is not None and self.kind in ("folder", "manifest")
-
-    @property
     def host(self) -> str:
         """Where the user's own source is; empty for what lies on this machine."""
         return "" if self.path else (urlsplit(self.url).hostname or "")
@@ -95,7 +90,7 @@ def read_source(text: str, base: Path) -> Source:
         raise InvalidInput(f"{without_credentials(text)} is no address ({error}). A source is {_FORMS}.") from None
     if scheme and scheme[2]:
         raise InvalidInput(f"{scheme[1]}: is no kind of source. A source is {_FORMS}.")
-    return _local(base / Path(text).expanduser())
+    return _local(base / os.path.expanduser(text))
 
 
 def without_credentials(url: str) -> str:

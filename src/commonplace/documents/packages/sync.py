@@ -23,7 +23,7 @@ from commonplace.documents.packages.opening import Content, Package, Wanted, ope
 from commonplace.documents.packages.outcome import Outcome
 from commonplace.documents.packages.places import LeftOut, Refused
 from commonplace.documents.packages.reading import document_text
-from commonplace.documents.packages.source import Source
+from commonplace.documents.packages.source import Source, without_credentials
 from commonplace.documents.packages.sources.folder import Folder
 from commonplace.documents.packages.sources.http import Validators
 from commonplace.errors import CommonplaceError, InvalidInput
@@ -149,7 +149,10 @@ class _Sync:
         )
 
     def _may_be_as_it_was(self) -> bool:
-        """Whether an unchanged commit or archive would mean unchanged documents."""
+        """Whether an unchanged commit or archive would mean unchanged documents.
+
+        Not where one failed: with another limit it may not.
+        """
         before = self._before
         stamps = {stamp_of(reader) for reader in (*READERS.values(), reader_of(""))}
         return (
@@ -158,6 +161,7 @@ class _Sync:
             and not before.get("urls")
             and before.get("glob") == list(self._declaration.glob)
             and before.get("exclude") == list(self._declaration.exclude)
+            and not any(record.skipped.startswith(_FAILED) for record in self._records.values())
             and all(record.skipped or _stamp(record) in stamps for record in self._records.values())
             and all(record.skipped or self._is_whole(record) for record in self._records.values())
         )
@@ -198,8 +202,11 @@ class _Sync:
         return True
 
     def _may_ask_if_new(self, listed: Listed) -> bool:
+        """Whether a server can tell: it was asked for the same address, and what it gave is here."""
         record = self._records.get(listed.id)
-        return bool(listed.url) and record is not None and self._is_current(record, listed)
+        if not listed.url or record is None:
+            return False
+        return _address(record) == without_credentials(listed.url) and self._is_current(record, listed)
 
     def _is_current(self, record: FileRecord, listed: Listed) -> bool:
         """Whether reading the same bytes again would change nothing."""
@@ -216,9 +223,7 @@ class _Sync:
 
     def _count(self, record: FileRecord) -> None:
         """A document, or a reason for there being none, is as it was."""
-        if record.skipped.startswith(_FAILED):
-            self._fail(record.path, record.skipped[len(_FAILED) :])
-        elif record.skipped:
+        if record.skipped:
             self._leave_out(record.path, record.skipped)
         else:
             self._outcome.unchanged += 1
@@ -366,9 +371,11 @@ def _name(listed: Listed) -> str:
 
 
 def _reader(listed: Listed, validators: Validators) -> str:
-    """How a document was read, and for one over HTTP what its server said of it."""
+    """How a document was read, and for one over HTTP what its server said of it, and of which address."""
     stamp = stamp_of(reader_of(_name(listed)))
-    return f"{stamp}\n{validators.etag}\n{validators.modified}" if listed.url else stamp
+    if not listed.url:
+        return stamp
+    return "\n".join((stamp, validators.etag, validators.modified, without_credentials(listed.url)))
 
 
 def _stamp(record: FileRecord) -> str:
@@ -378,3 +385,8 @@ def _stamp(record: FileRecord) -> str:
 def _validators(record: FileRecord) -> Validators:
     _, etag, modified = (*record.reader.split("\n"), "", "")[:3]
     return Validators(etag, modified)
+
+
+def _address(record: FileRecord) -> str:
+    _, _, _, address = (*record.reader.split("\n"), "", "", "")[:4]
+    return address

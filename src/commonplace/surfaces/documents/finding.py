@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.documents.finding import Found, Question, Result
 from commonplace.documents.visible import Visible
-from commonplace.errors import InvalidInput
+from commonplace.errors import InvalidInput, NotFound
 from commonplace.model import JSON, Stage
 from commonplace.surfaces.budget import tokens_of
 from commonplace.surfaces.documents.shapes import missing_document, named, said, visible
@@ -25,7 +25,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> Reply:
 
 def search_batch(call: Call, given: Mapping[str, JSON]) -> Answer:
     seen = visible(call)
-    questions = [_question(seen, given, asked) for asked in given["queries"]]
+    questions = [_placed_question(seen, given, number) for number in range(len(given["queries"]))]
     found = call.library.documents.finding.search(questions)
     notes = list(dict.fromkeys(note for one in found for note in one.notes))
     more: dict[str, JSON] = {"notes": notes} if notes else {}
@@ -61,6 +61,14 @@ def _question(seen: Visible, given: Mapping[str, JSON], asked: Mapping[str, JSON
         hybrid=given["hybridSearch"],
         rerank=rerank,
     )
+
+
+def _placed_question(seen: Visible, given: Mapping[str, JSON], number: int) -> Question:
+    try:
+        return _question(seen, given, given["queries"][number])
+    except NotFound as unknown:
+        argument = f"queries[{number}].collections"
+        raise NotFound(str(unknown), code=unknown.code, **unknown.details, argument=argument) from None
 
 
 def _record(result: Result) -> dict[str, JSON]:

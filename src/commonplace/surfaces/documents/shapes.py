@@ -24,7 +24,9 @@ _TEXTS = ("collection", "document", "section", "query", "chunk")
 
 def visible(call: Call) -> Visible:
     """What this caller sees now: declarations are looked at anew with every call."""
-    return Visible.of(declared(call.library, call.view.project, call.view.with_global), call.view)
+    view, library = call.view, call.library
+    theirs = library.folder.name != view.space
+    return Visible.of(declared(library, view.project, view.with_global, theirs=theirs), view)
 
 
 def named(collection: Shown) -> dict[str, JSON]:
@@ -66,7 +68,7 @@ def bounded(call: Call, item: Item, characters: int) -> None:
 def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     """The arguments with defaults. A place in a list is written `queries[3].query`; blanks are no text."""
     try:
-        given = check(tool, signature, arguments)
+        given = check(tool, signature, _told(arguments))
     except InvalidInput as refused:
         place = str(refused.details.get("argument", ""))
         message = str(refused).replace(place, _bracketed(place), 1) if place else str(refused)
@@ -76,6 +78,18 @@ def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> d
         raise InvalidInput(message, code=refused.code, **details) from None
     _check_texts(given, "")
     return given
+
+
+def _told(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """The arguments without what is null in a query: there, too, it means that nothing was given."""
+    queries = arguments.get("queries")
+    if not isinstance(queries, list):
+        return arguments
+    told = [
+        {name: value for name, value in query.items() if value is not None} if isinstance(query, dict) else query
+        for query in queries
+    ]
+    return {**arguments, "queries": told}
 
 
 def _check_texts(given: Mapping[str, JSON], place: str) -> None:

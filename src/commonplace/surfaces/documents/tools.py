@@ -204,7 +204,7 @@ SEARCH = Tool(
         limit=integer("How many passages.", default=10, least=1, most=100),
         maxDistance=_MAX_DISTANCE,
         hybridSearch=_HYBRID,
-        rerank=flag("Take a second, slower look at the best."),
+        rerank=flag("Take a second, slower look at the best; not with hybridSearch false."),
     ),
     output=answer(required=("results",), results=many(ITEM), stages=STAGES, notes=STRINGS),
     annotations=READ_ONLY,

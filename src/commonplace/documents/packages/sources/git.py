@@ -22,7 +22,7 @@ from commonplace.documents.packages.source import Source, without_credentials
 from commonplace.documents.packages.sources.tree import MIB, too_large
 from commonplace.errors import DownloadFailed, NotFound, TooLarge, Unavailable
 from commonplace.ingest.files.walk import File
-from commonplace.models.web import authorization
+from commonplace.models.web import authorization, certificates
 from commonplace.settings import Settings
 
 TIME_LIMIT_S = 600.0
@@ -30,9 +30,11 @@ _AT_ONCE = 32 * MIB
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORT_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _KEPT = "refs/commonplace/kept"
+_GIVES_UP = ("fatal:", "error:")
+_UNTOLD = "Could not read from remote repository"
 _PASSED = (
-    "PATH", "HOME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy", "https_proxy",
-    "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
+    "PATH", "HOME", "TMPDIR", "SSH_AUTH_SOCK", "SSL_CERT_DIR", "http_proxy", "https_proxy", "HTTPS_PROXY",
+    "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY",
 )  # fmt: skip
 _CONFIG = {
     "core.hooksPath": "/dev/null",
@@ -198,8 +200,8 @@ class _Git:
         self._shown = source.shown
         scheme = "file" if source.path else urlsplit(source.url).scheme
         config = {**_CONFIG, f"protocol.{scheme}.allow": "always"}
-        if scheme == "https" and (secret := authorization(source.url)):
-            config["http.extraHeader"] = f"Authorization: {secret}"
+        if scheme == "https":
+            config |= _https_config(source)
         self._environment = {name: os.environ[name] for name in _PASSED if name in os.environ} | {
             "GIT_ALLOW_PROTOCOL": scheme,
             "GIT_ASKPASS": "/bin/false",
@@ -245,8 +247,21 @@ class _Git:
         return out
 
 
+def _https_config(source: Source) -> dict[str, str]:
+    """The password of the address, and the certificates that count for every other connection too."""
+    config = {}
+    if secret := authorization(source.url):
+        config["http.extraHeader"] = f"Authorization: {secret}"
+    if trusted := certificates():  # git built with another library than OpenSSL knows none of the variables
+        config["http.sslCAPath" if os.path.isdir(trusted) else "http.sslCAInfo"] = os.path.abspath(trusted)
+    return config
+
+
 def _reason(said: bytes) -> str:
     """The line in which git gives up, without the password that an address in it may carry."""
     lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
-    told = next((line for line in lines if line.startswith(("fatal:", "error:"))), lines[-1] if lines else "no reason")
-    return re.sub(r"//[^/@\s]*@", "//", told.partition(" ")[2] if told.startswith(("fatal:", "error:")) else told)
+    at = next((at for at, line in enumerate(lines) if line.startswith(_GIVES_UP)), len(lines) - 1)
+    if at > 0 and _UNTOLD in lines[at]:  # ssh has said why, in the line before
+        at -= 1
+    told = lines[at] if lines else "no reason"
+    return re.sub(r"//[^/@\s]*@", "//", told.partition(" ")[2] if told.startswith(_GIVES_UP) else told)

@@ -70,7 +70,7 @@ class Web:
                 if reply.status in _MOVED and (target := reply.headers.get("Location")):
                     address = _http(urljoin(without_credentials(address), target))
                     continue
-                validators = Validators(reply.headers.get("ETag") or "", reply.headers.get("Last-Modified") or "")
+                validators = Validators(_said(reply, "ETag"), _said(reply, "Last-Modified"))
                 if reply.status == http.client.NOT_MODIFIED:
                     return Fetched(address, 0, known, is_new=False)
                 if reply.status != http.client.OK:
@@ -226,6 +226,12 @@ def _http(address: str) -> str:
             f"{without_credentials(address)} is no http or https address. A package fetches nothing else."
         )
     return address
+
+
+def _said(reply: http.client.HTTPResponse, name: str) -> str:
+    """A header, unless it is folded over lines, which none that could be sent back is."""
+    value = reply.headers.get(name) or ""
+    return value if "\n" not in value else ""
 
 
 def _copy(reply: http.client.HTTPResponse, into: IO[bytes], address: str, most: int) -> int:
