@@ -146,6 +146,22 @@ def test_requests_are_bounded(library: Library, server: TurbopufferServer, monke
     assert max(len(logged.raw) for logged in server.requests("write")) <= 40_000
 
 
+def test_requests_are_bounded_by_all_that_is_sent_of_a_row(
+    library: Library, server: TurbopufferServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turbopuffer_send, "PAUSE_S", 0.0)
+    monkeypatch.setattr(turbopuffer_send, "MOST_BYTES", 60_000)
+    tags = tuple(f"étiquette-{number}-日本語" for number in range(50))
+    library.put_many(Draft("note", str(n), body="日本語 の 茶", tags=tags) for n in range(60))
+    tables, deep = library.tables, {"é" * 300: {"日本" * 300: [f"tea {n}" for n in range(3)]}}
+    tables.catalog.create_project("p")
+    tables.catalog.create_table("p", "t", data=[deep] * 40)
+    library.lexical.catch_up()
+    written = server.requests("write")
+    assert len(written) > 4
+    assert max(len(logged.raw) for logged in written) <= 60_000
+
+
 def test_batches_of_one_run_keep_their_distance(
     library: Library, server: TurbopufferServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -269,7 +269,7 @@ def test_answers_are_those_of_the_local_index(
             assert {hit.uri for hit in there} == {hit.uri for hit in here}
             scores = {hit.uri: hit.score for hit in here}
             for hit in there:
-                assert hit.score == pytest.approx(scores[hit.uri], abs=0.02)  # tantivy rounds lengths
+                assert hit.score == pytest.approx(scores[hit.uri], abs=0.03)  # tantivy rounds lengths
 
 
 # what goes wrong

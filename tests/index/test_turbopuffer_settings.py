@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import uuid
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,9 @@ PLACE = {"TURBOPUFFER_BASE_URL": "http://127.0.0.1:9"}
         ({**KEY}, "neither is set"),
         ({**KEY, **PLACE, "TURBOPUFFER_REGION": "gcp-us-central1"}, "both are set"),
         ({**KEY, "TURBOPUFFER_BASE_URL": "nowhere"}, "must name a host"),
+        ({**KEY, "TURBOPUFFER_BASE_URL": "ftp://ann:tpuf_secret@host"}, "must name a host.*'host'"),
+        ({**KEY, "TURBOPUFFER_BASE_URL": "https://ann:tpuf_secret@"}, "must name a host"),
+        ({**KEY, "TURBOPUFFER_BASE_URL": "https://ann:tpuf_secret@[host"}, "must name a host"),
     ],
 )
 def test_an_environment_that_does_not_say_where_is_a_sentence(environment: dict[str, str], sentence: str) -> None:
@@ -44,6 +48,12 @@ def test_a_region_is_a_host_and_the_key_is_not_shown() -> None:
         "gcp-us-central1.turbopuffer.com",
     )
     assert "tpuf_secret" not in repr(found)
+
+
+def test_a_password_in_the_address_is_used_and_not_shown() -> None:
+    found = service({**KEY, "TURBOPUFFER_BASE_URL": "https://ann:pass@word@host:8443/puffer/"})
+    assert (found.base_url, found.host) == ("https://ann:pass@word@host:8443/puffer", "host:8443")
+    assert "pass" not in repr(found)
 
 
 def test_a_library_says_at_start_what_is_missing_and_leaves_nothing_open(
@@ -109,6 +119,14 @@ def test_the_default_space_has_the_plain_names_and_others_their_own() -> None:
     assert Naming("home", "ann").items == "home.s.ann.items"
     assert not Naming("", "default").is_table(Naming("", "ann").table("p", "t"))
     assert not Naming("", "default", "_whole").is_table(Naming("", "default").table("p", "t"))
+
+
+def test_a_table_s_namespace_is_known_to_its_own_space_and_index_alone() -> None:
+    spaces = ("default", "ann", "ann.project_x", "ann.project_x_table_y")
+    namings = [Naming(*parts) for parts in product(("", "a", "s"), spaces, ("", "_whole", "_other_whole"))]
+    for one, other in product(namings, namings):
+        assert one.is_table(other.table("p1", "t1")) is (one == other)
+    assert not Naming("", "default").is_table("project_p1_table_t1\n")
 
 
 parts = st.tuples(st.text(max_size=5), st.text(max_size=50), st.sampled_from(["a" * 64, "b" * 64]), st.integers(0, 9))

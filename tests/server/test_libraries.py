@@ -3,6 +3,7 @@
 1. Each space is opened once, however many threads ask for it at the same moment.
 2. The least recently used idle one goes when there are too many; one in use never does.
 3. What cannot be opened leaves nothing behind.
+4. A space that another server has put a backup into is opened anew, once that is noticed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput, StorageBroken, Unavailable
-from commonplace.library import Library
+from commonplace.library import Library, restore
 from commonplace.model import Draft
 from commonplace.server.libraries import Libraries
-from opening import library_settings
+from opening import library_settings, space_of
+from postgres_server import postgres
 
 
 @pytest.fixture
@@ -126,3 +128,35 @@ def test_threads_on_more_spaces_than_may_be_open_lose_nothing(libraries: Librari
         with libraries.borrow(f"space-{number}") as library:
             total += library.status().items.get("note", 0)
     assert total == 24
+
+
+# 4
+
+
+def test_a_space_that_was_restored_elsewhere_is_opened_anew(tmp_path: Path) -> None:
+    server, space = postgres(), space_of(tmp_path)
+    here = library_settings(tmp_path / "here", store=server.app, store_connections=5)
+    libraries = Libraries(here)
+    with libraries.borrow(space) as old:
+        old.put(Draft("note", "tea", body="Oolong."))
+        old.backup(tmp_path / "backup.db")
+        old.put(Draft("note", "late", body="Forgotten."))
+        assert [hit.uri for hit in old.search("forgotten").hits] == ["notes://late"]
+    elsewhere = library_settings(tmp_path / "elsewhere", store=server.app, store_connections=5)
+    restore(tmp_path / "backup.db", elsewhere.home, space, elsewhere)
+    with Library.open(elsewhere.home, space, elsewhere) as other:  # its log grows beyond what the index here has seen
+        other.put_many(Draft("note", f"new-{number}", body="Recent.") for number in range(3))
+    with libraries.borrow(space) as still:
+        assert still is old
+        still.search("recent")
+        with libraries.borrow(space) as new:
+            assert new is not old
+            assert not is_closed(old), "somebody uses it"
+            assert len(new.search("recent").hits) == 3
+            assert new.search("forgotten").hits == ()
+    assert is_closed(old)
+    with libraries.borrow(space) as again:
+        assert again is new
+        assert again.doctor() == []
+    libraries.close()
+    assert is_closed(new)

@@ -78,3 +78,13 @@ def test_a_cancelled_caller_leaves_what_has_begun_and_nothing_else() -> None:
     anyio.run(main)
     assert ended.is_set()
     assert not never.is_set()
+
+
+def test_one_caller_after_another_needs_one_thread() -> None:
+    async def main() -> set[int]:
+        workers = Workers(4)
+        threads = {await workers.run(threading.get_ident) for _ in range(200)}
+        workers.close()
+        return threads
+
+    assert len(anyio.run(main)) == 1

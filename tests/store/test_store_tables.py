@@ -31,7 +31,7 @@ from commonplace.model import Draft
 from commonplace.store import shredding
 from commonplace.store.shredding import dumps
 from commonplace.store.table_rows import Missing
-from commonplace.tables.pointers import parse
+from commonplace.tables.pointers import tokens
 from opening import rows
 from table_parts import fill_tables
 
@@ -59,7 +59,7 @@ def test_a_value_comes_back_at_every_place(store: Any, value: Any) -> None:
         store.drop_table_data(1)
         store.put_table_value(1, (), value)
         for pointer in pointers_of(value):
-            place = parse(pointer)
+            place = tokens(pointer)
             assert store.table_text(1, place) == dumps(at(value, place))
             assert dumps(store.table_value(1, place)) == dumps(at(value, place))
             assert store.table_size(1, place) == len(dumps(at(value, place)).encode())
@@ -107,7 +107,7 @@ def change(store: Any, data: Any, what: str, where: int, numbers: list[int], new
     """Do the same to a store and to a value."""
     if what == "put":
         places = pointers_of(data)
-        place = parse(places[where % len(places)])
+        place = tokens(places[where % len(places)])
         store.put_table_value(1, place, new[0][1])
         if not place:
             return copy.deepcopy(new[0][1])
@@ -115,10 +115,10 @@ def change(store: Any, data: Any, what: str, where: int, numbers: list[int], new
         holder[int(place[-1]) if isinstance(holder, list) else place[-1]] = copy.deepcopy(new[0][1])
         return data
     wanted = list if what in ("append", "cut") else dict
-    places = [place for place in pointers_of(data) if isinstance(at(data, parse(place)), wanted)]
+    places = [place for place in pointers_of(data) if isinstance(at(data, tokens(place)), wanted)]
     if not places:
         return data
-    place = parse(places[where % len(places)])
+    place = tokens(places[where % len(places)])
     holder = at(data, place)
     if what == "append":
         assert store.append_table_elements(1, place, [value for _, value in new]) == len(holder)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from json_data import keys, pointers_of
+from json_data import keys, nameable, pointers_of
 from table_calls import Calls, at, check_hit, code, refused
 
 from commonplace.model import Filter
@@ -293,7 +293,7 @@ def documents(draw: st.DrawFn) -> Any:
 @st.composite
 def worlds(draw: st.DrawFn) -> Any:
     data = draw(documents())
-    places = pointers_of(data)
+    places = nameable(pointers_of(data))
     step = st.tuples(
         st.sampled_from(["create", "update", "delete"]), st.integers(0, 99), st.integers(0, 99), keys(), documents()
     )
@@ -328,7 +328,7 @@ def test_whatever_is_written_search_finds_what_the_data_says_and_nothing_else(ca
 def write(calls: Calls, what: str, where: int, which: int, key: str, content: Any) -> None:
     """A write somewhere, through a tool of its own. One that does not fit is refused, and that is all."""
     data = calls.data()
-    places = [place for place in pointers_of(data) if isinstance(at(data, place), dict | list)]
+    places = [place for place in nameable(pointers_of(data)) if isinstance(at(data, place), dict | list)]
     if not places:
         return
     place = places[where % len(places)]

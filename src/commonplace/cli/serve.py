@@ -141,9 +141,9 @@ def _view(settings: Settings, space: str, project: Path | None, no_global: bool,
     """What of the collections of documents is shown. A name that stands for none stops the start."""
     from commonplace.documents.packages.context import find_project
 
-    view = View(project.resolve() if project else find_project(Path.cwd()), not no_global)
+    view = View(project.resolve() if project else find_project(Path.cwd()), not no_global, space)
     names = split_names(collections)
-    if names and settings.auth == "none":  # else every user has collections of their own
+    if names:
         from commonplace.documents.packages import declared
 
         with Library.open(settings=settings, space=space) as library:
@@ -189,13 +189,15 @@ def call(library: Library, name: str, arguments: str, profile_name: str, allow_w
         raise NotFound(registry.unknown(name))
     if not registry.allows(tool):
         raise WritesDisabled(tool.name)
+    from commonplace.tables.values import parsed  # other commands start without it
+
     try:
-        given = json.loads(arguments)
+        given = parsed(arguments, "The arguments", within=())
     except ValueError as error:
         raise InvalidInput(f'The arguments are not JSON: {error}. Write them as \'{{"query": "tea"}}\'.') from error
     if not isinstance(given, dict):
         raise InvalidInput('The arguments are not an object. Write them as \'{"query": "tea"}\'.')
-    answer = tool.call(Call(library), given)
+    answer = tool.call(Call(library, view=View(space=library.folder.name)), given)
     shown = answer.structured or {"content": answer.content} if isinstance(answer, Reply) else answer
     click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
 

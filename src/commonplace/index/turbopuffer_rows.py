@@ -22,6 +22,8 @@ _ORDINAL = (1 << CHUNK_BITS) - 1
 TABLE = "table"
 PROJECT, GENERATION, NODE, SCOPE = "project:", "generation:", "node:", "scope:"
 """Facets that tell a table's items where they belong and what they are; the rest of a facet is the value."""
+_ROUND_A_ROW = 64
+"""Bytes for the names of a vector and its mark, and for what stands between rows."""
 _OF_GENERATION = re.compile(r"~g[0-9]+\Z")
 
 
@@ -58,8 +60,8 @@ class Row:
         return replace(self, vector=vector)
 
     def size(self, dims: int | None) -> int:
-        """About how many bytes it takes in a request."""
-        return 600 + 4 * sum(map(len, (self.body, self.words, self.title))) // 2 + 6 * (dims or 0)
+        """How many bytes it takes in a request at most, however the SDK spells its characters."""
+        return len(json.dumps(self.sent)) + 6 * (dims or 0) + _ROUND_A_ROW
 
     def payload(self, dims: int | None) -> dict[str, Any]:
         """As it is written. A namespace with vectors wants one of every row: one that has none gets a fixed one."""

@@ -15,18 +15,19 @@ KEY, REGION, BASE_URL = "TURBOPUFFER_API_KEY", "TURBOPUFFER_REGION", "TURBOPUFFE
 _PREFIX = re.compile(r"[A-Za-z0-9-]{0,20}")
 _LONGEST_NAMESPACE = 128
 ITEMS = "items"
+_ID = "[a-z0-9]{1,26}"
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A turbopuffer service. The key is in no text that this makes."""
+    """A turbopuffer service. Neither the key nor a password in its address is in any text that this makes."""
 
-    base_url: str
+    base_url: str = field(repr=False)
     key: str = field(repr=False)
 
     @property
     def host(self) -> str:
-        return urlsplit(self.base_url).netloc
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
 
 def service(environment: Mapping[str, str] | None = None) -> Service:
@@ -39,9 +40,18 @@ def service(environment: Mapping[str, str] | None = None) -> Service:
         state = "both are" if region else "neither is"
         raise BadSetting(f"One of {REGION} and {BASE_URL} says where turbopuffer is, and {state} set. Set just one.")
     url = base_url or f"https://{region}.turbopuffer.com"
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-        raise BadSetting(f"{BASE_URL if base_url else REGION} must name a host, as in https://HOST, not {url!r}.")
+    if not _names_a_host(url):
+        shown = url.rpartition("@")[2]  # what is before it may be a password
+        raise BadSetting(f"{BASE_URL if base_url else REGION} must name a host, as in https://HOST, not {shown!r}.")
     return Service(url.rstrip("/"), key)
+
+
+def _names_a_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +84,8 @@ class Naming:
 
     def is_table(self, namespace: str) -> bool:
         """Whether it is one of a table of this space and this index."""
-        return namespace.startswith(self.tables) and namespace.endswith(self.suffix)
+        own = f"{re.escape(self.tables)}{_ID}_table_{_ID}{re.escape(self.suffix)}"
+        return re.fullmatch(own, namespace) is not None
 
     @property
     def _before(self) -> str:

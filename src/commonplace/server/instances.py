@@ -20,6 +20,7 @@ from commonplace.library import Library, space_folder
 from commonplace.model import JSON
 from commonplace.server.auth import challenge, token_of
 from commonplace.server.changes import listening, telling
+from commonplace.server.flaws import flaw_of
 from commonplace.server.mcp import (
     LISTS_FRESH_MS,
     Context,
@@ -117,7 +118,10 @@ def _call_tool(service: Service, visitor_of: VisitorOf) -> Handler:
         if not rows:
             raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {params.name}")
         tool = bound_tool(rows[0])
-        answer = await service.call(visitor, _registry((tool,)), tool, params.arguments or {}, progress_of(context))
+        given = params.arguments or {}
+        answer = flaw_of(context.meta) or await service.call(
+            visitor, _registry((tool,)), tool, given, progress_of(context)
+        )
         result = result_of(answer)
         unsieved.set(result["content"])
         return result
@@ -127,7 +131,8 @@ def _call_tool(service: Service, visitor_of: VisitorOf) -> Handler:
 
 def _registry(tools: tuple[Tool, ...] = ()) -> Registry:
     """Tools that are bound may do what they are for: whoever bound them has allowed it."""
-    return Registry(Profile("instance", tools, lambda library: _INSTRUCTIONS, always_writes=True), writable=True)
+    profile = Profile("instance", tools, lambda library: _INSTRUCTIONS, always_writes=True, exact=True)
+    return Registry(profile, writable=True)
 
 
 class InstanceEndpoint(Endpoint):
@@ -205,6 +210,7 @@ def serve_instance(service: Service, principal: Principal) -> None:
 
     async def run() -> None:
         async with told_to_end() as ending:
-            await serve_server(make_instance_server(service, _registry(), lambda context: visitor), ending)
+            server = make_instance_server(service, _registry(), lambda context: visitor)
+            await serve_server(server, ending, exact=True)
 
     anyio.run(run)

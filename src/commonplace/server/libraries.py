@@ -20,6 +20,11 @@ class _Place:
         self.borrowers = 0
         self.opening = threading.Lock()
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a store that servers share was replaced by a backup: its indexes follow the log of another then."""
+        return self.library is not None and self.library.store.replaced
+
 
 class Libraries:
     """Open libraries by space, the least recently used first to go. Threads may share it."""
@@ -61,11 +66,12 @@ class Libraries:
         with self._lock:
             if self._closed:
                 raise Unavailable("The server is shutting down. Try again in a moment.")
+            outdated = self._take_outdated(space)
             place = self._places.setdefault(space, _Place())
             place.borrowers += 1
             self._places.move_to_end(space)
             idle = self._take_idle(self._most)
-        _close(idle)
+        _close(outdated + idle)
         return place
 
     def _library(self, place: _Place, space: str) -> Library:
@@ -79,8 +85,18 @@ class Libraries:
             place.borrowers -= 1
             if place.library is None and not place.borrowers:
                 del self._places[space]  # it could not be opened
+            is_out = self._places.get(space) is not place
+            outdated = [place.library] if place.library and is_out and not place.borrowers else []
             idle = self._take_idle(0 if self._closed else self._most)
-        _close(idle)
+        _close(outdated + idle)
+
+    def _take_outdated(self, space: str) -> list[Library]:
+        """Take out what nobody may borrow any more; the last who still uses it closes it. Needs the lock."""
+        place = self._places.get(space)
+        if place is None or place.library is None or not place.is_outdated:
+            return []
+        del self._places[space]
+        return [] if place.borrowers else [place.library]
 
     def _take_idle(self, most: int) -> list[Library]:
         """Take out the least recently used that nobody uses, until no more than `most` are left. Needs the lock."""

@@ -26,6 +26,7 @@ from commonplace.model import JSON
 from commonplace.server.answers import Answers
 from commonplace.server.calls import Failure
 from commonplace.server.changes import listening, telling
+from commonplace.server.flaws import flaw_of, told
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.server.stdio import Input, Output, told_to_end
@@ -113,7 +114,10 @@ def _call_tool(service: Service, registry: Registry, visitor_of: VisitorOf) -> H
         tool = registry.find(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, registry.unknown(params.name))
-        answer = await service.call(visitor_of(context), registry, tool, params.arguments or {}, progress_of(context))
+        given = params.arguments or {}
+        answer = flaw_of(context.meta) or await service.call(
+            visitor_of(context), registry, tool, given, progress_of(context)
+        )
         result = result_of(answer)
         unsieved.set(result["content"])
         return result
@@ -302,14 +306,16 @@ def serve_stdio(service: Service, profile: str, principal: Principal) -> None:
 
 async def serve_input(service: Service, profile: str, principal: Principal, ending: anyio.Event) -> None:
     """The same, on an event loop that may have other things to do, until `ending` is set at the latest."""
-    visitor = Visitor(principal)
-    await serve_server(make_server(service, service.registry(profile), lambda context: visitor), ending)
+    visitor, registry = Visitor(principal), service.registry(profile)
+    server = make_server(service, registry, lambda context: visitor)
+    await serve_server(server, ending, exact=registry.profile.exact)
 
 
-async def serve_server(server: Server[Any], ending: anyio.Event) -> None:
-    """A server on standard input and output."""
+async def serve_server(server: Server[Any], ending: anyio.Event, *, exact: bool) -> None:
+    """A server on standard input and output; `exact` as its profile is."""
     gc.freeze()  # what is there now stays: looking it through for garbage again and again is lost time
-    async with stdio_server(cast(Any, Input(ending)), cast(Any, Output())) as streams:
+    lines = Input(ending, told) if exact else Input(ending)
+    async with stdio_server(cast(Any, lines), cast(Any, Output())) as streams:
         await serve_streams(server, streams)
 
 

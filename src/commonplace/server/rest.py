@@ -21,6 +21,7 @@ from commonplace.server.service import Service, Visitor
 from commonplace.server.transport import HEADER, asked_for, read_body
 from commonplace.surfaces.profile import Registry
 from commonplace.surfaces.tool import Tool
+from commonplace.tables.values import parsed
 
 _ERROR = {
     "type": "object",
@@ -122,8 +123,8 @@ async def _arguments(request: Request, most: int) -> dict[str, Any]:
 def read_object(body: bytes) -> dict[str, Any]:
     """The JSON object a body is, or an error that says what to send."""
     try:
-        arguments = json.loads(body)
-    except (ValueError, RecursionError):
+        arguments = parsed(body.decode(json.detect_encoding(body), "surrogatepass"), "The body", within=())
+    except ValueError:
         raise InvalidInput("The body is not JSON. Send one JSON object with the tool's arguments.") from None
     if not isinstance(arguments, dict):
         raise InvalidInput("The body is not an object. Send one JSON object with the tool's arguments.")

@@ -7,6 +7,7 @@ import binascii
 import http.client
 import json
 import logging
+import os
 import time
 import urllib.error
 import urllib.request
@@ -243,7 +244,7 @@ def _secure(url: str) -> str:
 def _read(setting: str) -> str:
     if not setting.startswith("file:"):
         return setting.replace("\\n", "\n").strip()  # a PEM squeezed into one line of an environment file
-    path = Path(setting.removeprefix("file:")).expanduser()
+    path = Path(os.path.expanduser(setting.removeprefix("file:")))
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:

@@ -8,7 +8,7 @@ import select
 import signal
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import anyio
@@ -44,8 +44,9 @@ class Input:
     the process ends. Children of this process find the null device where the input was.
     """
 
-    def __init__(self, ending: anyio.Event) -> None:
-        self._ending = ending
+    def __init__(self, ending: anyio.Event, each: Callable[[str], str] = str) -> None:
+        """`each`: what a line is made into, in that thread."""
+        self._ending, self._each = ending, each
         self._descriptor = _taken(0, os.open(os.devnull, os.O_RDONLY))
         self._lines: deque[str | None] = deque()
         self._room = threading.Semaphore(_MOST_LINES)  # a client that writes without end fills its own pipe
@@ -80,9 +81,9 @@ class Input:
                 if b"\n" in data:
                     *whole, rest = b"".join(begun).split(b"\n")
                     begun = [rest]
-                    self._hand_over([f"{line.decode('utf-8', 'replace')}\n" for line in whole], loop)
+                    self._hand_over([self._each(f"{line.decode('utf-8', 'replace')}\n") for line in whole], loop)
             rest = b"".join(begun)
-            self._hand_over([rest.decode("utf-8", "replace"), None] if rest else [None], loop)
+            self._hand_over([self._each(rest.decode("utf-8", "replace")), None] if rest else [None], loop)
 
     def _hand_over(self, lines: Sequence[str | None], loop: asyncio.AbstractEventLoop) -> None:
         for line in lines:

@@ -17,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from commonplace.errors import RateLimited
 from commonplace.library import Library
+from commonplace.server.flaws import told_body
 from commonplace.server.limits import come_back_in
 from commonplace.server.mcp import Context, meta_config
 from commonplace.server.principal import Principal
@@ -65,7 +66,7 @@ class Endpoint:
         server = make_server(service, registry, visitor_of)
         most_bytes = most_body_bytes(service.settings, registry)
         self._service, self._most_bytes = service, most_bytes
-        self._registry = registry
+        self._registry, self._exact = registry, registry.profile.exact
         self._stateful = StreamableHTTPSessionManager(
             server, session_idle_timeout=service.settings.session_ttl_seconds, max_request_body_size=most_bytes
         )
@@ -83,11 +84,11 @@ class Endpoint:
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         request = Request(scope, receive)
         principal: Principal = scope["principal"]
-        if request.method == "POST" and self._service.settings.limits_calls:
-            metered = await self._metered(request, receive, send)
-            if metered is None:
+        if request.method == "POST" and (self._exact or self._service.settings.limits_calls):
+            looked_at = await self._looked_at(request, receive, send)
+            if looked_at is None:
                 return
-            receive = metered
+            receive = looked_at
         session = request.headers.get(HEADER)
         era = request.headers.get("mcp-protocol-version")
         if era is not None and era not in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -150,8 +151,8 @@ class Endpoint:
         """The tool of a name, for whoever asks."""
         return self._registry.find(name)
 
-    async def _metered(self, request: Request, receive: Receive, send: Send) -> Receive | None:
-        """Take tool calls off the caller's allowance; one too many is answered as HTTP does, with 429.
+    async def _looked_at(self, request: Request, receive: Receive, send: Send) -> Receive | None:
+        """Read a request's body before the SDK does.
 
         Returns what to read the request from now, or None when it has been answered.
         """
@@ -159,6 +160,14 @@ class Endpoint:
         if body is None:
             await _said(413, types.INVALID_REQUEST, "Request body too large")(request.scope, receive, send)
             return None
+        if self._exact:
+            body = told_body(body)
+        if self._service.settings.limits_calls and not await self._metered(request, body, receive, send):
+            return None
+        return _again(body, receive)
+
+    async def _metered(self, request: Request, body: bytes, receive: Receive, send: Send) -> bool:
+        """Take tool calls off the caller's allowance; one too many is answered as HTTP does, with 429."""
         name, asked = _called(body)
         tool = await self._tool(request, name) if name else None
         if tool is not None:
@@ -167,9 +176,9 @@ class Endpoint:
             except RateLimited as error:
                 refusal = _said(429, types.INVALID_REQUEST, str(error), asked, error.retry_after)
                 await refusal(request.scope, receive, send)
-                return None
+                return False
             request.scope[METERED] = True
-        return _again(body, receive)
+        return True
 
 
 def most_body_bytes(settings: Settings, registry: Registry) -> int:

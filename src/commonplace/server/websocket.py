@@ -17,6 +17,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from commonplace.errors import CommonplaceError
 from commonplace.library import Library
 from commonplace.server.auth import Gate, token_of
+from commonplace.server.flaws import told
 from commonplace.server.mcp import Context, meta_config, serve_streams
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
@@ -88,7 +89,7 @@ class _Connection:
         inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
         async with read, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._receive, inbox, tasks)
+            tasks.start_soon(self._receive, inbox, tasks, registry.profile.exact)
             tasks.start_soon(self._send, outbox)
             await serve_streams(server, (read, write))
             tasks.cancel_scope.cancel()
@@ -99,7 +100,7 @@ class _Connection:
             config = (context.params or {}).get("config")
         return self.visitor if config is None else replace(self.visitor, config=config)
 
-    async def _receive(self, inbox: MemoryObjectSendStream[Any], tasks: TaskGroup) -> None:
+    async def _receive(self, inbox: MemoryObjectSendStream[Any], tasks: TaskGroup, exact: bool) -> None:
         async with inbox:
             while True:
                 frame = None
@@ -113,7 +114,7 @@ class _Connection:
                 if not await self._still_admitted():
                     tasks.cancel_scope.cancel()
                     break
-                await inbox.send(_message(frame))
+                await inbox.send(_message(told(frame) if exact else frame))
 
     async def _still_admitted(self) -> bool:
         """Whether the key is still good. One that is not, or cannot be told now, ends the connection."""

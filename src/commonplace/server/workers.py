@@ -34,7 +34,7 @@ class Workers:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._jobs.put((loop, future, task))
-        if not self._idle and self._threads < self._most:
+        if self._jobs.qsize() > self._idle and self._threads < self._most:
             self._threads += 1
             threading.Thread(target=self._work, name=f"call-{self._threads}", daemon=True).start()
         return await future
@@ -46,19 +46,21 @@ class Workers:
             self._jobs.put(None)
 
     def _work(self) -> None:
+        self._idle += 1  # a count that is off for a moment starts a thread too many, or one call later
         while True:
-            self._idle += 1  # a count that is off for a moment starts a thread too many, or one call later
             job = self._jobs.get()
             self._idle -= 1
             if job is None:
                 return
             loop, future, task = job
             if future.cancelled():
+                self._idle += 1
                 continue
             try:
                 result, error = task(), None
             except BaseException as raised:  # noqa: BLE001 - whatever it is, it is the caller's
                 result, error = None, raised
+            self._idle += 1  # before anybody hears of it: who answers at once finds this thread, not a new one
             with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
                 loop.call_soon_threadsafe(_deliver, future, result, error)
             del job, future, task, result, error  # nothing is kept alive while the thread waits

@@ -15,6 +15,8 @@ FRAGMENT = 8192
 """Bytes up to which a value is kept in one piece."""
 
 INDEX = re.compile(r"0|[1-9][0-9]*")
+LONGEST_INDEX = 9
+"""Digits: no list has more elements. Keys of objects may look like indices and be of any length."""
 Step = str | int
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
@@ -26,6 +28,11 @@ def dumps(value: JSON) -> str:
 
 def size_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8"))
+
+
+def index_of(token: str) -> int | None:
+    """The place in a list that a token names; None where it can be none."""
+    return int(token) if len(token) <= LONGEST_INDEX and INDEX.fullmatch(token) else None
 
 
 def key_size(key: str) -> int:
@@ -119,8 +126,8 @@ def inside(value: JSON, tokens: Sequence[str]) -> tuple[JSON, int]:
     for found, token in enumerate(tokens):
         if isinstance(value, dict) and token in value:
             value = value[token]
-        elif isinstance(value, list) and INDEX.fullmatch(token) and len(token) < 10 and int(token) < len(value):
-            value = value[int(token)]
+        elif isinstance(value, list) and (index := index_of(token)) is not None and index < len(value):
+            value = value[index]
         else:
             return None, found
     return value, len(tokens)

@@ -14,6 +14,7 @@ from commonplace.store.table_rows import (
     InstanceRow,
     Missing,
     Nodes,
+    Passage,
     ProjectRow,
     TableJob,
     TableRow,
@@ -81,6 +82,7 @@ class TableStore(Store, Protocol):
     def node_ids(
         self, table: str, generation: int, pointer: str, *, after: int, upto: int, limit: int
     ) -> list[int]: ...
+    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[Passage]: ...
     def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int: ...
     def add_dirty(
         self, table: TableRow, generation: int, pointer: str, *, first: int | None = None, alone: bool = False

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from commonplace.model import JSON
 from commonplace.store.places import around, place_number
-from commonplace.store.shaping import json_text
+from commonplace.store.shaping import PASSAGE_COLUMNS, chunk_from, json_text, json_value
 from commonplace.store.sqlite import consistent, guarded
-from commonplace.store.table_rows import DirtyRow, Nodes, TableJob, TableRow
+from commonplace.store.table_rows import DirtyRow, Nodes, Passage, TableJob, TableRow
 from commonplace.store.tables import TableRows
 
 _DIRTY = "id, tbl, generation, pointer, first, alone, cursor, swept, upto"
@@ -59,6 +59,20 @@ class TableNodes(TableRows):
                    order by item_id limit ?"""
         place = place_number(table, generation, pointer)
         return [item for (item,) in self._database.reading().execute(query, (place, after, upto, limit))]
+
+    @guarded
+    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[Passage]:
+        """Of some chunks those of a table's nodes, with what tells where these are, in the order asked for."""
+        rows = self._database.reading().execute(
+            f"""select chunks.id, {PASSAGE_COLUMNS}, fields, content_hash, chunk_count from json_each(?)
+                cross join chunks on chunks.id = value cross join items on items.id = chunks.id >> 20
+                where items.kind = 'table' and items.parent = ?""",
+            (json.dumps(list(chunk_ids)), table),
+        )
+        found: dict[int, Passage] = {}
+        for *chunk, fields, content_hash, count in rows:
+            found[chunk[0]] = Passage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
+        return [found[chunk] for chunk in chunk_ids if chunk in found]
 
     @guarded
     def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.model import JSON
+from commonplace.model import JSON, Chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class TableRow:
     def generations(self) -> tuple[int, ...]:
         """Those that writes go to."""
         return (self.generation,) if self.building is None else (self.generation, self.building)
+
+    @property
+    def kept_generations(self) -> tuple[int, ...]:
+        """Those that there are nodes of."""
+        return self.generations if self.leaving is None else (*self.generations, self.leaving)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +122,15 @@ class Nodes:
 
     items: NDArray[np.int64]
     chunks: NDArray[np.int64]
+
+
+class Passage(NamedTuple):
+    """A chunk of a table's node, and what is kept of that node."""
+
+    chunk: Chunk
+    fields: Mapping[str, JSON]
+    content_hash: str
+    chunk_count: int
 
 
 FragmentShape = Literal["object", "list", "value", "run"]

@@ -73,6 +73,8 @@ class Profile:
     """(reference, name of the argument, what was typed) -> how it may go on."""
     lists: Lists = field(default_factory=dict)
     """Clients are told when one of these changes."""
+    exact: bool = False
+    """Whether its tools keep JSON as it was sent, so that a call is refused which no reader of JSON could keep so."""
     hidden: Callable[[Settings], Collection[str]] = lambda settings: ()
     """The names of tools that the settings turn off. Callers cannot tell them from unknown ones."""
 
@@ -140,4 +142,4 @@ def _everything() -> Profile:
                 continue
             plain = tool.name if _spelled(tool.name) not in taken else f"{name}.{tool.name}"
             taken[_spelled(plain)] = replace(tool, name=plain, aliases=())
-    return Profile("all", tuple(taken.values()), profile(DEFAULT).instructions)
+    return Profile("all", tuple(taken.values()), profile(DEFAULT).instructions, exact=True)

@@ -17,7 +17,7 @@ from commonplace.tables.chunks import ChunkSizes
 from commonplace.tables.importing import import_value, read_content
 from commonplace.tables.indexing import Change, Indexer
 from commonplace.tables.naming import check_description, check_name, check_tool_name, find_project, new_id
-from commonplace.tables.pointers import parse
+from commonplace.tables.pointers import parse, tokens
 from commonplace.tables.values import check
 from commonplace.tables.writing import Edits, PathMissing, Writing
 
@@ -97,6 +97,8 @@ class Catalog:
 
     def update_table(self, table: TableRow, changes: Mapping[str, Any]) -> TableRow:
         """Change what is given: `name`, `description`, `searchable`, `data` at `json_path`."""
+        if "json_path" in changes and "data" not in changes:
+            raise InvalidInput("json_path says where data goes, and there is no data. Give both.", argument="json_path")
         expected = changes.get("expected_version")
         place = parse(changes.get("json_path", ""))
         with self._store.transaction():
@@ -141,9 +143,9 @@ class Catalog:
     def delete_table(self, table: TableRow) -> int:
         """Remove a table with its tools, chunks and index rows; returns how many tools there were."""
         with self._store.transaction():
+            current = self._writing.current(table, None)
             tools = len(self._store.tools(table.number))
-            generations = {*table.generations, *([table.leaving] if table.leaving else [])}
-            for generation in generations:
+            for generation in current.kept_generations:
                 ids = self._store.node_ids(table.id, generation, "", after=0, upto=self._store.last_item(), limit=-1)
                 self._store.delete(ids)
             self._store.drop_table(table.number)
@@ -153,6 +155,7 @@ class Catalog:
 
     def create_tool(self, table: TableRow, type: str, name: str, given: Mapping[str, Any]) -> ToolRow:
         with self._store.transaction():
+            table = self._writing.current(table, None)
             path = self._existing_path(table, given.get("json_path", ""))
             metadata = _metadata(given.get("metadata", {}))
             now = _now()
@@ -168,6 +171,7 @@ class Catalog:
 
     def update_tool(self, tool: ToolRow, given: Mapping[str, Any]) -> ToolRow:
         with self._store.transaction():
+            tool = self._current_tool(tool)
             table = self.table_of(tool)
             path = self._existing_path(table, given["json_path"]) if "json_path" in given else tool.json_path
             new = replace(
@@ -191,10 +195,17 @@ class Catalog:
     def delete_tool(self, tool: ToolRow) -> int:
         """Returns how many bindings went with it."""
         with self._store.transaction():
+            tool = self._current_tool(tool)
             unbound = self._store.drop_tool(tool.id)
             if tool.type == "search" and (table := self._store.numbered_table(tool.table)):
                 self._covered(table, tool.json_path)
             return unbound
+
+    def _current_tool(self, tool: ToolRow) -> ToolRow:
+        current = self._store.tool(tool.id)
+        if current is None:
+            raise NotFound(f'There is no tool "{tool.name}" any more. tool_list shows them.', argument="tool_id")
+        return current
 
     def table_of(self, tool: ToolRow) -> TableRow:
         table = self._store.numbered_table(tool.table)
@@ -203,10 +214,10 @@ class Catalog:
         return table
 
     def _existing_path(self, table: TableRow, path: str) -> str:
-        tokens = parse(path)
-        found = self._store.table_shape(table.number, tokens)
+        place = parse(path)
+        found = self._store.table_shape(table.number, place)
         if isinstance(found, Missing):
-            raise PathMissing(tokens, found.found)
+            raise PathMissing(place, found.found)
         return path
 
     def _check_free(self, tool: ToolRow) -> None:
@@ -224,7 +235,7 @@ class Catalog:
 
     def _covered(self, table: TableRow, path: str) -> None:
         """A place has become one of a search tool, or is one no longer."""
-        place = parse(path)
+        place = tokens(path)
         shape = self._store.table_shape(table.number, place)
         scalar = isinstance(shape, Missing) or shape[0] == "value"
         if scalar or not table.searchable:
@@ -240,7 +251,7 @@ class Catalog:
     def reindex(self, table: TableRow, *, force: bool = False) -> int:
         """Repair what is indexed, or make it anew beside what is there. Returns the job's id."""
         with self._store.transaction():
-            current = self._store.numbered_table(table.number) or table
+            current = self._writing.current(table, None)
             if force and current.building is None:
                 building = max(current.generation, current.leaving or 0) + 1
                 current = replace(current, building=building, basis=self.basis)
@@ -250,14 +261,23 @@ class Catalog:
                 self._cover_again(current)
             return self._store.want_job(table.number, "rebuild" if force else "index")
 
-    def refresh(self, table: TableRow) -> None:
-        """Begin a new generation where chunk settings or the model are others than those of this one."""
+    def refresh(self, table: TableRow) -> bool:
+        """Begin a new generation where chunk settings or the model are others than those of this one.
+
+        Returns whether the table is another now.
+        """
+        if table.basis == (now := self.basis):
+            return False
         sizes, _, model = table.basis.partition(";")
-        now_sizes, _, now_model = self.basis.partition(";")
+        now_sizes, _, now_model = now.partition(";")
         if sizes != now_sizes or (model and model != now_model):
             self.reindex(table, force=True)
         elif now_model and not model:
-            self._store.change_table(replace(table, basis=self.basis))
+            with self._store.transaction():
+                current = self._store.numbered_table(table.number)
+                if current is not None and current.basis == table.basis:
+                    self._store.change_table(replace(current, basis=now))
+        return True
 
 
 def described(type: str, table: str, path: str) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from commonplace.model import Item
-from commonplace.store.shredding import INDEX
+from commonplace.store.shredding import index_of
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import DirtyRow, TableRow, ToolRow
 from commonplace.tables.chunks import ChunkSizes
 from commonplace.tables.nodes import Node, Rules, node_key, write_of
-from commonplace.tables.pointers import Tokens, is_inside, parse, render
+from commonplace.tables.pointers import Tokens, is_inside, plain, plain_tokens, render, tokens
 from commonplace.tables.walking import Walk
 
 AT_ONCE_BYTES = 256 * 1024
@@ -33,7 +33,7 @@ class Change:
 
 def tokens_of(item: Item) -> Tokens:
     """Where in its table an indexed node is."""
-    return parse(str(item.fields["pointer"]).replace("~n", "\0"))
+    return plain_tokens(str(item.fields["pointer"]))
 
 
 class Coverage:
@@ -41,7 +41,7 @@ class Coverage:
 
     def __init__(self, table: TableRow, tools: Sequence[ToolRow]) -> None:
         self._everything = table.searchable
-        self.paths = frozenset(parse(tool.json_path) for tool in tools)
+        self.paths = frozenset(tokens(tool.json_path) for tool in tools)
 
     def holds(self, place: Tokens) -> bool:
         return self._everything or any(is_inside(place, path) for path in self.paths)
@@ -97,18 +97,18 @@ class Indexer:
             return True
         most = AT_ONCE_NODES
         old = self._store.node_ids(
-            table.id, dirty.generation, _plain(dirty.pointer), after=0, upto=dirty.upto, limit=most + 1
+            table.id, dirty.generation, plain(dirty.pointer), after=0, upto=dirty.upto, limit=most + 1
         )
         return len(old) <= most
 
     def _settle_now(self, table: TableRow, dirty: DirtyRow, walk: Walk, coverage: Coverage) -> None:
-        place = parse(dirty.pointer)
+        place = tokens(dirty.pointer)
         made = self._put(table, dirty.generation, list(self._nodes(walk, coverage, dirty)))
         if dirty.alone:
             old = self._at(table, dirty.generation, place)
         else:
             ids = self._store.node_ids(
-                table.id, dirty.generation, _plain(dirty.pointer), after=0, upto=dirty.upto, limit=-1
+                table.id, dirty.generation, plain(dirty.pointer), after=0, upto=dirty.upto, limit=-1
             )
             old = self._among(ids, dirty)
         self._store.delete([item for item in old if item not in made])
@@ -133,10 +133,10 @@ class Indexer:
 
     def _sweep(self, table: TableRow, dirty: DirtyRow, walk: Walk, coverage: Coverage) -> None:
         if dirty.alone:
-            ids = self._at(table, dirty.generation, parse(dirty.pointer))
+            ids = self._at(table, dirty.generation, tokens(dirty.pointer))
         else:
             ids = self._store.node_ids(
-                table.id, dirty.generation, _plain(dirty.pointer), after=dirty.swept, upto=dirty.upto, limit=BATCH
+                table.id, dirty.generation, plain(dirty.pointer), after=dirty.swept, upto=dirty.upto, limit=BATCH
             )
         superfluous = [
             item.id
@@ -150,12 +150,12 @@ class Indexer:
             self._store.change_dirty(dirty._replace(swept=ids[-1]))
 
     def _nodes(self, walk: Walk, coverage: Coverage, dirty: DirtyRow) -> Iterator[Node]:
-        place = parse(dirty.pointer)
+        place = tokens(dirty.pointer)
         if dirty.alone:
             node = walk.node_at(place) if coverage.holds(place) else None
             yield from [node] if node else []
             return
-        after = parse(dirty.cursor) if dirty.cursor is not None else None
+        after = tokens(dirty.cursor) if dirty.cursor is not None else None
         targets = coverage.within(place)
         if after is not None:
             held = next((number for number, target in enumerate(targets) if is_inside(after, target)), None)
@@ -171,7 +171,7 @@ class Indexer:
         if not nodes:
             return set()
         items = self._store.put([write_of(node, table, generation) for node in nodes])
-        pointers = [_plain(render(node.tokens)) for node in nodes]
+        pointers = [plain(render(node.tokens)) for node in nodes]
         self._store.place_nodes(
             table, generation, [(item.id, pointer) for item, pointer in zip(items, pointers, strict=True)]
         )
@@ -185,23 +185,19 @@ class Indexer:
         """Those items that a dirty place is about."""
         if dirty.first is None:
             return list(ids)
-        depth = len(parse(dirty.pointer))
+        depth = len(tokens(dirty.pointer))
         return [
             item.id
             for item in self._store.items(ids)
-            if len(tokens := tokens_of(item)) > depth and _is_from(tokens[depth], dirty.first)
+            if len(place := tokens_of(item)) > depth and _is_from(place[depth], dirty.first)
         ]
 
 
 def _will_be_made(dirty: DirtyRow, place: Tokens) -> bool:
     begun = dirty.cursor is not None or dirty.swept or dirty.alone or dirty.first is not None
-    return not begun and is_inside(place, parse(dirty.pointer))
+    return not begun and is_inside(place, tokens(dirty.pointer))
 
 
 def _is_from(token: str, first: int) -> bool:
-    return not INDEX.fullmatch(token) or int(token) >= first
-
-
-def _plain(pointer: str) -> str:
-    """A pointer as items have it: without U+0000, which the store takes in no text of theirs."""
-    return pointer.replace("\0", "~n")
+    index = index_of(token)
+    return index is None or index >= first

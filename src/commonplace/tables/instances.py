@@ -41,6 +41,7 @@ class Instances:
     def update(self, instance: InstanceRow, given: Mapping[str, Any]) -> tuple[InstanceRow, str | None]:
         """With `rotate_key` the old key ends at once, and the new one is returned."""
         with self._store.transaction():
+            instance = self._current(instance)
             name = given.get("name", instance.name)
             if name != instance.name:
                 check_instance_name(name, self._store.instances(), instance.id)
@@ -57,11 +58,13 @@ class Instances:
             return new, key
 
     def delete(self, instance: InstanceRow) -> None:
-        self._store.drop_instance(instance.id)
+        with self._store.transaction():
+            self._store.drop_instance(self._current(instance).id)
 
     def bind(self, instance: InstanceRow, tool_ids: Sequence[str], *, enabled: bool = True) -> None:
         """All of them or none. A pair that is bound already gets the status."""
         with self._store.transaction():
+            instance = self._current(instance)
             tools = {tool.id: tool for tool in (find_tool(self._store, wanted, "tool_ids") for wanted in tool_ids)}
             names = {tool.name: tool.id for tool, _ in self.bound(instance)}
             for tool in tools.values():
@@ -81,6 +84,14 @@ class Instances:
                 if tool.id not in bound:
                     raise NotFound(f'tool_ids has "{tool.name}", which is not bound there.', argument="tool_ids")
             self._store.unbind_tools(instance.id, [tool.id for tool in tools])
+
+    def _current(self, instance: InstanceRow) -> InstanceRow:
+        current = self._store.instance(instance.id)
+        if current is None:
+            raise NotFound(
+                f'There is no instance "{instance.name}" any more. instance_list shows them.', argument="instance_id"
+            )
+        return current
 
     def bound(self, instance: InstanceRow) -> list[tuple[ToolRow, BindingRow]]:
         """The tools of an instance and how they are bound, by name."""

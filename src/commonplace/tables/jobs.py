@@ -183,13 +183,16 @@ class Jobs:
 
     def _tidy(self, job: TableJob, table: TableRow) -> None:
         """Remove what is left of the generation before."""
-        old = table.leaving or 0
         with self._store.transaction():
+            current = self._store.numbered_table(table.number)
+            if current is None or current.leaving is None:
+                return
+            old = current.leaving
             ids = self._store.node_ids(table.id, old, "", after=0, upto=self._store.last_item(), limit=500)
             self._store.delete(ids)
             self._store.drop_dirty_of(table.number, old)
             if not ids:
-                self._store.change_table(replace(table, leaving=None))
+                self._store.change_table(replace(current, leaving=None))
             self._store.beat_table_job(job, job.progress, LEASE_S)
 
     def _fail(self, job: TableJob, sentence: str) -> None:

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from commonplace.ingest.prepare import prepare
 from commonplace.model import JSON, Draft, Span
+from commonplace.store.places import escaped
 from commonplace.store.rows import Write
-from commonplace.store.shredding import INDEX, dumps
+from commonplace.store.shredding import INDEX, dumps, index_of
 from commonplace.store.table_rows import TableRow
 from commonplace.tables.chunks import ChunkSizes, Line, record_of, text_spans
-from commonplace.tables.pointers import Tokens, render
+from commonplace.tables.pointers import Tokens, plain, render
 
 LONGEST_NODE = 5_000_000
 MOST_NUMBERS = 64
@@ -97,7 +98,7 @@ class Rules:
 
     def inside(self, tokens: Tokens, value: dict[str, JSON] | list[JSON], after: Tokens | None) -> Iterator[Node]:
         """The nodes of an object's or a list's members, from just after one on."""
-        begun = not after or (isinstance(value, dict) and after[0] not in value)
+        begun = not after or (after[0] not in value if isinstance(value, dict) else index_of(after[0]) is None)
         for key, member in members_of(value):
             if begun:
                 yield from self.nodes((*tokens, key), member)
@@ -107,7 +108,7 @@ class Rules:
 
 
 def _reached(key: str, wanted: str, *, of_list: bool) -> bool:
-    return int(key) >= int(wanted) if of_list and INDEX.fullmatch(wanted) else key == wanted
+    return int(key) >= int(wanted) if of_list else key == wanted
 
 
 def members_of(value: dict[str, JSON] | list[JSON]) -> Iterator[tuple[str, JSON]]:
@@ -127,14 +128,14 @@ def node_key(tokens: Tokens, generation: int) -> str:
 
     No pointer has a tilde before anything but 0 and 1, so that nothing is taken for another.
     """
-    pointer = render(tokens).replace("\0", "~n") or "~"
+    pointer = plain(render(tokens)) or "~"
     return pointer if generation == 1 else f"{pointer}~g{generation}"
 
 
 def write_of(node: Node, table: TableRow, generation: int) -> Write:
     """A node as the store takes it."""
     fields: dict[str, Any] = {
-        "pointer": render(node.tokens).replace("\0", "~n"),
+        "pointer": plain(render(node.tokens)),
         "node": node.kind,
         "generation": generation,
         "project": table.project,
@@ -153,8 +154,9 @@ def write_of(node: Node, table: TableRow, generation: int) -> Write:
 
 
 def _without_nul(span: Span) -> Span:
+    """Members are named as in a pointer here, so that every key can be told from every other."""
     anchor: Any = span.anchor
     if anchor is not None:
-        members = [[str(key).replace("\0", "~n"), start, end] for key, start, end in anchor["members"]]
+        members = [[plain(escaped(str(key))), start, end] for key, start, end in anchor["members"]]
         anchor = {"members": members}
     return replace(span, text=span.text.replace("\0", "\ufffd"), anchor=anchor)

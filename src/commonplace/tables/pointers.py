@@ -23,15 +23,36 @@ def parse(pointer: str, argument: str = "json_path") -> Tokens:
         raise _refused(argument, pointer[:40], f"a pointer has at most {LONGEST} characters")
     if _BAD_TILDE.search(pointer):
         raise _refused(argument, pointer, "write ~0 for ~ and ~1 for /; no other character follows ~")
-    tokens = tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
-    if "-" in tokens:
+    found = tokens(pointer)
+    if "-" in found:
         raise _refused(argument, pointer, "- names the place after a list's end, where nothing is; use an index")
-    return tokens
+    return found
 
 
-def render(tokens: Sequence[str | int]) -> str:
+def tokens(pointer: str) -> Tokens:
+    """The tokens of a pointer that was made here, of whatever keys the data has. A caller's goes through `parse`."""
+    if not pointer:
+        return ()
+    parts = pointer[1:].split("/")
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts) if "~" in pointer else tuple(parts)
+
+
+def plain(pointer: str) -> str:
+    """A pointer as items have it: without U+0000, which the store takes in no text of theirs.
+
+    No pointer has a tilde before anything but 0 and 1, so that nothing is taken for another.
+    """
+    return pointer.replace("\0", "~n")
+
+
+def plain_tokens(pointer: str) -> Tokens:
+    """The tokens of a pointer that is written like that."""
+    return tokens(pointer.replace("~n", "\0"))
+
+
+def render(place: Sequence[str | int]) -> str:
     """The pointer of these tokens."""
-    return "".join(f"/{escaped(str(token))}" for token in tokens)
+    return "".join(f"/{escaped(str(token))}" for token in place)
 
 
 def is_inside(place: Sequence[str], container: Sequence[str]) -> bool:

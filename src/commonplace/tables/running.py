@@ -12,7 +12,7 @@ from commonplace.store.shredding import dumps, size_of
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Missing, TableRow, ToolRow
 from commonplace.tables.jobs import Jobs
-from commonplace.tables.pointers import Tokens, parse
+from commonplace.tables.pointers import Tokens, tokens
 from commonplace.tables.queries import Queries
 from commonplace.tables.query_worker import LARGEST as LARGEST_ANSWER
 from commonplace.tables.searching import TableSearch
@@ -38,7 +38,7 @@ class Running:
         search: TableSearch,
         states: States,
         jobs: Jobs,
-        refresh: Callable[[TableRow], None],
+        refresh: Callable[[TableRow], bool],
     ) -> None:
         self._store, self._writing, self._queries = store, writing, queries
         self._search, self._states, self._jobs, self._refresh = search, states, jobs, refresh
@@ -56,7 +56,7 @@ class Running:
 
     def run(self, table: TableRow, tool: ToolRow, given: Given) -> dict[str, JSON]:
         """The answer of a tool. The arguments are checked against its type's schema already."""
-        return self._types[tool.type](table, tool, parse(tool.json_path), given)
+        return self._types[tool.type](table, tool, tokens(tool.json_path), given)
 
     def text(self, table: TableRow, place: Tokens, *, most: int | None = LARGEST_ANSWER) -> str:
         """The JSON at a place, if it is not larger than that."""
@@ -73,7 +73,8 @@ class Running:
         return within_bounds(describe(json.loads(self.text(table, place, most=None))))
 
     def _all(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
-        return {"data": json.loads(self.text(table, place)), "version": self._version(table)}
+        version = self._version(table)
+        return {"data": json.loads(self.text(table, place)), "version": version}
 
     def query(self, table: TableRow, place: Tokens, expression: str) -> JSON:
         """The value of a JMESPath expression over what is at a place."""
@@ -82,9 +83,11 @@ class Running:
         return self._queries.run(expression, self.text(table, place, most=None))
 
     def _query(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
-        return {"data": self.query(table, place, given["query"]), "version": self._version(table)}
+        version = self._version(table)
+        return {"data": self.query(table, place, given["query"]), "version": version}
 
     def _version(self, table: TableRow) -> int:
+        """Asked before the data is read: a version that is newer than the data would let a lost update through."""
         current = self._store.numbered_table(table.number)
         return current.version if current else table.version
 
@@ -116,21 +119,28 @@ class Running:
         rows = rows_of(json.loads(self.text(table, place, most=None)), "select")
         return within_bounds(select(rows, given["field"], given["keys"], given["limit"], given["offset"]))
 
-    def _catch_up(self, table: TableRow, tool: ToolRow) -> None:
-        """Work on what is left, unless that is only the few vectors that the search makes itself."""
+    def _catch_up(self, table: TableRow, tool: ToolRow) -> bool:
+        """Work on what is left, unless that is only the few vectors that the search makes itself; whether it did."""
         jobs = self._store.table_jobs(table.number)
-        if tool.started_at is None or any("small" not in job.progress for job in jobs):
+        left = tool.started_at is None or any("small" not in job.progress for job in jobs)
+        if left:
             self._jobs.run(table.number, CATCHING_UP_S)
+        return left
 
     def _find(self, table: TableRow, tool: ToolRow, place: Tokens, given: Given) -> dict[str, JSON]:
         query: str = given["query"]
         if not query.strip():
             raise InvalidInput("query must not be blank.", argument="query")
-        self._refresh(table)
-        self._catch_up(table, tool)
-        table = self._store.numbered_table(table.number) or table
-        results = self._search.find(table, place, query, given["top_k"])
-        index = self._states.index(table, self._store.tool(tool.id) or tool)
+        refreshed = self._refresh(table)
+        if self._catch_up(table, tool) or refreshed:
+            table, tool = self._store.numbered_table(table.number) or table, self._store.tool(tool.id) or tool
+        while True:
+            results, dirty = self._search.find(table, place, query, given["top_k"])
+            now = self._store.numbered_table(table.number) or table
+            if now.generation == table.generation:
+                break
+            table = now  # another took its place meanwhile, and what was written since is in that one alone
+        index = self._states.index(now, tool, dirty)
         if results is None:
             results, index["status"] = [], "indexing"
         return {"query": query, "results": results, "index": index}

@@ -6,38 +6,90 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
-from commonplace.index.scope import Ids, Scope
-from commonplace.model import JSON, Chunk, Item, item_of
+from commonplace.index.scope import Ids, Scope, among
+from commonplace.model import JSON, Chunk
 from commonplace.search.blend import falling
 from commonplace.search.fuse import Weights, calibrate, combine, reciprocal_rank, weigh
 from commonplace.search.legs import LexicalLeg, VectorLeg, trust_for
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import Semantic
 from commonplace.search.plan import plan_lexical
-from commonplace.store.places import scope_hash
+from commonplace.search.ranking import Floats, no_passages
+from commonplace.store.places import escaped, scope_hash
 from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import DirtyRow, TableRow
+from commonplace.store.table_rows import DirtyRow, Passage, TableRow
 from commonplace.tables import pointers
-from commonplace.tables.indexing import Indexer, tokens_of
-from commonplace.tables.pointers import Tokens, is_inside, relative, render
+from commonplace.tables.indexing import Indexer
+from commonplace.tables.pointers import Tokens, is_inside, plain, plain_tokens, relative, render
 from commonplace.tables.scopes import Scopes
 from commonplace.tables.walking import Walk
 
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
-Live = tuple[Chunk, Item, Tokens]
+Live = tuple[Passage, Tokens]
 
 
 @dataclass(frozen=True, slots=True)
 class _Legs:
     lexical: LexicalLeg
     vector: VectorLeg | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Fused:
+    """Chunks by weighted reciprocal ranks, and what each leg told of those it found itself."""
+
+    order: Sequence[int]
+    weights: Weights
+    full: bool
+    """Whether either leg may have more."""
+    words: tuple[Ids, Floats]
+    near: tuple[Ids, Floats]
+
+
+class Finding(NamedTuple):
+    """What a search found."""
+
+    results: list[dict[str, JSON]] | None
+    """None where the index is not ready."""
+    dirty: Sequence[DirtyRow] | None
+    """The places that were left to index; None where it did not have to know."""
+
+
+class _Alive:
+    """Which chunks are there, of this generation, inside the place and as the data is now."""
+
+    def __init__(self, store: TableStore, indexer: Indexer, table: TableRow, place: Tokens) -> None:
+        self._store, self._indexer, self.table, self.place = store, indexer, table, place
+        self.seen: Sequence[DirtyRow] | None = None
+
+    def _dirty(self) -> Sequence[DirtyRow]:
+        """Read after the first chunks, so that it tells of every write that left one of them behind."""
+        if self.seen is None:
+            self.seen = self._store.dirty_of(self.table.number, self.table.generation)
+        return self.seen
+
+    @cached_property
+    def _walk(self) -> Walk:
+        return Walk(self._store, self.table.number, self._indexer.rules(self.table)[0])
+
+    def among(self, chunk_ids: Sequence[int]) -> list[Live]:
+        found = []
+        for passage in self._store.table_passages(self.table.id, chunk_ids):
+            tokens = plain_tokens(str(passage.fields["pointer"]))
+            if passage.fields["generation"] != self.table.generation or not is_inside(tokens, self.place):
+                continue
+            if not _is_dirty(tokens, self._dirty()) or _is_current(self._walk, tokens, passage):
+                found.append((passage, tokens))
+        return found
 
 
 class TableSearch:
@@ -55,21 +107,22 @@ class TableSearch:
         self._store, self._lexical, self._semantic = store, lexical, semantic
         self._scopes, self._indexer, self._service = scopes, indexer, service
 
-    def find(self, table: TableRow, place: Tokens, query: str, top_k: int) -> list[dict[str, JSON]] | None:
-        """The best chunks inside a place, complete, with scores that never rise; None where the index is not ready."""
+    def find(self, table: TableRow, place: Tokens, query: str, top_k: int) -> Finding:
+        """The best chunks inside a place, complete, with scores that never rise."""
         began = time.monotonic()
         semantic = self._meaning()
 
-        def ask(words: WordReader) -> list[dict[str, JSON]] | None:
-            found = self._find(words, semantic, table, place, query, top_k)
-            return None if words.waiting() else found
+        def ask(words: WordReader) -> Finding:
+            live = _Alive(self._store, self._indexer, table, place)
+            found = self._find(words, semantic, live, query, top_k)
+            return Finding(None if words.waiting() else found, live.seen)
 
         try:
             if self._service:
                 self._service.raise_since(began)
             return self._lexical.ask(ask)
         except Unacknowledged:
-            return None
+            return Finding(None, None)
 
     def _meaning(self) -> Semantic | None:
         try:
@@ -78,96 +131,72 @@ class TableSearch:
             return None
 
     def _find(
-        self, words: WordReader, semantic: Semantic | None, table: TableRow, place: Tokens, query: str, top_k: int
+        self, words: WordReader, semantic: Semantic | None, live: _Alive, query: str, top_k: int
     ) -> list[dict[str, JSON]]:
-        pointer = render(place).replace("\0", "~n")
+        table, place = live.table, live.place
+        pointer = plain(render(place))
         items = self._scopes.nodes(table, pointer).items
         if not len(items):
             return []
         parsed, scope = parse(query), _scope(table, pointer, items)
         outside = self._scopes.others(table, pointer)
         vector = _vector_leg(semantic, words, parsed, items, outside) if semantic else None
-        live = self._live(table, place)
         for phrases in (parsed.phrases, ()) if parsed.phrases else ((),):
             asked = replace(parsed, phrases=phrases)
             legs = _Legs(LexicalLeg(words, plan_lexical(asked, words), scope), vector)
             found, scores = self._best(legs, live, top_k)
             if found:
-                rows = self._lexical.places([hit[0].id for hit in found])
+                rows = self._lexical.places([passage.chunk.id for passage, _ in found])
                 return [
-                    {"score": score, "json_path": relative(render(hit[2]), render(place)), "chunk": shown}
+                    {"score": score, "json_path": relative(render(hit[1]), render(place)), "chunk": shown}
                     for hit, score in zip(found, scores, strict=True)
-                    if (shown := self._shown(hit, table, rows.get(hit[0].id))) is not None
+                    if (shown := self._shown(hit, table, rows.get(hit[0].chunk.id))) is not None
                 ]
         return []
 
-    def _best(
-        self, legs: _Legs, live: Callable[[Sequence[int]], list[Live]], top_k: int
-    ) -> tuple[list[Live], list[float]]:
+    def _best(self, legs: _Legs, live: _Alive, top_k: int) -> tuple[list[Live], list[float]]:
         depth = max(LEAST_DEPTH, DEPTH_PER_HIT * top_k)
         while True:
-            order, weights, full = _fused(legs, depth)
+            fused = _fused(legs, depth)
             found: list[Live] = []
-            for start in range(0, len(order), top_k):  # nearly always the first are all alive
-                found += live(order[start : start + top_k])
+            for start in range(0, len(fused.order), top_k):  # nearly always the first are all alive
+                found += live.among(fused.order[start : start + top_k])
                 if len(found) >= top_k:
                     break
-            if len(found) >= top_k or not full:
+            if len(found) >= top_k or not fused.full:
                 found = found[:top_k]
-                return found, _scores(legs, [hit[0].id for hit in found], weights)
+                return found, _scores(legs, fused, [passage.chunk.id for passage, _ in found])
             depth *= 4
-
-    def _live(self, table: TableRow, place: Tokens) -> Callable[[Sequence[int]], list[Live]]:
-        """Of some chunks those that are there, of this generation, inside the place and as the data is now."""
-        dirty = self._store.dirty_of(table.number, table.generation)
-        walk = Walk(self._store, table.number, self._indexer.rules(table)[0]) if dirty else None
-
-        def live(chunk_ids: Sequence[int]) -> list[Live]:
-            chunks = self._store.chunks(chunk_ids)
-            items = {item.id: item for item in self._store.items(list({item_of(chunk) for chunk in chunk_ids}))}
-            found = []
-            for chunk in chunks:
-                item = items.get(chunk.item_id)
-                if item is None or item.kind != "table" or item.parent != table.id:
-                    continue
-                tokens = tokens_of(item)
-                if item.fields["generation"] != table.generation or not is_inside(tokens, place):
-                    continue
-                if walk is None or not _is_dirty(tokens, dirty) or _is_current(walk, tokens, item):
-                    found.append((chunk, item, tokens))
-            return found
-
-        return live
 
     def _shown(self, hit: Live, table: TableRow, row: tuple[str, str] | None) -> dict[str, JSON] | None:
         """`row`: the namespace and the id of its row, where a service holds it."""
-        chunk, item, tokens = hit
-        text, kept_hash = chunk.text, item.fields.get("hash")
+        (chunk, fields, own_hash, count), tokens = hit
+        text, kept_hash = chunk.text, fields.get("hash")
         if kept_hash is not None:  # it has U+0000, which is in the data alone
             node = Walk(self._store, table.number, self._indexer.rules(table)[0]).node_at(tokens)
             if node is None or node.content_hash != kept_hash:
                 return None
             text = node.text[chunk.char_start : chunk.char_end]
-        content_hash = str(kept_hash or item.content_hash)
+        content_hash = str(kept_hash or own_hash)
         pointer = render(tokens)
         namespace, document = row or (None, None)
         shown: dict[str, JSON] = {
-            "id": chunk_name(table.id, pointer, str(item.fields["node"]), content_hash, chunk),
+            "id": chunk_name(table.id, pointer, str(fields["node"]), content_hash, chunk),
             "table_id": table.id,
             "json_pointer": pointer,
-            "kind": item.fields["node"],
+            "kind": fields["node"],
             "chunk_text": text,
             "char_start": chunk.char_start,
             "char_end": chunk.char_end,
             "chunk_index": chunk.ordinal,
-            "total_chunks": item.chunk_count,
+            "total_chunks": count,
             "content_hash": content_hash,
             "turbopuffer_namespace": namespace,
             "turbopuffer_doc_id": document,
         }
         if chunk.anchor is not None:
             shown["members"] = [
-                {"json_pointer": render((*tokens, key.replace("~n", "\0"))), "start": start, "end": end}
+                {"json_pointer": f"{pointer}/{_token(key, kept_hash)}", "start": start, "end": end}
                 for key, start, end in chunk.anchor["members"]
             ]
         return shown
@@ -177,6 +206,11 @@ def chunk_name(table: str, pointer: str, kind: str, content_hash: str, chunk: Ch
     """The same for the same text at the same place, whenever and by whom it is made."""
     told = f"{table}\n{pointer}\n{kind}\n{content_hash}\n{chunk.char_start}\n{chunk.char_end}"
     return hashlib.sha256(told.encode("utf-8")).hexdigest()[:24]
+
+
+def _token(key: str, kept_hash: object) -> str:
+    """The last token of a member's pointer. Beside U+0000 keys are kept as tokens already."""
+    return escaped(key) if kept_hash is None else key.replace("~n", "\0")
 
 
 def _scope(table: TableRow, pointer: str, items: Ids) -> Scope:
@@ -203,21 +237,21 @@ def _vector_leg(
     return VectorLeg(semantic.index, embedder, vector, None, trust, outside if len(outside) else None)
 
 
-def _fused(legs: _Legs, depth: int) -> tuple[list[int], Weights, bool]:
-    """Chunks by weighted reciprocal ranks, how the legs were weighed, and whether either may have more."""
+def _fused(legs: _Legs, depth: int) -> _Fused:
     if legs.vector is not None:
         legs.lexical.expect(legs.vector, depth)
-    words, _ = legs.lexical.candidates(depth)
+    words, matched = legs.lexical.candidates(depth)
     mass = legs.lexical.plan.mass if legs.lexical.plan.query else 0.0
     if legs.vector is None:
-        return words.tolist(), Weights(1.0, 0.0), len(words) >= depth
+        return _Fused(words.tolist(), Weights(1.0, 0.0), len(words) >= depth, (words, matched), no_passages())
     near, scaled = legs.vector.candidates(depth)
     full = len(words) >= depth or (len(near) >= depth and bool(scaled[-1] > 0))
-    related = near[(scaled > 0) | np.isin(near, words)]  # further than strangers are: no answer at all
+    related = near[(scaled > 0) | among(near, np.sort(words))]  # further than strangers are: no answer at all
     related = related[_allowed(legs, related)]
     weights = weigh(mass, legs.vector.weight)
-    fused = reciprocal_rank([(words.tolist(), weights.lexical), (related.tolist(), weights.vector)])
-    return sorted(fused, key=lambda chunk: (-fused[chunk], chunk)), weights, full
+    ranks = reciprocal_rank([(words.tolist(), weights.lexical), (related.tolist(), weights.vector)])
+    order = sorted(ranks, key=lambda chunk: (-ranks[chunk], chunk))
+    return _Fused(order, weights, full, (words, matched), (near, scaled))
 
 
 def _allowed(legs: _Legs, chunks: Ids) -> NDArray[np.bool_]:
@@ -227,25 +261,34 @@ def _allowed(legs: _Legs, chunks: Ids) -> NDArray[np.bool_]:
     return legs.lexical.allows(chunks)
 
 
-def _scores(legs: _Legs, chunks: Sequence[int], weights: Weights) -> list[float]:
+def _scores(legs: _Legs, fused: _Fused, chunks: Sequence[int]) -> list[float]:
     """What the engine thinks of each, 0 to 1, as near as can be without rising along the order."""
     if not chunks:
         return []
-    ids = np.array(chunks, dtype=np.int64)
-    by_words = legs.lexical.scores(ids)
-    by_vector = legs.vector.scores(ids) if legs.vector else np.full(len(ids), np.nan, dtype=np.float32)
-    scores = calibrate(combine(by_words, by_vector, weights))
+    by_words = _told(chunks, fused.words, legs.lexical.scores)
+    unknown = np.full(len(chunks), np.nan, dtype=np.float32)
+    by_vector = _told(chunks, fused.near, legs.vector.scores) if legs.vector else unknown
+    scores = calibrate(combine(by_words, by_vector, fused.weights))
     return [round(score, 4) for score in falling(scores.tolist())]
+
+
+def _told(chunks: Sequence[int], found: tuple[Ids, Floats], ask: Callable[[Ids], Floats]) -> Floats:
+    """A leg's scores of some chunks. What it found it has scored: the same chunk scores the same to the last bit."""
+    known = dict(zip(found[0].tolist(), found[1].tolist(), strict=True))
+    others = [chunk for chunk in chunks if chunk not in known]
+    if others:
+        known.update(zip(others, ask(np.array(others, dtype=np.int64)).tolist(), strict=True))
+    return np.array([known[chunk] for chunk in chunks], dtype=np.float32)
 
 
 def _is_dirty(tokens: Tokens, dirty: Sequence[DirtyRow]) -> bool:
     for row in dirty:
-        place = pointers.parse(row.pointer)
+        place = pointers.tokens(row.pointer)
         if tokens == place if row.alone else is_inside(tokens, place):
             return True
     return False
 
 
-def _is_current(walk: Walk, tokens: Tokens, item: Item) -> bool:
+def _is_current(walk: Walk, tokens: Tokens, passage: Passage) -> bool:
     node = walk.node_at(tokens)
-    return node is not None and node.content_hash == item.fields.get("hash", item.content_hash)
+    return node is not None and node.content_hash == passage.fields.get("hash", passage.content_hash)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from commonplace.model import JSON
 from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import TableRow, ToolRow
+from commonplace.store.table_rows import DirtyRow, TableRow, ToolRow
 from commonplace.tables.jobs import LONGEST_ERROR, MOST_ATTEMPTS, SENDING
-from commonplace.tables.pointers import is_inside, parse
+from commonplace.tables.pointers import is_inside, plain, tokens
 from commonplace.tables.remote import NOTHING, Remote
 from commonplace.tables.scopes import Counts, Scopes
 
@@ -27,9 +28,9 @@ class States:
     def __init__(self, store: TableStore, scopes: Scopes, remote: Remote | None) -> None:
         self._store, self._scopes, self._remote = store, scopes, remote
 
-    def index(self, table: TableRow, tool: ToolRow) -> dict[str, JSON]:
-        """What a search says of the index it used."""
-        status, counts, _ = self._state(table, tool)
+    def index(self, table: TableRow, tool: ToolRow, dirty: Sequence[DirtyRow] | None = None) -> dict[str, JSON]:
+        """What a search says of the index it used. `dirty`: the places that it knew to be left to index."""
+        status, counts, _ = self._state(table, tool, dirty)
         return {
             "status": status,
             "generation": table.generation,
@@ -54,9 +55,10 @@ class States:
             "last_error": error,
         }
 
-    def _state(self, table: TableRow, tool: ToolRow) -> tuple[str, Counts, str | None]:
-        place = parse(tool.json_path)
-        pointer = tool.json_path.replace("\0", "~n")
+    def _state(
+        self, table: TableRow, tool: ToolRow, known: Sequence[DirtyRow] | None = None
+    ) -> tuple[str, Counts, str | None]:
+        place, pointer = tokens(tool.json_path), plain(tool.json_path)
         counts = self._scopes.counts(table, pointer)
         lack = self._remote.lack(self._scopes.nodes(table, pointer)) if self._remote else NOTHING
         counts = replace(counts, indexed=max(0, min(counts.indexed, counts.chunks - lack.pending) - lack.rejected))
@@ -67,8 +69,8 @@ class States:
             return "error", counts, lack.reason[:LONGEST_ERROR]
         error = lack.reason[:LONGEST_ERROR] or (self._left_out(table, tool) if counts.skipped else None)
         dirty = any(
-            is_inside(there := parse(row.pointer), place) or is_inside(place, there)
-            for row in self._store.dirty_of(table.number, table.generation)
+            is_inside(there := tokens(row.pointer), place) or is_inside(place, there)
+            for row in (self._store.dirty_of(table.number, table.generation) if known is None else known)
         )
         if not dirty and not counts.chunks:
             return "ready", counts, error
@@ -78,7 +80,7 @@ class States:
 
     def _left_out(self, table: TableRow, tool: ToolRow) -> str | None:
         """The first node that was too long to be indexed."""
-        nodes = self._scopes.nodes(table, tool.json_path.replace("\0", "~n"))
+        nodes = self._scopes.nodes(table, plain(tool.json_path))
         skipped = nodes.items[nodes.chunks == 0][:1000].tolist()
         reasons = (str(item.fields.get("reason", "")) for item in self._store.items(skipped))
         return next((reason[:LONGEST_ERROR] for reason in reasons if "characters" in reason), None)

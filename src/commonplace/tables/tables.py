@@ -84,15 +84,17 @@ class Tables:
 
     def cleanup(self, table: TableRow, *, dry_run: bool = False) -> tuple[int, int]:
         """Remove indexed nodes that no current place explains; returns how many, and how many stay."""
-        known = self._known(table)
-        stray = [item for item in self._all(table) if item not in known]
-        if not dry_run:
-            self.store.delete(stray)
-        return len(stray), len(known)
+        with self.store.transaction():
+            current = self.store.numbered_table(table.number)
+            known = self._known(current) if current else set()
+            stray = [item for item in self._all(table) if item not in known]
+            if not dry_run:
+                self.store.delete(stray)
+            return len(stray), len(known)
 
     def _known(self, table: TableRow) -> set[int]:
         known: set[int] = set()
-        for generation in (*table.generations, *([table.leaving] if table.leaving else [])):
+        for generation in table.kept_generations:
             known.update(self.store.node_ids(table.id, generation, "", after=0, upto=self.store.last_item(), limit=-1))
         return known
 

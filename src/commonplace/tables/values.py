@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
@@ -13,6 +14,9 @@ from commonplace.store.shredding import dumps, size_of
 from commonplace.tables.pointers import render
 
 DEEPEST = 100
+DEEPEST_MESSAGE = 150
+"""Of what holds data for a table: beyond that it cannot be a table's, and readers of JSON begin to give up."""
+
 LARGEST = 64 * 1024 * 1024
 MOST_DIGITS = 4300
 """Of a whole number: no more can be written as text without lifting a limit that guards the whole process."""
@@ -40,6 +44,23 @@ def read(text: str, argument: str = "content") -> JSON:
     return value
 
 
+def parsed(text: str, argument: str, *, within: Sequence[str]) -> JSON:
+    """The value that a JSON text is, with arguments as the members of what is at a place in it.
+
+    Raises InvalidInput, which names the argument, where a reader would have to drop or change something that is
+    written there, or would give up for its depth, and ValueError where it is not JSON.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        if _is_deeper(value, DEEPEST_MESSAGE):
+            raise RecursionError
+        return value
+    except json.JSONDecodeError:
+        raise
+    except (_Unkept, RecursionError, ValueError) as problem:  # the last of them: a number that is too long to be read
+        raise _located(text, argument, str(problem), within, DEEPEST_MESSAGE) from None
+
+
 def check(value: JSON, argument: str = "data", *, depth: int = 0) -> None:
     """Refuse a value that JSON cannot hold, or that is deeper or larger than a table may be."""
     try:
@@ -49,6 +70,17 @@ def check(value: JSON, argument: str = "data", *, depth: int = 0) -> None:
         raise InvalidInput(f"{argument} {problem}{where}.", argument=argument, json_pointer=problem.pointer) from None
     if isinstance(value, dict | list | str) and (size := size_of(dumps(value))) > LARGEST:
         raise TooLarge(_too_large(argument, size), argument=argument)
+
+
+def _is_deeper(value: JSON, most: int) -> bool:
+    """Whether more containers than that are inside one another; level by level, since a stack has its end too."""
+    level = [value]
+    for _ in range(most + 1):
+        inner = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer or ())]
+        level = [one for one in inner if isinstance(one, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 class _Unkept(ValueError):
@@ -138,20 +170,29 @@ def _too_large(argument: str, size: int) -> str:
     return f"{argument} has {size} bytes, and a table holds at most {LARGEST} (64 MiB). Split it over several tables."
 
 
-def _located(text: str, argument: str, reason: str) -> InvalidInput:
-    """What is wrong, with where. The text is walked once more, slowly, which only a refusal pays for."""
+def _located(
+    text: str, argument: str, reason: str, within: Sequence[str] | None = None, deepest: int = DEEPEST
+) -> InvalidInput:
+    """What is wrong, with where. The text is walked once more, slowly, which only a refusal pays for.
+
+    `within`: where in the text the arguments are, by whose names and from where on it is told.
+    """
     try:
-        problem, offset = _find(text)
+        problem, offset = _find(text, deepest)
     except (ValueError, IndexError):  # it is broken in another way too, further on
         return InvalidInput(f"{argument} {reason}.", argument=argument)
     line = text.count("\n", 0, offset) + 1
+    outer = list(reversed(problem.path))
+    if within is not None and outer[: len(within)] == list(within) and outer[len(within) :]:
+        argument = str(outer[len(within)])
+        problem.path = list(reversed(outer[len(within) + 1 :]))
     where = f" at {problem.pointer}, line {line}" if problem.path else f" at line {line}"
     return InvalidInput(f"{argument} {problem}{where}.", argument=argument, json_pointer=problem.pointer, line=line)
 
 
-def _find(text: str) -> tuple[_Unkept, int]:
+def _find(text: str, deepest: int) -> tuple[_Unkept, int]:
     """The first thing that cannot be kept, and its offset."""
-    look = _Look(text)
+    look = _Look(text, deepest)
     while True:
         look.at = _BLANKS.match(text, look.at).end()  # type: ignore[union-attr]
         try:
@@ -164,8 +205,8 @@ def _find(text: str) -> tuple[_Unkept, int]:
 class _Look:
     """Where in a JSON text a reader is: the path to what comes next, and the keys of the objects around it."""
 
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+    def __init__(self, text: str, deepest: int) -> None:
+        self.text, self.at, self._deepest = text, 0, deepest
         self.path: list[Any] = []
         self._keys: list[set[str] | None] = []
         self._expects_key = False
@@ -192,7 +233,7 @@ class _Look:
         self.at += 1
 
     def _open(self, sign: str) -> None:
-        if len(self._keys) >= DEEPEST:
+        if len(self._keys) >= self._deepest:
             raise _Unkept(f"is nested more than {DEEPEST} deep")
         self._keys.append(set() if sign == "{" else None)
         self.path.append("" if sign == "{" else 0)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from commonplace.model import JSON
-from commonplace.store.shredding import INDEX, inside
+from commonplace.store.shredding import index_of, inside
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Fragment, Missing
 from commonplace.tables.nodes import Node, Rules
@@ -64,6 +64,8 @@ class Walk:
                 yield key, json.loads(row.text) if row.text and row.text[0] not in "{[" else None
 
     def _branch(self, fragment: Fragment, place: Tokens, start: Tokens | None, first: int | None) -> Iterator[Node]:
+        if start and fragment.shape == "list" and index_of(start[0]) is None:
+            start = None  # it was an object when the last node was made
         if start is None and first is None and (record := self._record(fragment, place)):
             yield record
         token = start[0] if start else None
@@ -90,7 +92,7 @@ class Walk:
         if token is None:
             return first or 0
         if fragment.shape == "list":
-            return int(token) if INDEX.fullmatch(token) else 0
+            return index_of(token) or 0
         member = self._store.fragment_with(fragment.id, token)
         return member.position if member else 0
 

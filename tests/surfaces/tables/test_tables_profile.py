@@ -106,6 +106,7 @@ def test_projects_and_tables_are_found_by_id_and_by_name(calls: Calls) -> None:
         ("table_get", {"table_id": "none"}, 'There is no table "none"'),
         ("table_create", {"project_id": "p", "name": "t"}, 'There is already a table "t"'),
         ("table_update", {"table_id": "t", "data": 1, "json_path": "/zzz"}, "does not exist"),
+        ("table_update", {"table_id": "t", "name": "u", "json_path": "/a"}, "there is no data"),
         ("table_import", {"table_id": "t", "content": '{"a":1,"a":2}'}, 'the key "a" twice'),
         ("table_import", {"table_id": "t", "content": "[" * 1000 + "]" * 1000}, "nested more than 100 deep"),
         ("table_import", {"table_id": "t", "content": "1" * 5000}, "more than 4300 digits"),

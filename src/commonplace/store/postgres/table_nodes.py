@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.model import JSON
+from commonplace.model import CHUNK_BITS, JSON, MOST_CHUNKS
 from commonplace.store.places import around, place_number
-from commonplace.store.postgres.items import reads, writes
+from commonplace.store.postgres.items import CHUNK, reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.tables import TableRows
-from commonplace.store.shaping import json_text
+from commonplace.store.shaping import chunk_from, json_text, json_value
 from commonplace.store.table_nodes import _DIRTY, _JOB, _job, _numbers
-from commonplace.store.table_rows import DirtyRow, Nodes, TableJob, TableRow
+from commonplace.store.table_rows import DirtyRow, Nodes, Passage, TableJob, TableRow
 
 _Hidden = tuple[tuple[int, int], NDArray[np.int64]]
 
@@ -54,6 +54,21 @@ class TableNodes(TableRows):
                    order by item_id limit %s"""
         place = place_number(table, generation, pointer)
         return [item for (item,) in self._all(query, (place, after, upto, limit if limit >= 0 else None))]
+
+    @reads
+    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[Passage]:
+        items, ordinals = [one >> CHUNK_BITS for one in chunk_ids], [one & (MOST_CHUNKS - 1) for one in chunk_ids]
+        rows = self._all(
+            f"""select {CHUNK}, fields, content_hash, chunk_count
+                from chunks join items on items.id = item_id
+                where (item_id, ordinal) in (select * from unnest(%s::bigint[], %s::integer[]))
+                and kind = 'table' and parent = %s""",
+            (items, ordinals, table),
+        )
+        found: dict[int, Passage] = {}
+        for *chunk, fields, content_hash, count in rows:
+            found[chunk[0]] = Passage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
+        return [found[chunk] for chunk in chunk_ids if chunk in found]
 
     @reads
     def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int:

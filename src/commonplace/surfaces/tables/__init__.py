@@ -22,4 +22,4 @@ def instructions(library: Library) -> str:
     return _INSTRUCTIONS.format(counts=counts)
 
 
-PROFILE = Profile("tables", TOOLS, instructions)
+PROFILE = Profile("tables", TOOLS, instructions, exact=True)

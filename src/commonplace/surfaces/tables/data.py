@@ -54,9 +54,8 @@ def table_create(call: Call, given: Mapping[str, JSON]) -> Answer:
 def table_get(call: Call, given: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
     table, place = tables.table(given["table_id"]), parse(given["json_path"])
-    data = json.loads(tables.running.text(table, place))
-    current = tables.store.numbered_table(table.number) or table
-    return {"table": table_shown(current), "json_path": given["json_path"], "data": data, "version": current.version}
+    data = json.loads(tables.running.text(table, place))  # it may be newer than the version, never older
+    return {"table": table_shown(table), "json_path": given["json_path"], "data": data, "version": table.version}
 
 
 def table_list(call: Call, given: Mapping[str, JSON]) -> Answer:

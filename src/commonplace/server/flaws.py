@@ -1,0 +1,86 @@
+"""Arguments that no reader could keep as they were sent, found in a message's own text before the SDK has read it.
+
+The SDK drops all but the last of two members with one key, and refuses a message for a number that it cannot hold
+without saying which. A message like that is passed on without its arguments and says in its `_meta` what is wrong, so
+that its call is answered like any other that is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from commonplace.errors import InvalidInput
+from commonplace.server.calls import Failure
+
+FLAW_META = "commonplace/flaw"
+ARGUMENTS = ("params", "arguments")
+_PART = re.compile(r'[\[\]{}]|"((?:[^"\\]|\\.)*)"')
+
+
+def told(message: str) -> str:
+    """A message as it is, unless it calls a tool with such arguments."""
+    from commonplace.tables.values import parsed  # servers of other profiles never need it
+
+    if "call" not in message:
+        return message
+    try:
+        parsed(message, "The message", within=ARGUMENTS)
+    except InvalidInput as error:
+        return _telling(message, error)
+    except ValueError:  # it is no JSON: the SDK says so
+        return message
+    return message
+
+
+def told_body(body: bytes) -> bytes:
+    """The same of a request's body."""
+    try:
+        message = body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body
+    found = told(message)
+    return body if found is message else found.encode("utf-8", "surrogatepass")
+
+
+def _telling(message: str, error: InvalidInput) -> str:
+    try:
+        read: Any = json.loads(_without_arguments(message))
+        if read["method"] != "tools/call":
+            return message
+        params = read["params"]
+        params["arguments"] = {}
+        params["_meta"] = {**(params.get("_meta") or {}), FLAW_META: {"message": str(error), "details": error.details}}
+    except (ValueError, RecursionError, TypeError, LookupError, AttributeError):
+        return message  # it is no call, or something else is wrong with it too
+    return f"{json.dumps(read)}\n"
+
+
+def _without_arguments(message: str) -> str:
+    """A message with nothing in the place of its arguments, which may be what nobody can read."""
+    keys: list[str] = [""]  # of the containers that a part is in, the last string of each
+    start = 0
+    for found in _PART.finditer(message):
+        part = found.group()
+        if part in "[{":
+            keys.append("")
+            if len(keys) == 4 and keys[1:3] == [*ARGUMENTS]:
+                start = found.start()
+        elif part in "]}":
+            keys.pop()
+            if len(keys) == 3 and start:
+                return f"{message[:start]}{{}}{message[found.end() :]}"
+        else:
+            keys[-1] = found.group(1)
+    return message
+
+
+def flaw_of(meta: Any) -> Failure | None:
+    """What is wrong with the arguments of a call, as its `_meta` says."""
+    found = (meta or {}).get(FLAW_META)
+    if not isinstance(found, dict):
+        return None
+    details = found.get("details")
+    told_more = details if isinstance(details, dict) else {}
+    return Failure(InvalidInput.code, str(found.get("message")), InvalidInput.status, told_more)

@@ -1,0 +1,214 @@
+"""Arguments that no reader could keep as they were sent are refused at every door, in one sentence, and change nothing.
+
+1. A key twice in one object, a number that cannot be held, nesting without end: the sentence names the argument.
+2. What is well formed passes as it is, and what is no message at all is the SDK's to refuse.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from websockets.sync.client import connect
+
+from commonplace.library import Library
+from commonplace.server.auth import make_gate
+from commonplace.server.flaws import FLAW_META, flaw_of, told, told_body
+from commonplace.server.http import make_app
+from commonplace.server.principal import OWNER
+from commonplace.settings import Settings
+from opening import library_settings
+from serving import environment_of, served
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+FLAWED = {
+    "twice": ('{"a": 1, "b": {"c": 1, "c": 2}}', 'has the key "c" twice in one object at /b'),
+    "digits": ('{"a": ' + "1" * 5000 + "}", "has a whole number of more than 4300 digits; use a string at /a"),
+    "constant": ('{"a": [NaN]}', "has NaN, which JSON cannot hold at /a/0"),
+    "deep": ('{"a": ' + "[" * 400 + "]" * 400 + "}", "is nested more than 100 deep at /a/0"),
+    "without end": ('{"a": ' + "[" * 5000 + "]" * 5000 + "}", "is nested more than 100 deep at /a/0"),
+}
+
+
+def arguments(data: str, name: str = "data") -> str:
+    return f'{{"table_id": "t", "{name}": {data}}}'
+
+
+def message(text: str, tool: str = "table_update", meta: str = "{}") -> str:
+    return (
+        f'{{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {{"name": "{tool}", "_meta": {meta}, '
+        f'"arguments": {text}}}}}'
+    )
+
+
+class World:
+    """A space with a table and an instance, and a server of it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.settings, self.port = home, library_settings(home, allow_writes=True), 0
+        with self.open() as library:
+            tables = library.tables
+            tables.catalog.create_project("p")
+            table = tables.catalog.create_table("p", "t", data={"a": 0})
+            tables.catalog.create_tool(table, "create", "add", {})
+            _, self.key = tables.instances.create("front", tool_ids=["add"])
+
+    def open(self) -> Library:
+        settings: Settings = self.settings
+        return Library.open(self.home, settings=settings)
+
+    def post(self, path: str, body: str, **headers: str) -> tuple[dict[str, str], str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        connection.request("POST", path, body.encode("utf-8", "surrogatepass"), {**kinds, **headers})
+        reply = connection.getresponse()
+        said = reply.read().decode("utf-8")
+        connection.close()
+        return {name.lower(): value for name, value in reply.getheaders()}, said
+
+    def over_http(self, path: str, body: str, **headers: str) -> dict[str, Any]:
+        hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
+        session = self.post(path, hello, **headers)[0]["mcp-session-id"]
+        return result_of(self.post(path, body, **headers, **{"Mcp-Session-Id": session})[1])
+
+
+def result_of(reply: str) -> dict[str, Any]:
+    lines = [line for line in reply.splitlines() if line.startswith(("data: {", "{"))]
+    answered = json.loads(lines[-1].removeprefix("data: "))
+    assert answered["id"] == 7, answered
+    result: dict[str, Any] = answered["result"]
+    assert result["isError"]
+    return dict(result["structuredContent"])
+
+
+def over_rest(world: World, data: str) -> dict[str, Any]:
+    return dict(json.loads(world.post("/api/v1/tools/table_update", arguments(data))[1]))
+
+
+def over_handshake(world: World, data: str) -> dict[str, Any]:
+    return world.over_http("/mcp/tables", message(arguments(data)))
+
+
+def over_stateless(world: World, data: str) -> dict[str, Any]:
+    body = message(arguments(data), meta=json.dumps(ENVELOPE))
+    headers = {"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "table_update"}
+    return result_of(world.post("/mcp/all", body, **headers)[1])
+
+
+def over_instance(world: World, data: str) -> dict[str, Any]:
+    body = message(f'{{"elements": [{{"key": "n", "content": {data}}}]}}', "add")
+    return world.over_http("/mcp/i/front", body, Authorization=f"Bearer {world.key}")
+
+
+def over_websocket(world: World, data: str) -> dict[str, Any]:
+    with connect(f"ws://127.0.0.1:{world.port}/ws/tables") as socket:
+        socket.send(message(arguments(data), meta=json.dumps(ENVELOPE)))
+        return result_of(str(socket.recv(timeout=30)))
+
+
+def over_stdio(world: World, data: str) -> dict[str, Any]:
+    lines = message(arguments(data), meta=json.dumps(ENVELOPE)) + "\n"
+    server = subprocess.run(
+        [sys.executable, "-m", "commonplace", "mcp", "--profile", "tables", "--allow-writes"],
+        input=lines.encode(),
+        env=environment_of(world.home),
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    return result_of(server.stdout.decode())
+
+
+DOORS: dict[str, Callable[[World, str], dict[str, Any]]] = {
+    "rest": over_rest,
+    "handshake": over_handshake,
+    "stateless": over_stateless,
+    "instance": over_instance,
+    "websocket": over_websocket,
+    "stdio": over_stdio,
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(tmp_path_factory.mktemp("home"))
+    with served(make_app(world.settings, make_gate(world.settings, owner=OWNER))) as port:
+        world.port = port
+        yield world
+
+
+@pytest.mark.parametrize("flaw", FLAWED)
+@pytest.mark.parametrize("door", DOORS)
+def test_what_cannot_be_kept_is_refused_at_every_door_and_changes_nothing(world: World, door: str, flaw: str) -> None:
+    data, sentence = FLAWED[flaw]
+    error = DOORS[door](world, data)["error"]
+    argument = "elements" if door == "instance" else "data"
+    assert (error["code"], error["argument"].partition("[")[0]) == ("invalid_argument", argument)
+    expected = sentence.replace(" at /", " at /0/content/") if door == "instance" else sentence
+    assert error["message"].startswith(f"{argument} {expected}"), error["message"]
+    with world.open() as library:
+        table = library.tables.table("t")
+        assert (table.version, library.tables.store.table_value(table.number)) == (1, {"a": 0})
+
+
+def test_a_key_twice_among_the_arguments_themselves_is_told_of_the_whole(world: World) -> None:
+    body = '{"table_id": "t", "data": 1, "data": 2}'
+    (said,) = json.loads(world.post("/api/v1/tools/table_update", body)[1]).values()
+    assert said["message"] == 'The body has the key "data" twice in one object at line 1.'
+    assert "The message has the key" in world.over_http("/mcp/tables", message(body))["error"]["message"]
+
+
+def test_a_well_formed_call_passes_as_it_is(world: World) -> None:
+    text = message(arguments('{"big": ' + "9" * 4000 + ', "deep": ' + "[" * 90 + "]" * 90 + "}"))
+    assert told(text) is text
+    raw = text.encode()
+    assert told_body(raw) is raw
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "call",
+        '{"method": "tools/call"',
+        '"call"',
+        '{"call": 1, "call": 2}',
+        '{"method": "x", "call": 1, "call": 2}',
+    ],
+)
+def test_what_is_no_call_is_left_to_others(text: str) -> None:
+    assert told(text) is text
+    assert told_body(b"\xff call") == b"\xff call"
+
+
+@given(
+    st.recursive(
+        st.none() | st.text() | st.integers(), lambda inner: st.dictionaries(st.text(), inner) | st.lists(inner)
+    )
+)
+def test_the_id_and_the_envelope_of_a_flawed_call_are_kept(value: Any) -> None:
+    meta = json.dumps({"kept": value})
+    read = json.loads(told(message(arguments('{"c": 1, "c": 2}'), meta=meta)))
+    assert (read["id"], read["method"], read["params"]["name"]) == (7, "tools/call", "table_update")
+    assert read["params"]["_meta"]["kept"] == value
+    failure = flaw_of(read["params"]["_meta"])
+    assert failure is not None
+    assert failure.message == 'data has the key "c" twice in one object at line 1.'
+
+
+@pytest.mark.parametrize("meta", [None, {}, {FLAW_META: "x"}, {FLAW_META: None}])
+def test_a_call_without_a_flaw_has_none(meta: Any) -> None:
+    assert flaw_of(meta) is None
