@@ -85,7 +85,29 @@ def test_a_thread_is_listed_from_its_newest_entry(store: Store) -> None:
     for text in "abc":
         put(store, text)
     put(store, "d", thread="other")
-    assert [(said.number, said.body) for said in store.latest_entries("t", 2)] == [(3, "c"), (2, "b")]
+    assert [(said.number, said.body) for said in store.latest_entries(["t"], 2)["t"]] == [(3, "c"), (2, "b")]
+
+
+def test_the_ends_of_many_threads_are_found_at_once(store: Store) -> None:
+    for thread in ("a", "b", "a", "ü'\"\\"):
+        put(store, f"in {thread}", thread=thread)
+    latest = store.latest_entries(["a", "nobody", "ü'\"\\", "b"], 1)
+    assert {thread: [said.number for said in found] for thread, found in latest.items()} == {
+        "a": [3],
+        "b": [2],
+        "ü'\"\\": [4],
+    }
+    assert store.latest_entries([], 1) == {}
+
+
+def test_new_entries_are_numbered_by_the_store_whatever_their_drafts_say(store: Store) -> None:
+    put(store, "first")
+    writes = [prepare(Draft("memory", "0", "t", body=text, fields={"source": "user"})) for text in ("a", "b")]
+    added = store.add_entries(writes)
+    assert [number for number, _ in added] == [2, 3]
+    assert [item.key for item in store.items([item_id for _, item_id in added])] == ["2", "3"]
+    assert [row.number for row in store.entries_of([item_id for _, item_id in added])] == [2, 3]
+    assert store.next_entry() == 4
 
 
 def test_supersessions_end_with_either_side(store: Store) -> None:
@@ -237,6 +259,24 @@ def test_no_filter_on_an_indexed_field_reads_every_entry(
         steps = plan(filled, Filter(kinds=MEMORY, where=(condition,)))
         assert any("SEARCH items USING INTEGER PRIMARY KEY" in step for step in steps), steps
         assert not any(step.startswith(("SCAN items", "SCAN metadata")) for step in steps), steps
+
+
+def known_entries(store: SqliteStore) -> list[tuple[Any, ...]]:
+    return rows(store, "select cast(stat as integer) from sqlite_stat1 where idx = 'memories_by_time'")
+
+
+def test_statistics_are_made_anew_once_there_is_twice_as_much(filled: SqliteStore) -> None:
+    filled.refresh_statistics()
+    assert known_entries(filled) == [(300,)]
+    with filled.transaction():
+        for n in range(299):
+            put(filled, f"more {n}")
+    filled.refresh_statistics()
+    assert known_entries(filled) == [(300,)]
+    put(filled, "the last")
+    put(filled, "and one more")
+    filled.refresh_statistics()
+    assert known_entries(filled) == [(601,)]
 
 
 def test_a_dropped_field_leaves_nothing_and_answers_the_same(store: Store) -> None:

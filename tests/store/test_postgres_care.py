@@ -143,7 +143,7 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
     assert [name.item_id for name in store.documents_by_end(two, "path", 9)[0]] == [items[1].id]
     where = (Condition(("k",), "array_contains", one), Condition(("q",), "starts_with", "X" * 100))
     assert store.select(Filter(kinds=("memory",), where=where)).tolist() == [said.id]
-    assert store.latest_entries(one, 5)[0].item_id == said.id
+    assert store.latest_entries([one], 5)[one][0].item_id == said.id
     assert store.threads(limit=5, offset=0)[0][0].thread == one
     store.set_import_source(ImportSource("note", two, one, b"h", note.id, 1))
     assert store.import_source("note", two, one) is not None

@@ -57,7 +57,7 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     for number in (1, 2):
         fields: dict[str, Any] = {"source": "user", "supersedes": [1]} if number == 2 else {"source": "user"}
         entry = prepare(Draft("memory", str(number), "t", body="said", fields=fields, metadata={"k": "v"}))
-        store.keep_past(store.put_entry(entry), Past(1, 1, "was", {}, (), ()), 5)
+        store.keep_past(store.put([entry])[0].id, Past(1, 1, "was", {}, (), ()), 5)
     model = store.add_model("f", "m", 1)
     store.add_vectors(model, [(store.chunks_of(note.id)[0].vector_key, b"\0\0")])
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))

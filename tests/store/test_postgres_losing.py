@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,25 @@ def test_reads_and_writes_go_on_when_connections_were_cut(store: PostgresStore, 
     store.enqueue("k", {})
     assert [change.seq for change in store.changes(0, 9)] == [1, 2]
     assert store.check() == []
+
+
+def test_a_read_goes_on_when_every_connection_of_a_full_pool_was_cut(
+    store: PostgresStore, database: tuple[Server, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "RETRY_S", (0.01,))
+    store.put([prepare(note("a"))])
+    many = 8
+    together = threading.Barrier(many, timeout=30)
+
+    def work() -> int:
+        together.wait()
+        return int(store._one("select count(*) from items"))
+
+    with ThreadPoolExecutor(many) as threads:
+        assert list(threads.map(lambda _: store._database.read(work), range(many))) == [1] * many
+    assert store._database.connections >= many
+    cut(*database)
+    assert store.counts() == {"note": 1}
 
 
 def test_a_read_that_was_under_way_is_made_again(store: PostgresStore, database: tuple[Server, str]) -> None:

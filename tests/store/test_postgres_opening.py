@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,8 +23,18 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.settings import BadSetting
-from commonplace.store.postgres import PostgresStore, connection, migrate, open_postgres, schema
-from commonplace.store.postgres.problems import explained
+from commonplace.store.postgres import (
+    PostgresAccounts,
+    PostgresStore,
+    connection,
+    has_space,
+    migrate,
+    open_postgres,
+    schema,
+)
+from commonplace.store.postgres.addresses import shown
+from commonplace.store.postgres.homes import Homes
+from commonplace.store.postgres.problems import explained, refused
 from opening import library_settings
 from postgres_server import APP, OWNER, Server, postgres
 
@@ -72,6 +83,76 @@ def test_what_does_not_exist_is_a_wrong_setting(wrong: str) -> None:
         "option": server.app + "?nonsense=1",
     }[wrong]
     assert refusal(url).exit_code == 78
+
+
+SECRET = "s3cretw0rd"
+"""No sentence may hold it, nor any part of it that is left when the address is cut in the wrong place."""
+_HERE = "127.0.0.1:1/commonplace"
+UNCLEAR = {
+    "a bare percent sign": f"postgresql://app:%zz{SECRET}@{_HERE}",
+    "a bare slash": f"postgresql://app:12/{SECRET}@{_HERE}",
+    "a slash at first": f"postgresql://app:/{SECRET}@{_HERE}",
+    "a bare at sign": f"postgresql://app:x@{SECRET}@{_HERE}",
+    "a name with an at sign": f"postgresql://app@corp:{SECRET}@{_HERE}",
+    "a blank": f"postgresql://app:{SECRET} x@{_HERE}",
+    "no host": f"postgresql://app:{SECRET}",
+    "a port that is none": f"postgresql://app:{SECRET}@127.0.0.1:{SECRET}/commonplace",
+    "a port too high": f"postgresql://app:{SECRET}@127.0.0.1:65536/commonplace",
+    "an unknown option": f"postgresql://app:{SECRET}@{_HERE}?{SECRET}=1",
+    "no option": f"postgresql://app@{_HERE}?{SECRET}",
+    "no character": f"postgresql://app:{SECRET}\ud800@{_HERE}",
+}
+
+
+@pytest.mark.parametrize("url", UNCLEAR.values(), ids=UNCLEAR.keys())
+def test_an_address_that_cannot_be_read_is_a_wrong_setting_and_not_quoted(
+    url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = postgres()
+    said = [str(error := refusal(url)), repr(shown(url))]
+    assert error.exit_code == 78
+    for attempt in (
+        lambda: open_postgres(server.app, "s", owner=url),
+        lambda: has_space(url, "s", 2),
+        lambda: PostgresStore(url, "s"),
+        lambda: PostgresAccounts(url),
+        lambda: Homes(tmp_path, server.app, url).spaces_in_database(),
+        lambda: Homes(tmp_path, url).open(),
+    ):
+        with pytest.raises(BadSetting, match=r"COMMONPLACE_STORE\w* is no address that can be read") as caught:
+            attempt()
+        said.append("".join(traceback.format_exception(caught.value)).replace(repr(url), ""))
+    assert SECRET not in "".join([*said, caplog.text])
+
+
+@pytest.mark.parametrize("url", [f"mysql://app:{SECRET}@h/d", f"app:{SECRET}@h/d", f"host=h password={SECRET}"])
+def test_an_owner_at_an_address_of_something_else_is_a_wrong_setting(url: str) -> None:
+    with pytest.raises(BadSetting, match=r"COMMONPLACE_STORE_OWNER must be .* postgresql://") as caught:
+        open_postgres(postgres().app, "s", owner=url)
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        (f"postgresql://app:{SECRET}@db.example:5433/notes", "postgresql://app@db.example:5433/notes"),
+        (f"postgres://app:12#34{SECRET}@db.example/notes", "postgresql://app@db.example/notes"),
+        (f"postgresql://app:12?34{SECRET}@db.example/notes", "postgresql://app@db.example/notes"),
+        (f"postgresql://app:a%40{SECRET}@a:1,b:2/notes", "postgresql://app@a:1,b:2/notes"),
+        (f"postgresql://app@a,b/notes?password={SECRET}&port=7", "postgresql://app@a:7,b:7/notes"),
+        (f"postgresql://:{SECRET}@[::1]:5/notes", "postgresql://[::1]:5/notes"),
+        ("postgresql://", "postgresql://localhost"),
+        (f"postgresql://app:1/{SECRET}@h", "the PostgreSQL store"),
+    ],
+)
+def test_an_address_is_shown_without_its_password(url: str, name: str) -> None:
+    assert shown(url) == name
+
+
+def test_what_a_server_says_is_shown_without_the_password() -> None:
+    error = psycopg.OperationalError(f"it wants {SECRET}")
+    said = refused(f"postgresql://app:{SECRET}@{_HERE}", error, "COMMONPLACE_STORE")
+    assert (SECRET in str(said), "it wants …" in str(said)) == (False, True)
 
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:
@@ -248,6 +329,44 @@ def test_a_statement_that_takes_too_long_is_given_up(store: PostgresStore) -> No
     with pytest.raises(Busy, match="longer than"), explained(store.name):
         store._database.read(wait)
     assert store.counts() == {}
+
+
+def test_a_backup_and_its_return_may_take_longer_than_a_statement(
+    store: PostgresStore, database: tuple[Server, str], tmp_path: Path
+) -> None:
+    server, name = database
+    store.put([prepare(Draft("note", "x", body="x"))])
+    server.execute(
+        """create policy slow_read on commonplace.items as restrictive for select using (pg_sleep(0.4) is not null);
+           create policy slow_write on commonplace.items as restrictive for insert
+             with check (pg_sleep(0.4) is not null)""",
+        server.url(OWNER, name),
+    )
+    store._database._settings = store._database._settings.replace("60s", "200ms")
+    with pytest.raises(Busy, match="longer than"):
+        store.item("note", "", "x")
+    store.backup(tmp_path / "backup.db")
+    store.restore(tmp_path / "backup.db")
+    server.execute("drop policy slow_read on commonplace.items", server.url(OWNER, name))
+    assert store.counts() == {"note": 1}
+
+
+def test_what_a_job_failed_with_is_kept_whatever_it_quotes(store: PostgresStore) -> None:
+    store.enqueue("k", {})
+    job = store.claim("k", 60)
+    assert job
+    store.fail(job, "a\0b \ud800", 0)
+    assert store._database.read(lambda: store._one("select error from jobs")) == "a\ufffdb ?"
+    assert store.claim("k", 60)
+
+
+def test_a_store_that_cannot_be_read_is_closed_again(store: PostgresStore, database: tuple[Server, str]) -> None:
+    server, name = database
+    server.execute(f"revoke select on commonplace.settings from {APP}", server.url(OWNER, name))
+    users = connection._Shared._open[server.url(APP, name), 20][1]
+    with pytest.raises(BadSetting, match="permission denied for table settings"):
+        open_postgres(server.url(APP, name), "s")
+    assert connection._Shared._open[server.url(APP, name), 20][1] == users
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])

@@ -320,3 +320,34 @@ def test_after_any_writes_the_store_is_sound_and_the_log_says_what_happened(
         assert store.check() == []
     finally:
         store.close()
+
+
+@given(data=st.data())
+def test_many_writes_at_once_leave_what_they_leave_one_by_one(
+    backend: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    keys = data.draw(st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=8))
+    writes = [prepare(data.draw(drafts(key))) for key in keys]
+    together = open_store(backend, tmp_path_factory.mktemp("together"))
+    apart = open_store(backend, tmp_path_factory.mktemp("apart"))
+    try:
+        made = [item.id for item in together.put(writes)]
+        assert made == [item.id for write in writes for item in apart.put([write])]
+        assert log(together) == log(apart)
+        for found, expected in zip(together.items(made, body=True), apart.items(made, body=True), strict=True):
+            times = {"created_at": expected.created_at, "updated_at": expected.updated_at}
+            assert replace(found, **times) == expected
+            assert together.chunks_of(found.id) == apart.chunks_of(found.id)
+        assert together.check() == []
+    finally:
+        together.close()
+        apart.close()
+
+
+def test_a_write_that_expects_another_version_takes_those_before_it_along(store: Store) -> None:
+    put(store, TEA)
+    writes = [prepare(replace(TEA, key="new")), prepare(replace(TEA, body="Cold."), expected_version=7)]
+    with pytest.raises(VersionConflict):
+        store.put(writes)
+    assert store.item("note", "", "new") is None
+    assert log(store) == [("put", 1, 1)]

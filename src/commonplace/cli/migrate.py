@@ -32,7 +32,8 @@ def migrate() -> None:
 
     All spaces go over, and the users and their keys; with `commonplace --space NAME migrate …` that space alone. URL is
     the database's address, which may be left out where COMMONPLACE_STORE is set. Nothing changes where it comes from.
-    What is stopped goes on where it was; nobody can use a space over there before it is complete and compared.
+    What is stopped goes on where it was; nobody can open a space over there before it is complete and compared. First
+    stop every server that has one of them open there already: what it writes meanwhile is lost or spoils the copy.
     """
 
 

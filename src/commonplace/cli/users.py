@@ -122,7 +122,7 @@ def create_key(
 ) -> None:
     """Make a key and print it, this once: only a hash of it is kept."""
     life = _life(expires) if expires is not None else None
-    key = accounts.create_key(user, scopes, label, life, split_names(collections))
+    key = accounts.create_key(user, scopes, label, life, _collections(collections))
     click.echo(key)
     click.echo("Keep it safe: it is not shown again. Send it as `Authorization: Bearer …`.", err=True)
 
@@ -150,6 +150,13 @@ def revoke_key(accounts: AnyAccounts, key_id: str) -> None:
     """End a key. It counts from the next request on; `keys list` shows the IDs."""
     key = accounts.revoke(key_id)
     click.echo(f"Revoked: {key.id} of {key.user}")
+
+
+def _collections(given: tuple[str, ...]) -> tuple[str, ...]:
+    """An empty name is refused: a key that names no collections shows them all."""
+    if not all(split_names([names]) for names in given):
+        raise InvalidInput("--collections names no collection. Name those the key is for, or leave it out for all.")
+    return split_names(given)
 
 
 def _life(text: str) -> timedelta:

@@ -24,7 +24,8 @@ def prepare(draft: Draft, expected_version: int | None = None) -> Write:
     tags: dict[str, str] = {}
     for tag in filter(None, map(str.strip, draft.tags)):
         tags.setdefault(fold_tag(tag), tag)
-    draft = replace(draft, tags=tuple(tags.values()))
+    if (kept := tuple(tags.values())) != draft.tags:
+        draft = replace(draft, tags=kept)
     spans = draft.spans if draft.spans is not None else whole(draft)
     passages = [
         Passage(span, vector_key(embedded_text(draft.title, span.headings, span.text)), _plain(span.anchor))
@@ -64,9 +65,16 @@ def check(draft: Draft) -> None:
     if not draft.key:
         raise InvalidInput(f"A {draft.kind} needs a key: its path, id or name.")
     name = f"{draft.kind} {draft.key!a}"
-    texts = {"key": draft.key, "parent": draft.parent, "title": draft.title, "body": draft.body, "format": draft.format}
-    for place, text in (*texts.items(), *(("tags", tag) for tag in draft.tags)):
-        _check_text(text, f"The {place} of {name}")
+    for place, text in (
+        ("key", draft.key),
+        ("parent", draft.parent),
+        ("title", draft.title),
+        ("body", draft.body),
+        ("format", draft.format),
+        *(("tags", tag) for tag in draft.tags),
+    ):
+        if "\0" in text or not text.isascii():
+            _check_text(text, f"The {place} of {name}")
     for place, value in (("fields", draft.fields), ("metadata", draft.metadata)):
         _check_json(value, f"The {place} of {name}", 0)
     if draft.spans is not None:

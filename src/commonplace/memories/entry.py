@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from commonplace.errors import CommonplaceError, NotFound, Unavailable, VersionC
 from commonplace.model import JSON, Item
 from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Attachment, EntryRow, Past
+from commonplace.store.shaping import json_text
 
 MOST_METADATA = 1 << 20
 """How large the metadata of an entry may be, as JSON."""
@@ -148,7 +148,7 @@ class GenerationFailed(Unavailable):
 
 def json_size(value: JSON) -> int:
     """How many bytes a value takes as JSON."""
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict).encode())
+    return len(json_text(value).encode())
 
 
 def normal_tags(tags: Iterable[str]) -> tuple[str, ...]:

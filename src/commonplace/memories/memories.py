@@ -15,7 +15,8 @@ from commonplace.memories.entry import BatchFailed, Entry, New, Revised, Revisio
 from commonplace.memories.fields import sync_fields
 from commonplace.memories.generation import Generation
 from commonplace.memories.importing import Imported, Kept, import_kept, read_context_server
-from commonplace.memories.writing import Rules, cut, draft_of, revise_entry, store_entry
+from commonplace.memories.storing import Storing
+from commonplace.memories.writing import Rules, cut, draft_of, revise_entry
 from commonplace.model import Draft
 from commonplace.settings import Settings
 from commonplace.store.base import Store
@@ -69,16 +70,12 @@ class Memories:
         drafts = _each(new, lambda entry: draft_of(entry, self._rules), atomic=atomic, batch=batch)
         good = [draft for draft in drafts if not isinstance(draft, CommonplaceError)]
         ahead = self.generation.before(good, batch=batch)
-        made_good = iter(ahead.summarised(good))
-        drafts = [draft if isinstance(draft, CommonplaceError) else next(made_good) for draft in drafts]
+        entries = [entry for entry, draft in zip(new, drafts, strict=True) if not isinstance(draft, CommonplaceError)]
+        given = list(zip(entries, ahead.summarised(good), strict=True))
         self.sweep()
         with self._store.transaction():
-            results = self._written(
-                list(zip(new, drafts, strict=True)),
-                lambda pair: store_entry(self._store, pair[0], _sound(pair[1]), self._rules),
-                atomic=atomic,
-                batch=batch,
-            )
+            made = iter(Storing(self._store, self._rules, given, atomic=atomic, batch=batch).results())
+            results = [draft if isinstance(draft, CommonplaceError) else next(made) for draft in drafts]
             ahead.keep()
             pairs = zip(new, results, strict=True)
             stored = [(made.item_id, entry.text) for entry, made in pairs if _is_fresh(made)]
@@ -195,12 +192,6 @@ def _each(given: Sequence[T], work: Callable[[T], U], *, atomic: bool, batch: bo
 
 def _is_fresh(made: Stored | CommonplaceError) -> TypeGuard[Stored]:
     return isinstance(made, Stored) and not made.deduplicated
-
-
-def _sound(draft: T | CommonplaceError) -> T:
-    if isinstance(draft, CommonplaceError):
-        raise draft
-    return draft
 
 
 def _chunk_rules(settings: Settings) -> ChunkRules:

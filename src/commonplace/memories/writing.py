@@ -1,4 +1,4 @@
-"""Writing one entry inside a transaction: what is stored anew, what updates its twin, what a revision changes."""
+"""One entry on its way into the store: cut and checked, told once more, or changed by a revision."""
 
 from __future__ import annotations
 
@@ -66,39 +66,8 @@ def _spans(text: str, rules: Rules) -> tuple[Span, ...]:
     return tuple(chunk(text, "text", rules.chunks))
 
 
-def store_entry(store: Store, new: New, write: Write, rules: Rules) -> Stored:
-    """Store an entry, or update the newest of its thread where that says the same and nobody has answered since."""
-    known = {row.number for row in store.entries(new.supersedes)} if new.supersedes else set()
-    for number in new.supersedes:
-        if number not in known:
-            raise NoEntry(number)
-    twin = _twin(store, new)
-    if twin is not None:
-        return _store_again(store, new, twin, rules)
-    number = store.next_entry()
-    item_id = store.put_entry(replace(write, draft=replace(write.draft, key=str(number))))
-    if new.images:
-        store.attach(item_id, [image.attachment() for image in new.images])
-    made = bool(write.draft.fields.get("summary"))
-    return Stored(number, item_id, new.thread, 1, False, len(new.images or ()), summary_kept=False, summary_made=made)
-
-
-def _twin(store: Store, new: New) -> Said | None:
-    """The newest entry of the thread that is not superseded, where it is of the same source and text."""
-    looked = 1
-    while True:
-        latest = store.latest_entries(new.thread, looked)
-        for said in latest:
-            if said.source != new.source:
-                return None
-            if not said.superseded and said.number not in new.supersedes:
-                return said if said.body.strip() == new.text.strip() else None
-        if len(latest) < looked:
-            return None
-        looked *= 8
-
-
-def _store_again(store: Store, new: New, twin: Said, rules: Rules) -> Stored:
+def store_again(store: Store, new: New, twin: Said, rules: Rules) -> Stored:
+    """A store that updates its twin: what was given is replaced, text, summary and time of creation stay."""
     item = store.items([twin.item_id], body=True)[0]
     fields = dict(item.fields)
     if new.expires_at is not None:

@@ -42,6 +42,10 @@ from commonplace.text.outline import Outline
 class Store(Protocol):
     """The truth. Every method is safe from any thread; a write that has returned is durable."""
 
+    replaced: bool
+    """Whether another process has put a backup in its place since it was opened: indexes of the old log are not fit
+    for the new one. Known as of the last call of `last_change`."""
+
     def close(self) -> None: ...
     def transaction(self) -> AbstractContextManager[None]:
         """What this thread writes inside is durable together when the block ends, or undone when it raises.
@@ -141,12 +145,15 @@ class Store(Protocol):
         """The entries that these items are, in the order asked for."""
         ...
 
-    def latest_entries(self, thread: str, limit: int) -> list[Said]:
-        """The newest entries of a thread, newest first."""
+    def latest_entries(self, threads: Sequence[str], limit: int) -> Mapping[str, list[Said]]:
+        """The newest entries of each of these threads, newest first. A thread without any is left out."""
         ...
 
-    def put_entry(self, write: Write) -> int:
-        """Like `put`, for one entry of which nothing but its item's id is asked: a bulk of them costs half as much."""
+    def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
+        """Store new entries, each under the next number, which is its key whatever its draft says.
+
+        Returns their numbers and their items' ids. Where it fails, the transaction it is a part of must fail too.
+        """
         ...
 
     def entry_numbers(

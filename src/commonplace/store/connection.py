@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,11 @@ from commonplace.store import spelling
 from commonplace.store.filters import fold_value
 
 BUSY_S = 30.0
+_PRAGMAS = """
+pragma synchronous = full;
+pragma temp_store = memory;
+pragma cache_size = -8192;  -- KiB: a batch of entries changes 800 pages, and what does not fit is written twice
+pragma wal_autocheckpoint = 4000;  -- pages: most of them change again and again, and go to the database once"""
 
 
 class Database:
@@ -62,14 +67,15 @@ class Database:
             yield
 
     @contextmanager
-    def writing(self) -> Iterator[apsw.Connection]:
+    def writing(self, *, alone: bool = True) -> Iterator[apsw.Connection]:
         """One transaction: all of it is durable when the block ends, none of it when the block raises.
 
-        Inside another such block of the same thread it is a part of that one, undone alone when it alone raises.
+        Inside another such block of the same thread it is a part of that one. `alone`: what it has done is undone
+        when it raises. Otherwise the whole is to be, which spares a copy of every page it changes.
         """
         outer: apsw.Connection | None = getattr(self._local, "writing", None)
         if outer is not None:
-            with outer:  # apsw: a savepoint
+            with outer if alone else nullcontext():  # apsw: a savepoint
                 yield outer
             return
         if not self._writer.acquire(timeout=BUSY_S):
@@ -103,7 +109,7 @@ class Database:
         connection = apsw.Connection(str(self.path))
         connection.set_busy_timeout(int(BUSY_S * 1000))
         _use_wal(connection)
-        connection.execute("pragma synchronous = full; pragma temp_store = memory")
+        connection.execute(_PRAGMAS)
         connection.create_scalar_function("fold", _fold, 1, deterministic=True)
         connection.create_scalar_function("fold_exact", _fold_exact, 1, deterministic=True)
         spelling.register(connection)

@@ -14,6 +14,7 @@ from commonplace.errors import NotFound
 from commonplace.model import Item, chunk_id
 from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
 from commonplace.store.sqlite import Items, guarded
+from commonplace.store.sqlite_rows import log_changes
 
 COMMAND = "update_command:"
 """Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
@@ -89,7 +90,7 @@ class Files(Items):
             db.execute("update items set parent = ? where kind = 'document' and parent = ?", (new, old))
             for item_id in [found.id, *documents]:
                 db.execute("update items set version = version + 1 where id = ?", (item_id,))
-                self._log(db, "put", item_id, _version(db, item_id))
+                log_changes(db, "put", [(item_id, _version(db, item_id))])
             db.execute("update files set collection = ?, version = version + 1 where collection = ?", (new, old))
             db.execute("update updates set collection = ? where collection = ?", (new, old))
             db.execute("update or replace settings set name = ? where name = ?", (COMMAND + new, COMMAND + old))
@@ -158,7 +159,7 @@ class Files(Items):
             orphans |= self._clear_text(db, item_id)
             attached |= self._detach(db, item_id)
             db.execute("delete from items where id = ?", (item_id,))
-            self._log(db, "delete", item_id, version + 1)
+            log_changes(db, "delete", [(item_id, version + 1)])
         self._drop_orphans(db, orphans)
         self._drop_unattached(db, attached)
 

@@ -66,7 +66,7 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
     found = [_indexed(sql, condition, fields) for condition in filter.where]
     if filter.kinds:
         # The plus keeps SQLite from reading everything of a kind where an index names the few that can match.
-        by_index = "+" if any(part.startswith(_HELD_BY) for part in found) else ""
+        by_index = "+" if any(part.startswith(HELD_BY) for part in found) else ""
         sql.parts.append(f"{by_index}items.kind in {sql.bind_all(filter.kinds)}")
     if filter.parents:
         sql.parts.append(f"items.parent in {sql.bind_all(filter.parents)}")
@@ -86,6 +86,10 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
         if filter.kinds != ("memory",):
             sql.parts.append("items.kind = 'memory'")
     sql.parts.extend(found)
+    if filter.entries and not filter.entries.superseded:
+        # Last: of what few are left, nearly all pass.
+        replaced = "select item_id from memories where id in (select older from supersessions)"
+        sql.parts.append(f"items.id not in ({replaced})")
     return " and ".join(f"({part})" for part in sql.parts) or "1", sql.values
 
 
@@ -95,16 +99,12 @@ def _entries(sql: _Sql, entries: Entries) -> list[str]:
         asked.append(f"source = {sql.bind(entries.source)}")
     if entries.multimodal is not None:
         asked.append("images > 0" if entries.multimodal else "images = 0")
-    parts = [f"items.id in (select item_id from memories where {' and '.join(asked)})"] if asked else []
-    if not entries.superseded:
-        replaced = "select item_id from memories where id in (select older from supersessions)"
-        parts.append(f"items.id not in ({replaced})")
-    return parts
+    return [f"items.id in (select item_id from memories where {' and '.join(asked)})"] if asked else []
 
 
 # Indexed fields. Each value a field has is kept once, as a shape and a folded value, beside the items that hold it.
 
-_HELD_BY = "items.id in (select item_id from metadata_holders"
+HELD_BY = "items.id in (select item_id from metadata_holders"
 _PRESENT = "shape in ('text', 'number', 'true', 'false', 'array', 'object')"
 
 
@@ -163,7 +163,7 @@ def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
 
 
 def _held(values: str) -> str:
-    return f"{_HELD_BY} where value in (select id from metadata_values where {values}))"
+    return f"{HELD_BY} where value in (select id from metadata_values where {values}))"
 
 
 def _held_values(sql: _Sql, condition: Condition) -> str | None:
@@ -222,11 +222,11 @@ def _condition(sql: _Sql, condition: Condition) -> str:
     if op in _ORDERINGS:
         if isinstance(condition.value, str):
             wanted = sql.bind(fold_value(condition.value, condition.case_sensitive))
-            return f"{kind} = 'text' and {_folded(value, condition)} {_ORDERINGS[op]} {wanted}"
+            return f"{kind} = 'text' and {_folded(value, condition.case_sensitive)} {_ORDERINGS[op]} {wanted}"
         return f"{value} {_ORDERINGS[op]} {sql.bind(number(condition.value))} and {kind} in {_NUMBER}"
     if op in ("contains", "starts_with", "ends_with"):
         wanted = sql.bind(fold_value(condition.value, condition.case_sensitive))
-        test = _part(op, _folded(value, condition), wanted)
+        test = _part(op, _folded(value, condition.case_sensitive), wanted)
         return f"{_maybe(sql, condition.value)}{kind} = 'text' and {test}"
     raise InvalidInput(f'There is no filter operator "{op}".')
 
@@ -252,16 +252,18 @@ def _part(op: str, text: str, wanted: str) -> str:
     return f"substr({text}, -length({wanted})) = {wanted}"
 
 
-def _folded(value: str, condition: Condition) -> str:
-    return f"fold_exact({value})" if condition.case_sensitive else f"fold({value})"
+def _folded(value: str, case_sensitive: bool) -> str:
+    """A string as `fold_value` makes it. ASCII is folded by SQLite itself, which spares a call of Python's."""
+    plain, other = (value, "fold_exact") if case_sensitive else (f"lower({value})", "fold")
+    return f"iif(length({value}) = octet_length({value}), {plain}, {other}({value}))"
 
 
 def _equals(sql: _Sql, kind: str, value: str, wanted: JSON, case_sensitive: bool) -> str:
     if isinstance(wanted, bool):
         return f"{kind} = '{'true' if wanted else 'false'}'"
     if isinstance(wanted, str):
-        function = "fold_exact" if case_sensitive else "fold"
-        return f"({kind} = 'text' and {function}({value}) = {sql.bind(fold_value(wanted, case_sensitive))})"
+        folded = _folded(value, case_sensitive)
+        return f"({kind} = 'text' and {folded} = {sql.bind(fold_value(wanted, case_sensitive))})"
     if isinstance(wanted, int | float):
         return f"({value} = {sql.bind(number(wanted))} and {kind} in {_NUMBER})"
     raise InvalidInput("A filter compares with a string, a number or a boolean; use is_null or exists for the rest.")
@@ -279,9 +281,9 @@ def _among(sql: _Sql, kind: str, value: str, members: tuple[JSON, ...], case_sen
             parts.append(_equals(sql, kind, value, member, case_sensitive))
     parts = list(dict.fromkeys(parts))
     if strings:
-        folded = f"fold_exact({value})" if case_sensitive else f"fold({value})"
+        listed = sql.bind(json.dumps(strings))
         parts.append(
-            f"({kind} = 'text' and {folded} in (select value from json_each({sql.bind(json.dumps(strings))})))"
+            f"({kind} = 'text' and {_folded(value, case_sensitive)} in (select value from json_each({listed})))"
         )
     if numbers:
         listed = sql.bind(json.dumps([wanted for wanted in numbers if math.isfinite(wanted)]))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.model import CHUNK_BITS, JSON, Filter, Item
-from commonplace.store.filters import Compiled, compile_filter, fold_tag, micros
+from commonplace.store.filters import HELD_BY, Compiled, compile_filter, fold_tag, micros
 from commonplace.store.rows import Moment, Tally, ThreadRow
 from commonplace.store.sqlite import Items, consistent, guarded
 
@@ -57,14 +57,19 @@ class Listings(Items):
             if len(found) >= limit or walked is None or seen < walked:
                 return found
         where, more = self._compiled(filter)
+        source = "items"
         if filter.entries is None:
             where = where.replace("(items.kind in", "(+items.kind in", 1)  # by time, not by kind: nothing to be sorted
             order = "created_at desc, id desc"
         else:
-            where += " and exists (select 1 from memories where memories.item_id = items.id)"
-            order = "+created_at desc, +id desc"  # what is rare is found in the order of the rows, and then sorted
+            # What is rare is found in the order of the rows, and then sorted.
+            order = "+items.created_at desc, +items.id desc"
+            if HELD_BY in where or replace(filter, kinds=(), where=(), entries=None):
+                where += " and exists (select 1 from memories where memories.item_id = items.id)"
+            else:  # no index knows better than to look at every entry
+                source = "memories cross join items on items.id = memories.item_id"
         rows: Any = self._database.reading().execute(
-            f"""select id, created_at from items where {where}{bounds.format("items", "id")}
+            f"""select items.id, items.created_at from {source} where {where}{bounds.format("items", "id")}
                 order by {order} limit :limit""",
             {**values, **more, "limit": limit},
         )
@@ -154,11 +159,11 @@ class Listings(Items):
             (MOST_TAGS,),
         ).fetchall()
         one = {
-            "images": "select coalesce(sum(images), 0) from memories where images > 0",
+            "images": "select count(*) from item_attachments cross join memories using (item_id)",
             "superseded": "select count(distinct older) from supersessions",
             "expiring": "select count(*) from memories where expires_at is not null",
-            "summaries": """select count(*) from items where id in (select item_id from memories)
-                            and coalesce(trim(fields ->> 'summary'), '') <> ''""",
+            "summaries": """select count(*) from memories cross join items on items.id = item_id
+                            where instr(fields, '"summary"') > 0 and coalesce(trim(fields ->> 'summary'), '') <> ''""",
             "bytes": "select page_count * page_size from pragma_page_count, pragma_page_size",
         }
         counts: dict[str, int] = {name: int(next(db.execute(query))[0]) for name, query in one.items()}

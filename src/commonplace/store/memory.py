@@ -13,12 +13,13 @@ from typing import Any
 
 import apsw
 
-from commonplace.model import JSON, Draft, Filter, chunk_id
+from commonplace.model import JSON, Filter, chunk_id
 from commonplace.store.connection import explained
 from commonplace.store.filters import Compiled, compile_filter, shapes
 from commonplace.store.rows import Attachment, EntryRow, Past, Said, Write
 from commonplace.store.shaping import json_text
 from commonplace.store.sqlite import Items, guarded
+from commonplace.store.sqlite_rows import Kept, hold_values
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = id),
@@ -56,19 +57,28 @@ class EntryRows(Items):
         return [_entry(row) for row in self._database.reading().execute(query, (json.dumps(list(wanted)),))]
 
     @guarded
-    def latest_entries(self, thread: str, limit: int) -> list[Said]:
-        rows = self._database.reading().execute(
-            """select id, memories.item_id, source, exists (select 1 from supersessions where older = id), body
-               from memories join bodies using (item_id)
-               where thread = ? order by created_at desc, id desc limit ?""",
-            (thread, limit),
+    def latest_entries(self, threads: Sequence[str], limit: int) -> dict[str, list[Said]]:
+        rows: Any = self._database.reading().execute(
+            """select thread, memories.id, item_id, source,
+                 exists (select 1 from supersessions where older = memories.id), body, created_at
+               from json_each(?) as wanted cross join memories on memories.id in
+                 (select id from memories where thread = wanted.value order by created_at desc, id desc limit ?)
+               join bodies using (item_id) order by wanted.id, created_at desc, memories.id desc""",
+            (json.dumps(list(threads)), limit),
         )
-        return [Said(number, item, source, bool(superseded), body) for number, item, source, superseded, body in rows]
+        latest: dict[str, list[Said]] = defaultdict(list)
+        for thread, number, item_id, source, superseded, body, created in rows:
+            latest[thread].append(Said(number, item_id, source, bool(superseded), body, created))
+        return latest
 
     @guarded
-    def put_entry(self, write: Write) -> int:
-        with self._database.writing() as db:
-            return self._put(db, write, time.time_ns() // 1000)
+    def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
+        with self._database.writing(alone=False) as db:
+            number, item_id = self.next_entry(), self._next_item(db)
+            kept = [Kept(item_id + place, str(number + place), write) for place, write in enumerate(writes)]
+            added = [(number + place, item_id + place) for place in range(len(writes))]
+            self._add(db, kept, time.time_ns() // 1000)
+            return added
 
     @guarded
     def entry_numbers(
@@ -110,10 +120,7 @@ class EntryRows(Items):
     @guarded
     def supersede(self, newer: int, older: Sequence[int]) -> None:
         with self._database.writing() as db:
-            db.executemany(
-                "insert or ignore into supersessions select id, ? from memories where id = ?",
-                [(newer, number) for number in older],
-            )
+            _supersede(db, [(newer, number) for number in older])
 
     @guarded
     def set_summary(self, item_id: int, body: str, summary: str) -> bool:
@@ -189,26 +196,37 @@ class EntryRows(Items):
 
     # what is kept beside the item, in the transaction that writes it
 
-    def _put_entry(self, db: apsw.Connection, item_id: int, draft: Draft, *, fresh: bool) -> None:
-        if not fresh:
-            self._unindex_metadata(db, item_id)
-        self._index_metadata(db, item_id, draft.metadata)
-        source = draft.fields.get("source")
-        if not source or not draft.key.isdecimal():
-            return  # an item of this kind that no thread of a conversation put here
-        number = int(draft.key)
-        db.execute(
+    def _put_entries(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
+        self._index_metadata(db, [(one.item_id, one.write.draft.metadata) for one in kept])
+        entries = [one for one in kept if _is_entry(one)]
+        db.executemany(
             """insert into memories (id, item_id, thread, source, created_at, expires_at)
-               select :number, id, parent, :source, created_at, :expires from items where id = :item
-               on conflict (item_id) do update
-                 set created_at = excluded.created_at, expires_at = excluded.expires_at""",
-            {"number": number, "item": item_id, "source": source, "expires": draft.fields.get("expires_at")},
+               values (?1, ?2, ?3, ?4, (select created_at from items where id = ?2), ?5)""",
+            [(int(key), item_id, write.draft.parent, *_said_by(write)) for item_id, key, write in entries],
         )
-        if older := draft.fields.get("supersedes"):
-            self.supersede(number, older)
+        self._put_successors(db, entries)
+
+    def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
+        item_id, _, write = kept
+        self._forget_metadata(db, item_id)
+        if not db.execute("select 1 from memories where item_id = ?", (item_id,)).fetchone():
+            self._put_entries(db, [kept])
+            return
+        self._index_metadata(db, [(item_id, write.draft.metadata)])
+        db.execute(
+            """update memories set expires_at = ?1, created_at = (select created_at from items where id = ?2)
+               where item_id = ?2""",
+            (write.draft.fields.get("expires_at"), item_id),
+        )
+        self._put_successors(db, [kept] if _is_entry(kept) else [])
+
+    @staticmethod
+    def _put_successors(db: apsw.Connection, entries: Sequence[Kept]) -> None:
+        pairs = [(int(one.key), older) for one in entries for older in one.write.draft.fields.get("supersedes") or ()]
+        _supersede(db, pairs)
 
     def _delete_entry(self, db: apsw.Connection, item_id: int) -> None:
-        self._unindex_metadata(db, item_id)
+        self._forget_metadata(db, item_id)
         db.execute("delete from memories where item_id = ?", (item_id,))
 
     # indexed metadata
@@ -226,8 +244,8 @@ class EntryRows(Items):
             field, after = db.last_insert_rowid(), 0
             while items := self.scan(Filter(kinds=("memory",)), after=after, limit=_BACKFILL):
                 after = items[-1].id
-                for item in items:
-                    self._hold(db, item.id, field, shapes(item.metadata, path))
+                values = [((field, *kept), item.id) for item in items for kept in shapes(item.metadata, path)]
+                hold_values(db, values)
 
     @guarded
     def drop_field(self, path: tuple[str, ...]) -> None:
@@ -239,35 +257,30 @@ class EntryRows(Items):
 
     @guarded
     def refresh_statistics(self) -> None:
+        if _is_known(self._database.reading()):
+            return  # every statement would be planned again, for the same plans
         with self._database.writing() as db:
             db.execute("pragma analysis_limit = 1000").fetchall()  # a statement is done when its rows are read
-            db.execute("pragma optimize = 0x10002").fetchall()
+            db.execute("analyze").fetchall()
 
     @staticmethod
     def _fields(db: apsw.Connection) -> dict[tuple[str, ...], int]:
         rows: Any = db.execute("select path, id from metadata_fields order by id")
         return {_path(path): field for path, field in rows}
 
-    def _index_metadata(self, db: apsw.Connection, item_id: int, metadata: Any) -> None:
-        if metadata:
-            for path, field in self._fields(db).items():
-                self._hold(db, item_id, field, shapes(metadata, path))
+    def _index_metadata(self, db: apsw.Connection, metadata: Sequence[tuple[int, JSON]]) -> None:
+        fields = self._fields(db) if any(values for _, values in metadata) else {}
+        hold_values(
+            db,
+            [
+                ((field, *kept), item_id)
+                for item_id, values in metadata
+                for path, field in fields.items()
+                for kept in shapes(values, path)
+            ],
+        )
 
-    @staticmethod
-    def _hold(db: apsw.Connection, item_id: int, field: int, values: set[tuple[str, Any]]) -> None:
-        for shape, value in values:
-            bound = {"field": field, "shape": shape, "value": value, "item": item_id}
-            db.execute(
-                "insert or ignore into metadata_values (field, shape, value) values (:field, :shape, :value)", bound
-            )
-            db.execute(
-                """insert or ignore into metadata_holders
-                   select id, :item from metadata_values where (field, shape, value) = (:field, :shape, :value)""",
-                bound,
-            )
-
-    @staticmethod
-    def _unindex_metadata(db: apsw.Connection, item_id: int) -> None:
+    def _forget_metadata(self, db: apsw.Connection, item_id: int) -> None:
         held = [value for (value,) in db.execute("select value from metadata_holders where item_id = ?", (item_id,))]
         if held:
             db.execute("delete from metadata_holders where item_id = ?", (item_id,))
@@ -281,6 +294,31 @@ class EntryRows(Items):
         """Conditions on indexed fields are answered by the index where only entries are asked for."""
         fields = self._fields(self._database.reading()) if filter.where and filter.kinds == ("memory",) else {}
         return compile_filter(filter, fields)
+
+
+def _is_entry(kept: Kept) -> bool:
+    """Not so for an item of this kind that no thread of a conversation put here."""
+    return bool(kept.write.draft.fields.get("source")) and kept.key.isdecimal()
+
+
+def _said_by(write: Write) -> tuple[str, int | None]:
+    fields = write.draft.fields
+    return fields["source"], fields.get("expires_at")
+
+
+def _is_known(db: apsw.Connection) -> bool:
+    """Whether the planner's idea of how many entries there are is off by less than half."""
+    if not db.table_exists("main", "sqlite_stat1"):
+        return False
+    known = db.execute("select cast(stat as integer) from sqlite_stat1 where idx = 'memories_by_time'").fetchone()
+    total = next(db.execute("select coalesce(sum(entries), 0) from memory_threads"))[0]
+    return known is not None and known[0] <= 2 * total <= 4 * known[0]
+
+
+def _supersede(db: apsw.Connection, pairs: Sequence[tuple[int, int]]) -> None:
+    """Each the newer entry and the older one, which is left out where it is not here."""
+    if pairs:
+        db.executemany("insert or ignore into supersessions select id, ? from memories where id = ?", pairs)
 
 
 @lru_cache(1000)  # they are read with every write

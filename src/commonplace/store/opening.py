@@ -7,11 +7,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from commonplace.settings import BadSetting, Settings
-from commonplace.store.accounts import FILE, Accounts
 from commonplace.store.sqlite_extras import SqliteStore
 from commonplace.store.table_base import TableStore
 
-if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load
+if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load; most commands know no users
+    from commonplace.store.accounts import Accounts
     from commonplace.store.postgres import PostgresAccounts, PostgresStore
 
 DATABASE = "library.db"
@@ -36,6 +36,8 @@ def has_space(settings: Settings, space: str) -> bool:
 def open_accounts(settings: Settings, path: Path | None = None) -> AnyAccounts:
     """The users and keys of a home: in the file that is named or its own, or in the database where there is one."""
     if not settings.store:
+        from commonplace.store.accounts import FILE, Accounts
+
         return Accounts(path or settings.home.expanduser() / FILE)
     accounts: AnyAccounts = _postgres(settings).PostgresAccounts(
         settings.store, owner=settings.store_owner, connections=settings.store_connections
@@ -45,6 +47,8 @@ def open_accounts(settings: Settings, path: Path | None = None) -> AnyAccounts:
 
 def has_accounts(settings: Settings, path: Path | None = None) -> bool:
     """Whether there is anybody in them; nothing is made where there is no file."""
+    from commonplace.store.accounts import FILE
+
     if not settings.store and not (path or settings.home.expanduser() / FILE).exists():
         return False
     accounts = open_accounts(settings, path)

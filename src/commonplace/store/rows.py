@@ -144,6 +144,7 @@ class Said(NamedTuple):
     source: str
     superseded: bool
     body: str
+    created_at: int
 
 
 @dataclass(frozen=True, slots=True)

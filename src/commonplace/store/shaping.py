@@ -51,10 +51,14 @@ def passage_row(passage: Passage) -> tuple[Any, ...]:
     return (span.text, *place, "\n".join(span.headings), anchor, passage.vector_key)
 
 
+_encoders = [
+    json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort, default=dict).encode
+    for sort in (False, True)
+]  # `default`: a Mapping that is no dict
+
+
 def json_text(value: Any, *, sort: bool = False) -> str:
-    return json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort, default=dict
-    )  # `default`: a Mapping that is no dict
+    return _encoders[sort](value)
 
 
 def json_value(text: str) -> Any:

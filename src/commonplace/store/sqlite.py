@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections import defaultdict
@@ -15,22 +14,11 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.errors import InvalidInput, NotFound, VersionConflict
-from commonplace.model import (
-    MOST_CHUNKS,
-    Change,
-    Chunk,
-    Draft,
-    Filter,
-    IndexedItem,
-    Item,
-    Op,
-    chunk_id,
-    uri_of,
-)
+from commonplace.errors import NotFound, VersionConflict
+from commonplace.model import Change, Chunk, Filter, IndexedItem, Item, chunk_id
 from commonplace.store.connection import Database, explained
 from commonplace.store.facets import facets_of, words_of
-from commonplace.store.filters import Compiled, compile_filter, fold_tag, micros
+from commonplace.store.filters import Compiled, compile_filter
 from commonplace.store.rows import Write
 from commonplace.store.shaping import (
     CHUNK_COLUMNS,
@@ -40,11 +28,11 @@ from commonplace.store.shaping import (
     check_version,
     chunk_from,
     item_from,
-    json_text,
     json_value,
     passage_row,
     says_the_same,
 )
+from commonplace.store.sqlite_rows import Kept, hash_of, insert_items, insert_texts, log_changes, update_item
 from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
@@ -80,6 +68,7 @@ class Items:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.replaced = False  # the indexes lie beside the file, and who replaces that removes them
         self._database = Database(path)
 
     def close(self) -> None:
@@ -89,86 +78,80 @@ class Items:
     def put(self, writes: Sequence[Write]) -> list[Item]:
         now = time.time_ns() // 1000
         with self._database.writing() as db:
-            ids = [self._put(db, write, now) for write in writes]
-            return self._items(db, ids, body=False)
+            return self._items(db, self._put_all(db, writes, now), body=False)
 
     def _put(self, db: apsw.Connection, write: Write, now: int) -> int:
-        draft = write.draft
-        content_hash = hashlib.sha256(draft.body.encode("utf-8")).hexdigest()
-        old = self._find(db, draft.kind, draft.parent, draft.key)
-        check_version(draft, write.expected_version, old.version if old else 0)
+        return self._put_all(db, [write], now)[0]
+
+    def _put_all(self, db: apsw.Connection, writes: Sequence[Write], now: int) -> list[int]:
+        """The log has the order of the writes: what is new waits until something comes that was there before."""
+        known, following = self._known(db, writes), self._next_item(db)
+        ids: list[int] = []
+        waiting: list[Kept] = []
+        for write in writes:
+            draft = write.draft
+            address = (draft.kind, draft.parent, draft.key)
+            if address not in known:  # a second time: it has to see the first
+                self._add(db, waiting, now)
+                known[address] = self._find(db, *address)
+            old = known.pop(address)
+            check_version(draft, write.expected_version, old.version if old else 0)
+            if old is None:
+                waiting.append(Kept(following, draft.key, write))
+                following += 1
+            else:
+                self._add(db, waiting, now)
+                self._replace(db, old, write, now)
+            ids.append(waiting[-1].item_id if old is None else old.id)
+        self._add(db, waiting, now)
+        return ids
+
+    def _known(self, db: apsw.Connection, writes: Sequence[Write]) -> dict[tuple[str, str, str], Item | None]:
+        """What is stored at the addresses of writes, in one look."""
+        addresses = [(write.draft.kind, write.draft.parent, write.draft.key) for write in writes]
+        rows = db.execute(
+            """with wanted as (select value ->> 0 as kind, value ->> 1 as parent, value ->> 2 as key from json_each(?))
+               select id from wanted cross join items using (kind, parent, key)""",
+            (json.dumps(addresses),),
+        )
+        ids = [item_id for (item_id,) in rows]
+        found = self._items(db, ids, body=False) if ids else []
+        return dict.fromkeys(addresses) | {(item.kind, item.parent, item.key): item for item in found}
+
+    @staticmethod
+    def _next_item(db: apsw.Connection) -> int:
+        return int(next(db.execute("select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = 'items'"))[0])
+
+    def _add(self, db: apsw.Connection, waiting: list[Kept], now: int) -> None:
+        """Store what waits, all of it new, with what hangs on it. Nothing waits then."""
+        if not waiting:
+            return
+        insert_items(db, waiting, now)
+        self._put_texts(db, waiting)
+        self._put_entries(db, [kept for kept in waiting if kept.write.draft.kind == "memory"])
+        log_changes(db, "put", [(kept.item_id, 1) for kept in waiting])
+        waiting.clear()
+
+    def _replace(self, db: apsw.Connection, old: Item, write: Write, now: int) -> None:
+        """The next version of an item, unless it says what it said before."""
+        draft, content_hash = write.draft, hash_of(write.draft.body)
         rows = [passage_row(passage) for passage in write.passages]
-        if old is not None and says_the_same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
-            return old.id
-        row = {
-            "kind": draft.kind,
-            "parent": draft.parent,
-            "key": draft.key,
-            "title": draft.title,
-            "format": draft.format,
-            "language": write.language,
-            "fields": json_text(draft.fields),
-            "metadata": json_text(draft.metadata),
-            "updated_at": micros(draft.updated_at) if draft.updated_at else now,
-            "content_hash": content_hash,
-            "chunk_count": len(write.passages),
-        }
-        if old is None:
-            item_id, version = self._insert(db, row, micros(draft.created_at) if draft.created_at else now), 1
-        else:
-            item_id, version = old.id, old.version + 1
-            created = micros(draft.created_at) if draft.created_at else None
-            self._update(db, row, item_id, created)
-        self._put_text(db, item_id, write, replace=old is not None)
-        if draft.kind == "memory":
-            self._put_entry(db, item_id, draft, fresh=old is None)
-        self._log(db, "put", item_id, version)
-        return item_id
-
-    @staticmethod
-    def _insert(db: apsw.Connection, row: dict[str, Any], created_at: int) -> int:
-        db.execute(
-            """insert into items (kind, parent, key, title, format, language, fields, metadata,
-                                  created_at, updated_at, version, content_hash, chunk_count)
-               values (:kind, :parent, :key, :title, :format, :language, :fields, :metadata,
-                       :created_at, :updated_at, 1, :content_hash, :chunk_count)""",
-            {**row, "created_at": created_at},
-        )
-        return db.last_insert_rowid()
-
-    @staticmethod
-    def _update(db: apsw.Connection, row: dict[str, Any], item_id: int, created_at: int | None) -> None:
-        db.execute(
-            """update items set title = :title, format = :format, language = :language, fields = :fields,
-                 metadata = :metadata, created_at = coalesce(:created_at, created_at), updated_at = :updated_at,
-                 version = version + 1, content_hash = :content_hash, chunk_count = :chunk_count
-               where id = :id""",
-            {
-                **{name: value for name, value in row.items() if name not in ("kind", "parent", "key")},
-                "created_at": created_at,
-                "id": item_id,
-            },
-        )
-
-    def _put_text(self, db: apsw.Connection, item_id: int, write: Write, *, replace: bool) -> None:
-        draft = write.draft
-        if len(write.passages) > MOST_CHUNKS:
-            raise InvalidInput(
-                f"{uri_of(draft.kind, draft.parent, draft.key)} is too long: split it into several items."
-            )
-        orphans = self._clear_text(db, item_id) if replace else set()
-        db.execute("insert into bodies (item_id, body) values (?, ?)", (item_id, draft.body))
-        db.executemany(
-            "insert or ignore into tags (folded, item_id, position, tag) values (?, ?, ?, ?)",
-            [(fold_tag(tag), item_id, position, tag) for position, tag in enumerate(draft.tags)],
-        )
-        db.executemany(
-            f"insert into chunks ({CHUNK_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(chunk_id(item_id, ordinal), *passage_row(passage)) for ordinal, passage in enumerate(write.passages)],
-        )
+        if says_the_same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
+            return
+        update_item(db, old.id, write, content_hash, now)
+        kept = Kept(old.id, draft.key, write)
+        orphans = self._clear_text(db, old.id)
+        self._put_texts(db, [kept])
         self._drop_orphans(db, orphans)
-        if write.outline is not None:
-            self._put_outline(db, item_id, write.outline)
+        if draft.kind == "memory":
+            self._put_entry_again(db, kept)
+        log_changes(db, "put", [(old.id, old.version + 1)])
+
+    def _put_texts(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
+        insert_texts(db, kept)
+        for item_id, _, write in kept:
+            if write.outline is not None:
+                self._put_outline(db, item_id, write.outline)
 
     @staticmethod
     def _passage_rows(db: apsw.Connection, item_id: int) -> list[tuple[Any, ...]]:
@@ -194,14 +177,6 @@ class Items:
             [{"key": key} for key in keys],
         )
 
-    @staticmethod
-    def _log(db: apsw.Connection, op: Op, item_id: int, version: int) -> None:
-        db.execute(
-            """insert into changes (seq, op, item_id, version)
-               values ((select coalesce(max(seq), 0) + 1 from changes), ?, ?, ?)""",
-            (op, item_id, version),
-        )
-
     @guarded
     def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:
         with self._database.writing() as db:
@@ -216,13 +191,16 @@ class Items:
                 if item.kind == "memory":
                     self._delete_entry(db, item.id)
                 db.execute("delete from items where id = ?", (item.id,))
-                self._log(db, "delete", item.id, item.version + 1)
+            log_changes(db, "delete", [(item.id, item.version + 1) for item in items])
             self._drop_orphans(db, orphans)
             self._drop_unattached(db, attached)
             return len(items)
 
-    def _put_entry(self, db: apsw.Connection, item_id: int, draft: Draft, *, fresh: bool) -> None:
-        """What else is kept of a memory entry; see `memory.EntryRows`."""
+    def _put_entries(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
+        """What else is kept of memory entries; see `memory.EntryRows`."""
+
+    def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
+        pass
 
     def _delete_entry(self, db: apsw.Connection, item_id: int) -> None:
         pass

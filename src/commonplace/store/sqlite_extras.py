@@ -29,6 +29,7 @@ from commonplace.store.rows import Attachment, Job, Model
 from commonplace.store.sessions import Sessions
 from commonplace.store.shaping import CHUNK_COLUMNS, chunk_from, json_text
 from commonplace.store.sqlite import consistent, guarded
+from commonplace.store.sqlite_rows import log_changes
 from commonplace.store.table_nodes import TableNodes
 
 _MODEL = "id, fingerprint, name, dims, position"
@@ -118,9 +119,8 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
                 )
                 if db.changes():
                     gained |= items
-            for item_id in sorted(gained):
-                version = next(db.execute("select version from items where id = ?", (item_id,)))[0]
-                self._log(db, "embed", item_id, version)
+            among = "select id, version from items where id in (select value from json_each(?)) order by id"
+            log_changes(db, "embed", list(db.execute(among, (json.dumps(sorted(gained)),))))
 
     @guarded
     def drop_vectors(self, model_id: int, item_ids: Sequence[int]) -> None:

@@ -47,6 +47,13 @@ def test_statistics_of_nothing(tools: Tools) -> None:
         assert answer[part]["coverage_percentage"] == 100
 
 
+def test_statistics_and_plans_name_the_store_that_entries_are_kept_in(tools: Tools, backend: str) -> None:
+    name = {"sqlite": "sqlite", "postgres": "postgresql"}[backend]
+    answer = tools("get_statistics")
+    assert [answer["backend"], answer["semantic_search"]["backend"], answer["fts"]["backend"]] == [name] * 3
+    assert tools("search_context", explain_query=True)["stats"]["backend"] == name
+
+
 def test_statistics_count_what_is_there(tools: Tools) -> None:
     stored(tools, thread_id="a", text="one", tags=["x", "y"], images=[PIXEL, PIXEL])
     stored(tools, thread_id="a", text="two", source="agent", tags=["x"], ttl_seconds=3600)

@@ -22,8 +22,8 @@ from commonplace.server.http import make_app
 from commonplace.server.transport import memory_body_bytes
 from commonplace.settings import BadSetting, Settings
 from commonplace.surfaces.memory.door import Door, door_of
-from commonplace.surfaces.memory.environment import aliases
-from commonplace.surfaces.memory.provided import _EMBEDDING, _SUMMARY
+from commonplace.surfaces.memory.environment import aliases, without_effect
+from commonplace.surfaces.memory.provided import _EMBEDDING, _RERANKING, _SUMMARY
 from opening import library_settings
 from serving import served as served_app
 from wire_server import Site, serving, silent, status
@@ -33,7 +33,7 @@ LONG = "Anna moves the payment service in May. " * 20
 
 def test_every_variable_of_a_provider_names_a_setting() -> None:
     names = set(Settings.__dataclass_fields__)
-    assert {setting for table in (_EMBEDDING, _SUMMARY) for setting, _, _ in table.values()} <= names
+    assert {setting for table in (_EMBEDDING, _SUMMARY, _RERANKING) for setting, _, _ in table.values()} <= names
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,14 @@ def test_every_variable_of_a_provider_names_a_setting() -> None:
         ),
         ({"SUMMARY_MAX_TOKENS": "100", "SUMMARY_PROMPT": "Sum up."}, {"memory_summary_tokens": 100}),
         ({"RERANKING_PROVIDER": "jina", "RERANKING_MODEL": "m"}, {"reranker": "jina:m"}),
+        (
+            {"RERANKING_PROVIDER": "tei", "RERANKING_MODEL": "m", "RERANKING_MAX_LENGTH": "256"},
+            {"reranker": "tei:m", "reranker_tokens": 256},
+        ),
+        (
+            {"RERANKING_PROVIDER": "tei", "RERANKING_MODEL": "m", "RERANKING_BATCH_SIZE": "8"},
+            {"reranker_batch": 8},
+        ),
         ({"STORAGE_BACKEND": "postgresql"}, {"store": "postgresql://postgres:postgres@localhost:5432/mcp_context"}),
         (
             {"STORAGE_BACKEND": "postgresql", "POSTGRESQL_PASSWORD": "a@b/c", "POSTGRESQL_SSL_MODE": "require"},
@@ -82,12 +90,18 @@ def test_providers_are_honoured(environment: dict[str, str], found: dict[str, An
         {},
         {"EMBEDDING_MODEL": "bge-m3"},
         {"SUMMARY_MODEL": "m"},
-        {"RERANKING_PROVIDER": "flashrank"},
+        {"RERANKING_PROVIDER": "flashrank", "RERANKING_MAX_LENGTH": "256"},
         {"STORAGE_BACKEND": "sqlite", "POSTGRESQL_HOST": "box"},
     ],
 )
 def test_what_names_no_provider_changes_nothing(environment: dict[str, str]) -> None:
     assert aliases(environment) == {}
+
+
+def test_what_has_a_meaning_here_is_not_among_what_has_none() -> None:
+    silent = ("RERANKING_CACHE_DIR", "POSTGRESQL_SCHEMA", "POSTGRESQL_POOL_MIN", "POSTGRESQL_COMMAND_TIMEOUT_S")
+    honoured = ("RERANKING_MAX_LENGTH", "RERANKING_BATCH_SIZE", "POSTGRESQL_POOL_MAX", "POSTGRESQL_SSL_MODE")
+    assert without_effect(dict.fromkeys((*silent, *honoured), "1")) == sorted(silent)
 
 
 def test_our_own_names_are_stronger() -> None:
@@ -110,6 +124,8 @@ def test_our_own_names_are_stronger() -> None:
         ({"SUMMARY_PROVIDER": "openai"}, "SUMMARY_PROVIDER=openai needs a model. Set SUMMARY_MODEL."),
         ({"SUMMARY_MAX_TOKENS": "49"}, "SUMMARY_MAX_TOKENS must be between 50 and 16384, not 49."),
         ({"RERANKING_PROVIDER": "jina"}, "RERANKING_PROVIDER=jina needs a model. Set RERANKING_MODEL."),
+        ({"RERANKING_MAX_LENGTH": "64"}, "RERANKING_MAX_LENGTH must be between 128 and 2048, not 64."),
+        ({"RERANKING_BATCH_SIZE": "0"}, "RERANKING_BATCH_SIZE must be between 1 and 1000, not 0."),
         ({"STORAGE_BACKEND": "mysql"}, "STORAGE_BACKEND must be one of sqlite, postgresql, not 'mysql'."),
         (
             {"STORAGE_BACKEND": "postgresql", "POSTGRESQL_PORT": "x"},

@@ -15,10 +15,13 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
-from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost, shown
+from commonplace.store.postgres.addresses import checked, shown
+from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost
 
 SCHEMA = "commonplace"
 CONNECT_S = 10
+GONE_S = 15
+"""How long a server may leave unacknowledged what it was sent: one that is gone without a word sends no error."""
 RETRY_S = (0.05, 0.5, 2.0)
 """How long is waited before what only reads, or has not begun to write, is tried again."""
 
@@ -95,6 +98,7 @@ class Database:
             except (psycopg.Error, Lost) as error:
                 if not is_lost(error):
                     raise
+                self._pools.pool.check()  # what broke one connection has broken the others of the pool, too
                 time.sleep(wait)
         return self._read(work)
 
@@ -269,11 +273,12 @@ def options() -> dict[str, Any]:
     """How connections are made: no statement is prepared on the server, for poolers that hand each transaction on."""
     return {
         "autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S, "application_name": "commonplace",
-        "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
+        "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": GONE_S * 1000,
     }  # fmt: skip
 
 
 def _pool(url: str, connections: int) -> ConnectionPool[Connection]:
+    checked(url, "COMMONPLACE_STORE")  # a pool would write into the log what is wrong with it, and the address, too
     return ConnectionPool(
         url, kwargs=options(), min_size=1, max_size=connections, open=True, max_idle=300, timeout=CONNECT_S,
         reconnect_timeout=30, num_workers=1, name="commonplace",

@@ -16,6 +16,7 @@ from graphlib import TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import apsw
 from psycopg import sql
@@ -81,6 +82,7 @@ class Copies(EntryRows):
 
     @reads
     def _copy_to(self, copy: SqliteStore) -> None:
+        self._run("set local statement_timeout = 0")  # a table may have to be sorted
         with copy.transaction():
             db = copy._database.reading()
             db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # every row is copied, those that triggers made too
@@ -123,6 +125,7 @@ class Copies(EntryRows):
 
     @writes
     def _take_over(self, copy: SqliteStore) -> None:
+        self._run("set local statement_timeout = 0")  # a space may take long to empty
         db = copy._database.reading()
         known = list(shapes(db))
         self._clear(known)
@@ -132,6 +135,11 @@ class Copies(EntryRows):
         self._number(dict(db.execute("select name, seq from sqlite_sequence")))
         for path in copy.indexed_fields():
             self.index_field(path)
+        self._run(  # with the rest, so that no index that followed the old log ever takes this one for it
+            """insert into settings (name, value) values ('identity', %s)
+               on conflict (space, name) do update set value = excluded.value""",
+            (json.dumps(uuid4().hex[:12]),),
+        )
 
     def _clear(self, known: Sequence[Shape]) -> None:
         """Remove everything, what refers to others first."""

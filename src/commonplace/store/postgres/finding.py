@@ -78,9 +78,20 @@ class Finding(Items):
     def chunk_total(self) -> int:
         return int(self._one("select coalesce(sum(chunk_count), 0) from items"))
 
-    @reads
     def last_change(self) -> int:
-        return int(self._one("select coalesce(max(seq), 0) from changes"))
+        """Who follows the log asks this first, so here it is noticed that the log is another: see `replaced`."""
+        change, identity = self._last_change()
+        self._identity = self._identity or identity
+        self.replaced = self.replaced or identity != self._identity
+        return change
+
+    @reads
+    def _last_change(self) -> tuple[int, str | None]:
+        (row,) = self._all(
+            """select (select coalesce(max(seq), 0) from changes),
+                 (select value from settings where name = 'identity')"""
+        )
+        return int(row[0]), row[1]
 
     @reads
     def changes(self, after: int, limit: int) -> list[Change]:

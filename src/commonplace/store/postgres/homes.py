@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import psycopg
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, StorageBroken
 from commonplace.store.accounts import FILE, Accounts
@@ -17,11 +16,12 @@ from commonplace.store.connection import explained as explained_file
 from commonplace.store.connection import load_migrations
 from commonplace.store.opening import DATABASE
 from commonplace.store.postgres.accounts import SPACE, PostgresAccounts
-from commonplace.store.postgres.connection import SCHEMA, options
+from commonplace.store.postgres.addresses import shown
+from commonplace.store.postgres.connection import SCHEMA, has_space
 from commonplace.store.postgres.copying import shapes
 from commonplace.store.postgres.moving import Moved, Watch, abandon, move
-from commonplace.store.postgres.problems import explained, refused, shown
-from commonplace.store.postgres.schema import check, migrate
+from commonplace.store.postgres.problems import explained
+from commonplace.store.postgres.schema import check, connect, migrate
 from commonplace.store.postgres.sides import File, Served
 from commonplace.store.postgres.store import PostgresStore
 from commonplace.store.sqlite_extras import SqliteStore
@@ -58,8 +58,9 @@ class Homes:
                 "Which spaces there are only the schema's owner can see. Set COMMONPLACE_STORE_OWNER, or name one "
                 "before the command: commonplace --space NAME migrate …"
             )
-        found = _query(self.owner, f"select space from {SCHEMA}.spaces where space <> %s order by space", SPACE)
-        return [str(space) for (space,) in found]
+        query = f"select space from {SCHEMA}.spaces where space <> %s order by space"
+        with closing(connect(self.owner, "COMMONPLACE_STORE_OWNER")) as connection, explained(shown(self.owner)):
+            return [str(space) for (space,) in connection.execute(query.encode(), (SPACE,))]
 
     def to_database(self, space: str, watch: Watch) -> Moved:
         with closing(_existing(self._file(space))) as store, closing(self._served(space)) as served:
@@ -67,7 +68,7 @@ class Homes:
 
     def to_file(self, space: str, watch: Watch) -> Moved:
         """The file takes its name only once it is complete and compared."""
-        if not self._is_there(space):
+        if not has_space(self.url, space, _CONNECTIONS):  # to open one would make it
             raise NotFound(f"{shown(self.url)} has no space {space}.")
         path = self._file(space)
         if path.exists():
@@ -100,10 +101,6 @@ class Homes:
 
     def _served(self, space: str) -> PostgresStore:
         return PostgresStore(self.url, space, _CONNECTIONS)
-
-    def _is_there(self, space: str) -> bool:
-        """Whether the database has a space. To open one would make it."""
-        return bool(_query(self.url, f"select 1 from {SCHEMA}.spaces where space = %s", space, seen_as=space))
 
     # users and keys, which are few: all at once
 
@@ -167,16 +164,6 @@ def _put_in_place(partial: Path, path: Path) -> None:
 def _remove(partial: Path) -> None:
     for path in partial.parent.glob(partial.name + "*"):
         path.unlink(missing_ok=True)
-
-
-def _query(url: str, query: str, value: str, seen_as: str = "") -> Rows:
-    try:
-        connection = psycopg.connect(url, **options())
-    except psycopg.Error as error:
-        raise refused(shown(url), error, "COMMONPLACE_STORE_OWNER") from error
-    with closing(connection), explained(shown(url)):
-        connection.execute("select set_config('commonplace.space', %s, false)", (seen_as,))
-        return connection.execute(query.encode(), (value,)).fetchall()
 
 
 def _insert(table: str, columns: str, mark: str) -> str:

@@ -26,9 +26,10 @@ from commonplace.model import (
     uri_of,
 )
 from commonplace.store.filters import Compiled, fold_tag, fold_value, micros
+from commonplace.store.postgres.addresses import shown
 from commonplace.store.postgres.connection import Connection, Database
 from commonplace.store.postgres.filters import HEAD, compared, compile_filter
-from commonplace.store.postgres.problems import explained, shown
+from commonplace.store.postgres.problems import explained
 from commonplace.store.rows import Write
 from commonplace.store.shaping import (
     ITEM_COLUMNS,
@@ -81,6 +82,8 @@ class Items:
         with explained(shown(url)):
             self._database = Database(url, space, connections)
         self.name = self._database.name
+        self.replaced = False
+        self._identity: str | None = None
 
     def close(self) -> None:
         self._database.close()

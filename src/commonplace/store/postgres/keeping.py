@@ -81,7 +81,7 @@ class Keeping(Items):
         with explained(self.name), self._database.changing():
             self._run(
                 "update jobs set claimed_until = 0, run_after = %s, error = %s where id = %s and attempts = %s",
-                (_now() + int(retry_s * 1e6), error, job.id, job.attempts),
+                (_now() + int(retry_s * 1e6), _storable(error), job.id, job.attempts),
             )
 
     @reads
@@ -110,6 +110,11 @@ class Keeping(Items):
             (name, json_text(value)),
         )
         return json.loads(self._one("select value from settings where name = %s", (name,)))
+
+
+def _storable(error: str) -> str:
+    """What went wrong may quote what caused it: U+0000 and lone surrogates, which no text holds here."""
+    return error.replace("\0", "\ufffd").encode(errors="replace").decode()
 
 
 def _now() -> int:

@@ -7,6 +7,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -53,18 +54,28 @@ class EntryRows(Finding):
         return [_entry(row) for row in rows]
 
     @reads
-    def latest_entries(self, thread: str, limit: int) -> list[Said]:
+    def latest_entries(self, threads: Sequence[str], limit: int) -> dict[str, list[Said]]:
         rows = self._all(
-            """select id, memories.item_id, source, exists (select 1 from supersessions where older = id), body
-               from memories join bodies using (space, item_id)
-               where thread_head = %s and thread = %s order by created_at desc, id desc limit %s""",
-            (thread[:HEAD], thread, limit),
+            """select wanted, said.id, item_id, source, exists (select 1 from supersessions where older = said.id),
+                 body, created_at
+               from unnest(%s::text[], %s::text[]) as asked (head, wanted) cross join lateral
+                 (select id, item_id, source, created_at, body from memories join bodies using (space, item_id)
+                  where thread_head = head and thread = wanted order by created_at desc, id desc limit %s) as said
+               order by wanted, created_at desc, said.id desc""",
+            ([thread[:HEAD] for thread in threads], list(threads), limit),
         )
-        return [Said(*row) for row in rows]
+        latest: dict[str, list[Said]] = defaultdict(list)
+        for thread, *said in rows:
+            latest[thread].append(Said(*said))
+        return latest
 
     @writes
-    def put_entry(self, write: Write) -> int:
-        return self._put(write, time.time_ns() // 1000)
+    def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
+        now, added = time.time_ns() // 1000, list[tuple[int, int]]()
+        for write in writes:
+            number = self.next_entry()
+            added.append((number, self._put(replace(write, draft=replace(write.draft, key=str(number))), now)))
+        return added
 
     @reads
     def entry_numbers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import errors
@@ -12,23 +11,25 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 
 from commonplace.errors import Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull, Unavailable
 from commonplace.settings import BadSetting
+from commonplace.store.postgres.addresses import shown, without_secrets
 
 LOCK_S = 30
 STATEMENT_S = 60
 _WRONG_SETTING = (
-    ("password authentication failed", "Check the user and the password"),
+    ("authentication failed", "Check the user and the password"),
     ("no password supplied", "Put the password into the address, or into a .pgpass file"),
     ("no pg_hba.conf entry", "Let this machine in, in the server's pg_hba.conf"),
     ("does not exist", "Create the database and its roles first (docs/operations.md)"),
+    ("no such ", "Create the database and its roles first (docs/operations.md)"),  # pgbouncer's words
     ("is not permitted to log in", "Name a role that may log in"),
     ("permission denied for database", "Grant the role the right to connect"),
-    ("invalid connection option", "Mend the address"),
-    ("invalid URI", "Mend the address"),
-    ("invalid port", "Mend the address"),
-    ('missing "="', "Mend the address"),
     ("certificate", "Check sslmode and the certificates"),
 )
 """What libpq and the server say when an attempt to connect fails: no code comes with it."""
+
+
+_AT_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
+"""What comes when a connection goes. InternalError: what a pooler said of that was taken for an answer."""
 
 
 class Lost(Unavailable):
@@ -41,19 +42,9 @@ class DatabaseFull(StorageFull):
     exit_code = 69
 
 
-def shown(url: str) -> str:
-    """An address as it may be shown: without its password."""
-    try:
-        parts = urlsplit(url)
-        place = f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}{parts.path}"
-    except ValueError:
-        return "the PostgreSQL store"
-    return f"postgresql://{parts.username}@{place}" if parts.username else f"postgresql://{place}"
-
-
-def refused(name: str, error: psycopg.Error, setting: str) -> CommonplaceError:
-    """Why a connection could not be made to what a setting names."""
-    said = _said(error)
+def refused(url: str, error: psycopg.Error, setting: str) -> CommonplaceError:
+    """Why a connection could not be made to the address that a setting names."""
+    name, said = shown(url), without_secrets(_said(error), url)
     for words, advice in _WRONG_SETTING:
         if words in said:
             return BadSetting(f"{name} cannot be used: {said}. {advice}, and check {setting}.")
@@ -66,10 +57,15 @@ def is_lost(error: BaseException) -> bool:
         return True
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
         return True
-    unclear = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and error.sqlstate is None
-    return (unclear or isinstance(error, errors.ConnectionException)) and not isinstance(
-        error, PoolTimeout | TooManyRequests
-    )
+    if not isinstance(error, _AT_THE_CONNECTION) or _is_waited_for(error):
+        return False
+    return error.sqlstate is None or error.sqlstate.startswith("08")  # 08: a pooler's own words, too
+
+
+def _is_waited_for(error: psycopg.Error) -> bool:
+    """Whether nobody gave a connection for as long as one is waited for, here or at a pooler."""
+    at_a_pooler = isinstance(error, errors.ProtocolViolation) and "query_wait_timeout" in str(error)
+    return at_a_pooler or isinstance(error, PoolTimeout | TooManyRequests)
 
 
 @contextmanager
@@ -90,7 +86,7 @@ def explained(name: str) -> Iterator[None]:
 
 def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
     said = _said(error)
-    if isinstance(error, PoolTimeout | TooManyRequests):
+    if _is_waited_for(error):
         return Unavailable(f"{name} gives no connection: {said}. Check that it runs, and try again.")
     if is_lost(error):
         return Lost(f"The connection to {name} was lost: {said}. Nothing of this call was stored: repeat it.")
@@ -101,7 +97,7 @@ def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
             return Busy(f"{name} took longer than {STATEMENT_S} s. Ask for less, or try again when it is less busy.")
         case errors.DeadlockDetected() | errors.SerializationFailure():
             return Busy(f"{name} was changed by another at the same moment. Repeat the call.")
-        case errors.ReadOnlySqlTransaction():
+        case errors.ReadOnlySqlTransaction() | errors.FeatureNotSupported():  # a replica supports no writing
             return BadSetting(f"{name} is read-only, a replica perhaps. Set COMMONPLACE_STORE to the primary server.")
         case errors.DiskFull():
             return DatabaseFull(f"{name} has no room: {said}. Free some of its disk and repeat; nothing was lost.")

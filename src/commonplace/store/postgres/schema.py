@@ -9,8 +9,9 @@ import psycopg
 from psycopg import sql
 
 from commonplace.settings import BadSetting
+from commonplace.store.postgres.addresses import checked, shown
 from commonplace.store.postgres.connection import SCHEMA, Connection, options
-from commonplace.store.postgres.problems import explained, refused, shown
+from commonplace.store.postgres.problems import explained, refused
 
 LEAST_VERSION = 14
 _LOCK = 0x636F6D6D6F6E  # "common": one migrates at a time, whichever server it comes from
@@ -28,10 +29,10 @@ def migrate(owner: str, app: str) -> int:
 
     A migration commits together with the record of it. Servers of the version before may go on meanwhile.
     """
-    with closing(_connect(app)) as connection:
+    with closing(connect(app)) as connection:
         role = connection.info.user
     name = shown(owner)
-    with closing(_connect(owner, "COMMONPLACE_STORE_OWNER")) as connection, explained(name):
+    with closing(connect(owner, "COMMONPLACE_STORE_OWNER")) as connection, explained(name):
         _check_server(connection, name)
         if role == connection.info.user:
             raise BadSetting(f"COMMONPLACE_STORE and COMMONPLACE_STORE_OWNER both are {role}. Use two roles.")
@@ -73,7 +74,7 @@ def _grant(connection: Connection, role: str) -> None:
 def check(app: str) -> None:
     """Refuse, with what to do, a server, a role or a schema that cannot be used."""
     name = shown(app)
-    with closing(_connect(app)) as connection, explained(name):
+    with closing(connect(app)) as connection, explained(name):
         _check_server(connection, name)
         _check_role(connection, name)
         known, there = len(load_migrations()), _version(connection)
@@ -89,11 +90,12 @@ def check(app: str) -> None:
             )
 
 
-def _connect(url: str, setting: str = "COMMONPLACE_STORE") -> Connection:
+def connect(url: str, setting: str = "COMMONPLACE_STORE") -> Connection:
+    """A connection of its own to the address that a setting names; where there can be none, why."""
     try:
-        return psycopg.connect(url, **options())
+        return psycopg.connect(checked(url, setting), **options())
     except psycopg.Error as error:
-        raise refused(shown(url), error, setting) from error
+        raise refused(url, error, setting) from error
 
 
 def _check_server(connection: Connection, name: str) -> None:

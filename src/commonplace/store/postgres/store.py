@@ -30,11 +30,18 @@ def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 2
         migrate(owner, url)
     check(url)
     store = PostgresStore(url, space, connections)
+    try:
+        _check_whole(store, space)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _check_whole(store: PostgresStore, space: str) -> None:
     mark = store.setting(MIGRATION)
     if isinstance(mark, dict) and not mark["complete"]:
-        store.close()
         raise Unavailable(
             f"The space {space} of {store.name} is being filled, or that was broken off. Wait for "
             "`commonplace migrate`, or run it again: it goes on where it was."
         )
-    return store
