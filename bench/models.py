@@ -75,10 +75,11 @@ def measure(library: Library, questions: Sequence[str], busy: int) -> Iterator[R
         ("query", query),
     ):
         yield Row(f"{name}, CPU", median(cpu_ms(ask, questions)), None, unit="ms")
+    before = os.getloadavg()[0]  # what others do here counts as well, and is none of the bench's
     with busy_processes(busy):
         whole, looks = zip(*(waited(query, text) for text in questions), strict=True)
     budget = BUDGET_S * 1000
-    note = f"{busy} busy processes beside it"
+    note = f"{busy} busy processes beside it; load before: {before:.1f}"
     yield Row("second look, wall, p99", percentile(looks), budget, note, "ms")
     yield Row("query, wall, p99", percentile(whole), budget + GRACE_MS, note, "ms")
 

@@ -58,7 +58,7 @@ class Table:
         return np.asarray((np.take_along_axis(self.gains, best, axis=1) * _DISCOUNTS).sum(axis=1) / self.ideals)
 
 
-def tabulate(collection: Judged, settings: Settings, work: Path) -> Table:
+def tabulate(collection: Judged, settings: Settings, work: Path, *, expand: bool = False) -> Table:
     """Ask every question and keep what a second look would see."""
     model = open_embedder(settings.model or None, settings.models, threads=settings.threads)
     home = library_home(collection, model, work)
@@ -70,7 +70,7 @@ def tabulate(collection: Judged, settings: Settings, work: Path) -> Table:
         look = SecondLook(library.store)
         for row, question in enumerate(collection.questions):
             keep = Filter(parents=(question.group,)) if question.group else Filter()
-            asked, found = library._pipeline.candidates(Request(question.text, "hybrid", keep))
+            asked, found = library._pipeline.candidates(Request(question.text, "hybrid", keep, expand=expand))
             rows, found = look.features(asked, found)
             keys = {item.id: item.key for item in library.store.items((found.chunks >> CHUNK_BITS).tolist())}
             grades = [question.grades.get(keys[item], 0) for item in (found.chunks >> CHUNK_BITS).tolist()]
@@ -111,6 +111,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="where the measured libraries are kept")
     parser.add_argument("--sample", type=int, default=500, help="questions of each set, evenly spaced")
     parser.add_argument("--models", nargs="+", default=[DEFAULT, STATIC], help="models of the measured libraries")
+    parser.add_argument("--expand", action="store_true", help="look at what an expanded query finds")
     parser.add_argument("--without", nargs="*", default=(), choices=[*FEATURES], help="features to leave out")
     parser.add_argument("--tables", type=Path, help="a file that keeps the candidates for the next time")
     options = parser.parse_args()
@@ -119,7 +120,11 @@ def main() -> None:
     else:
         collections = [load_judged(folder).sample(options.sample) for folder in find_judged(options.folder)]
         settings = [replace(Settings.load(), model=model) for model in options.models]
-        tables = [tabulate(collection, chosen, options.work) for chosen in settings for collection in collections]
+        tables = [
+            tabulate(collection, chosen, options.work, expand=options.expand)
+            for chosen in settings
+            for collection in collections
+        ]
         if options.tables:
             options.tables.write_bytes(pickle.dumps(tables))
     report(tables, [number for number, name in enumerate(FEATURES) if name not in options.without])

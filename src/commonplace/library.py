@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +21,6 @@ from commonplace.index.lexical import LexicalIndex
 from commonplace.ingest.embedding import Coverage, Embedding, Progress
 from commonplace.ingest.prepare import prepare
 from commonplace.ingest.suited import better_model
-from commonplace.ingest.switching import Switch, switching
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, parse_uri
 from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.search.request import Request
@@ -35,6 +34,7 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.documents.documents import Documents
     from commonplace.index.turbopuffer_space import TurbopufferSpace
     from commonplace.ingest.folders import Folders, Report
+    from commonplace.ingest.switching import Switch
     from commonplace.knowledge import Knowledge
     from commonplace.memories import Memories
     from commonplace.search.hybrid import Hybrid
@@ -315,19 +315,18 @@ class Library:
         explain: bool = False,
         exclude: Collection[str] = (),
         rerank: bool = False,
+        expand: bool = False,
     ) -> Page:
         """Find passages by their words, their meaning, or both. Sees every write that returned before it.
 
         `auto` uses meaning where there are vectors and says so where there are none. `exclude`: addresses of items to
         leave out, before the limit; the others answer as they would anyway. `rerank`: look at the best a second time.
+        `expand`: look for what the best have in common, too, as far as the model reads the question's language.
         """
         self._sweep()
         left_out = frozenset(self._ids_of(exclude)) if exclude else frozenset()
-        return self._pipeline.search(
-            Request(
-                text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain, left_out, rerank=rerank
-            )
-        )
+        request = Request(text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain, left_out)
+        return self._pipeline.search(replace(request, rerank=rerank, expand=expand))
 
     def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
         """Items like this one, by what it says."""
@@ -374,10 +373,14 @@ class Library:
 
     def switch(self, model: str) -> Switch:
         """The way to another model: what it costs, and `run`, which makes its vectors while the old ones answer."""
+        from commonplace.ingest.switching import Switch
+
         return Switch(self.store, self.embedding, model)
 
     def status(self) -> Status:
         """What is here. Never loads a model."""
+        from commonplace.ingest.switching import switching
+
         self._sweep()
         return Status(
             items={kind: count for kind, count in self.store.counts().items() if kind != "collection"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -82,6 +81,8 @@ class Settings:
         False, "Whether Ollama may cut a text that is too long, which is embedded in parts otherwise."
     )
     reranker_url: str = setting("", "Where the reranker is, if not at the provider's own address.")
+    reranker_tokens: int = setting(512, "How many tokens of a passage a reranker reads.", least=128, most=2048)
+    reranker_batch: int = setting(0, "How many passages a request to a reranker has at most; 0: all it takes.", least=0)
     generator_url: str = setting("", "Where the generator is, if not at the provider's own address.")
     generator_timeout_ms: int = setting(120_000, "How long a generator is waited for.", least=1)
     generator_attempts: int = setting(3, "How often a generator is asked before it has failed.", least=1)
@@ -281,7 +282,10 @@ class Settings:
 def _config_file() -> dict[str, Any]:
     path = Path(os.environ.get(f"{PREFIX}CONFIG") or user_config_path("commonplace") / "config.toml")
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        import tomllib  # most people have no such file
+
+        return tomllib.loads(text)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -294,7 +298,7 @@ def _bounds(item: Any) -> dict[str, Any]:
 
 def _parse(name: str, value: Any, kind: str, *, least: float | None, most: float | None, among: tuple[str, ...]) -> Any:
     if kind == "Path":
-        return Path(str(value)).expanduser()
+        return Path(os.path.expanduser(str(value)))
     if kind == "str":
         if among and value not in among:
             raise BadSetting(f"{name} must be one of {', '.join(among)}, not {value!r}.")

@@ -41,6 +41,14 @@ def test_what_a_second_look_adds_is_told_beside_what_fusion_does() -> None:
     assert mean == "mean of 2 sets: +0.1250; least: +0.0000 on rope"
 
 
+def test_what_each_stage_adds_to_fusion_is_told_apart() -> None:
+    run = Run((one_set("tea", hybrid=0.5, expand=0.625, rerank=0.75, full=0.875),))
+    expand, rerank, full = render_run(run).splitlines()[-3:]
+    assert expand.startswith("tea: expand +0.1250 over hybrid ")
+    assert rerank.startswith("tea: rerank +0.2500 over hybrid ")
+    assert full.startswith("tea: full +0.3750 over hybrid ")
+
+
 def test_a_run_of_one_mode_has_no_summary() -> None:
     assert len(render_run(Run((one_set("tea", lexical=0.5),))).splitlines()) == 3
 

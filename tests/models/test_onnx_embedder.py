@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from commonplace.errors import Unavailable
-from commonplace.models import OnnxEmbedder, catalog
+from commonplace.models import catalog
 from commonplace.models.embedder import Embedder, Vectors
+from commonplace.models.onnx import OnnxEmbedder
 from commonplace.models.static import SHIPPED
 from commonplace.models.tokens import Tokens
 from commonplace.models.windows import OVERLAP

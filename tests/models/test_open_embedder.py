@@ -13,9 +13,10 @@ import pytest
 from wheel_registry import Site
 
 from commonplace.errors import CommonplaceError, DownloadFailed, InvalidInput, NotFound, Unavailable
-from commonplace.models import DEFAULT, OnnxEmbedder, catalog, find, installed, open_embedder
+from commonplace.models import DEFAULT, catalog, find, installed, open_embedder
 from commonplace.models.cache import read_card
 from commonplace.models.embedder import fingerprint_of
+from commonplace.models.onnx import OnnxEmbedder
 from commonplace.models.pull import pull
 from commonplace.models.static import SHIPPED
 

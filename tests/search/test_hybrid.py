@@ -238,3 +238,16 @@ def test_hundreds_of_terms_are_all_counted(tmp_path: Path) -> None:
         assert keys(library, answer) == ["all", "half"]
         assert answer.hits[0].score >= 0.6
         assert answer.hits[1].score <= 0.5
+
+
+def test_all_stages_with_a_model_share_one_time(stocked: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("commonplace.search.hybrid.MODELS_S", 0.1)
+    sleeper = Sleeper()
+    try:
+        answer = engine(stocked, sleeper, sleeper, seconds=60.0).find(plain("oolong"))
+    finally:
+        sleeper.waiting.set()
+    assert set(keys(stocked, answer)) == {"oolong", "tea"}
+    for name in ("expand", "rerank"):
+        assert stage(answer, name).status == "skipped"
+    assert stage(answer, "rerank").reason == "there was no time left for it"

@@ -23,7 +23,7 @@ from commonplace.search.blend import share_of
 from commonplace.search.fuse import calibrate
 from commonplace.search.hybrid import Answer, Question
 from commonplace.search.request import Request
-from commonplace.search.rerank import WEIGHTS, SecondLook, reordered
+from commonplace.search.rerank import BUDGET_S, LEAST_S, WEIGHTS, SecondLook, allowed, reordered, time_for
 from commonplace.search.rerank_features import FEATURES
 from commonplace.search.typed import Search
 
@@ -77,8 +77,9 @@ def test_words_in_one_sentence_come_before_the_same_words_here_and_there(stocked
 @pytest.mark.parametrize("mode", ["lexical", "auto"])
 def test_pages_are_parts_of_one_list(stocked: Library, mode: str) -> None:
     stocked.embed()
-    whole = stocked.search(QUERY, mode=mode, rerank=True)  # type: ignore[arg-type]
-    pages = [stocked.search(QUERY, mode=mode, rerank=True, limit=2, offset=offset) for offset in (0, 2, 4)]  # type: ignore[arg-type]
+    with allowed(60):  # however busy this machine is
+        whole = stocked.search(QUERY, mode=mode, rerank=True)  # type: ignore[arg-type]
+        pages = [stocked.search(QUERY, mode=mode, rerank=True, limit=2, offset=offset) for offset in (0, 2, 4)]  # type: ignore[arg-type]
     assert [(hit.uri, hit.score) for page in pages for hit in page.hits] == [(hit.uri, hit.score) for hit in whole.hits]
 
 
@@ -107,6 +108,24 @@ def test_without_time_only_the_first_is_read(stocked: Library) -> None:
     look = SecondLook(stocked.store)
     assert len(look.scores(asked, found, seconds=0)) == 1
     assert len(look.scores(asked, found, seconds=60)) == len(found.chunks) >= 5
+
+
+def test_retrieval_that_took_long_leaves_less_time_but_never_none() -> None:
+    assert time_for(0.0) == BUDGET_S
+    assert time_for(0.04) == pytest.approx(BUDGET_S - 0.04)
+    assert time_for(5.0) == LEAST_S
+    with allowed(60):
+        assert time_for(5.0) == 55.0
+    assert time_for(0.0) == BUDGET_S
+
+
+def test_another_budget_holds_for_looks_taken_inside_it(stocked: Library) -> None:
+    asked, found = stocked._pipeline.candidates(Request(QUERY, "lexical"))
+    look = SecondLook(stocked.store)
+    with allowed(0):
+        assert len(look.scores(asked, found)) == 1
+    with allowed(60):
+        assert len(look.scores(asked, found)) == len(found.chunks)
 
 
 def test_what_all_candidates_have_in_common_changes_no_score(library: Library) -> None:

@@ -55,8 +55,9 @@ def measure(
     """Measure search quality on judged collections.
 
     A collection is a folder with corpus.jsonl, queries.jsonl and qrels.tsv; a folder of such folders stands for all of
-    them. Prints nDCG@10, recall@10 and @100 and MRR@10 with 95 % bootstrap intervals, by words, by meaning, by
-    both, and by both with a second look at the best.
+    them. Prints nDCG@10, recall@10 and @100 and MRR@10 with 95 % bootstrap intervals, by words, by meaning and by
+    both; and then for what may follow: `expand` looks for what the best have in common, too, `rerank` looks at
+    the best a second time, `full` does both.
     """
     if files:
         click.echo(render_comparison(compare(load_run(files[0]), load_run(files[1]))))

@@ -17,7 +17,9 @@ from commonplace.model import JSON
 NDCG, RECALL, DEEP_RECALL, MRR = "ndcg@10", "recall@10", "recall@100", "mrr@10"
 METRICS = (NDCG, RECALL, DEEP_RECALL, MRR)
 CPU = "cpu_ms"
-LEGS, HYBRID, RERANK = ("lexical", "semantic"), "hybrid", "rerank"
+LEGS, HYBRID = ("lexical", "semantic"), "hybrid"
+STAGES = ("expand", "rerank", "full")
+"""What comes after fusion, and all of it together."""
 FORMAT = 1
 
 
@@ -56,11 +58,11 @@ class SetResult:
             return None
         return paired(self.modes[leg].columns[NDCG], self.modes[HYBRID].columns[NDCG])
 
-    def second_look(self) -> Paired | None:
-        """What a second look adds to fusion, in nDCG; None where either was not measured."""
-        if HYBRID not in self.modes or RERANK not in self.modes:
+    def gain_of(self, mode: str) -> Paired | None:
+        """What a stage after fusion adds to it, in nDCG; None where either was not measured."""
+        if HYBRID not in self.modes or mode not in self.modes:
             return None
-        return paired(self.modes[HYBRID].columns[NDCG], self.modes[RERANK].columns[NDCG])
+        return paired(self.modes[HYBRID].columns[NDCG], self.modes[mode].columns[NDCG])
 
 
 @dataclass(frozen=True, slots=True)

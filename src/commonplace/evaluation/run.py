@@ -17,24 +17,31 @@ from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode, fingerprint
 from commonplace.models import Embedder, open_embedder
 from commonplace.search.hybrid import Question as Typed
+from commonplace.search.rerank import allowed
 from commonplace.search.typed import Kind, Search
 from commonplace.settings import Settings
 
-Measured = Literal["lexical", "semantic", "hybrid", "rerank"]
-"""A way to ask: by words, by meaning, by both, and by both with a second look at the best."""
-
-MODES: tuple[Measured, ...] = get_args(Measured)
+Measured = Literal["lexical", "semantic", "hybrid", "expand", "rerank", "full"]
+"""A way to ask: by words, by meaning, by both; by both with more of what the best have, with a second look at
+them, and with the one after the other."""
 
 Through = Literal["search", "qmd"]
 """Who is asked: `Library.search`, or `Library.hybrid` as the tools of qmd ask it."""
 
+MODES: Mapping[Through, tuple[Measured, ...]] = {
+    "search": get_args(Measured),
+    "qmd": ("lexical", "semantic", "hybrid", "rerank"),  # whose queries only a generator expands
+}
 _KINDS: Mapping[Measured, tuple[Kind, ...]] = {
     "lexical": ("lex",),
     "semantic": ("vec",),
     "hybrid": ("lex", "vec"),
+    "expand": ("lex", "vec"),
     "rerank": ("lex", "vec"),
+    "full": ("lex", "vec"),
 }
 DEPTH = 100
+UNHURRIED_S = 60.0
 _SNIPPET = 40  # characters: snippets are made, as they are for users, but nobody reads these
 
 Watch = Callable[[str, int, int], None]
@@ -46,22 +53,23 @@ def evaluate(
     settings: Settings,
     *,
     work: Path | None = None,
-    modes: Sequence[Measured] = MODES,
+    modes: Sequence[Measured] = (),
     through: Through = "search",
     watch: Watch | None = None,
 ) -> SetResult:
-    """Ask every question in every mode. The library stays in `work`, or in the home's `eval` folder, for the next time.
+    """Ask every question in these modes, or all. The library stays in `work`, or the home's `eval`, for the next time.
 
-    Each mode opens it anew, so that none profits from the query vectors another has left in memory.
+    Each mode opens it anew, so that none profits from the query vectors another has left in memory. A second look has
+    all the time it needs: how much of it a busy machine leaves says nothing about how well it ranks.
     """
-    watch = watch or _unwatched
+    watch, modes = watch or _unwatched, modes or MODES[through]
     settings = replace(settings, store="", store_owner="", index="local")  # never among what people keep
     model = open_embedder(settings.model or None, settings.models, threads=settings.threads, settings=settings)
     home = library_home(collection, model, work or settings.home / "eval")
     fill(home, collection, settings, embed=any(mode != "lexical" for mode in modes), watch=watch)
     measured: dict[str, ModeResult] = {}
     for mode in modes:
-        with Library.open(home, settings=settings) as library:
+        with Library.open(home, settings=settings) as library, allowed(UNHURRIED_S):
             ask = _search if through == "search" else _hybrid
             measured[mode] = _ask_all(partial(ask, library, mode), mode, collection.questions, watch)
     queries = tuple(question.id for question in collection.questions)
@@ -105,8 +113,11 @@ Ask = Callable[[str, Filter], list[str]]
 
 
 def _search(library: Library, mode: Measured, text: str, keep: Filter) -> list[str]:
-    asked: Mode = "hybrid" if mode == "rerank" else mode
-    page = library.search(text, mode=asked, filter=keep, limit=DEPTH, snippet_length=_SNIPPET, rerank=mode == "rerank")
+    expand, rerank = mode in ("expand", "full"), mode in ("rerank", "full")
+    asked: Mode = mode if mode in ("lexical", "semantic") else "hybrid"
+    page = library.search(
+        text, mode=asked, filter=keep, limit=DEPTH, snippet_length=_SNIPPET, expand=expand, rerank=rerank
+    )
     return [hit.item.key for hit in page.hits]
 
 

@@ -13,7 +13,7 @@ from commonplace.evaluation.results import (
     MRR,
     NDCG,
     RECALL,
-    RERANK,
+    STAGES,
     Comparison,
     Run,
     SetResult,
@@ -39,10 +39,12 @@ def render_comparison(comparisons: Sequence[Comparison]) -> str:
 
 
 def summarise(run: Run) -> list[str]:
-    """One line per set: hybrid minus the better leg in nDCG@10, then rerank minus hybrid; and the means of both."""
+    """One line per set: hybrid minus the better leg in nDCG@10, then every later stage minus hybrid; and the means."""
     fused = [(result, HYBRID, f"{result.better_leg()}", gain) for result in run.sets if (gain := result.gain())]
-    looked = [(result, RERANK, HYBRID, gain) for result in run.sets if (gain := result.second_look())]
-    return [*_gain_lines(fused), *_gain_lines(looked)]
+    lines = _gain_lines(fused)
+    for mode in STAGES:
+        lines += _gain_lines([(one, mode, HYBRID, gain) for one in run.sets if (gain := one.gain_of(mode))])
+    return lines
 
 
 def _gain_lines(gains: Sequence[tuple[SetResult, str, str, Paired]]) -> list[str]:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from commonplace.errors import NotFound, Unavailable
 from commonplace.models.cache import HUB, Installed, find, installed
-from commonplace.models.catalog import DEFAULT, MULTILINGUAL, Card, Entry, catalog
+from commonplace.models.catalog import DEFAULT, MULTILINGUAL, STATIC, Card, Entry, catalog
 from commonplace.models.embedder import Embedder
 from commonplace.models.generator import Generator
 from commonplace.models.local import is_path, local_card, model_file, require_model, tokenizer_file
-from commonplace.models.ngrams import NgramEmbedder
-from commonplace.models.onnx import OnnxEmbedder
-from commonplace.models.providers.endpoint import is_provided
 from commonplace.models.reranker import Reranker
-from commonplace.models.static import NAME as STATIC
-from commonplace.models.static import SHIPPED, StaticEmbedder
 from commonplace.settings import Settings
 
 __all__ = [
@@ -27,9 +23,7 @@ __all__ = [
     "Entry",
     "Generator",
     "Installed",
-    "OnnxEmbedder",
     "Reranker",
-    "StaticEmbedder",
     "catalog",
     "find",
     "installed",
@@ -51,6 +45,9 @@ def open_embedder(
     Never goes to the network: a model that is not in the cache is an error that says how to get it. `settings` say
     where a provider's model is, `ollama:nomic-embed-text` for one, which is contacted when it is first asked.
     """
+    from commonplace.models.providers.endpoint import is_provided
+    from commonplace.models.static import SHIPPED
+
     name = name_or_path or (DEFAULT if find(DEFAULT, cache) else STATIC)
     if is_provided(name):
         from commonplace.models.providers.opening import provided_embedder  # an HTTP client, which few need
@@ -61,7 +58,7 @@ def open_embedder(
     if name in catalog() or name.startswith(HUB):
         return _open_pulled(name, cache, threads)
     if is_path(name):
-        return _open_folder(require_model(Path(name).expanduser()), None, threads)
+        return _open_folder(require_model(Path(os.path.expanduser(name))), None, threads)
     raise NotFound(
         f"There is no model called {name!r}. Choose {', '.join((STATIC, *catalog()))}, hf:owner/name, a folder, "
         "or a provider's: ollama:MODEL, openai:MODEL, azure:DEPLOYMENT."
@@ -108,8 +105,15 @@ def _open_folder(folder: Path, entry: Entry | None, threads: int | None) -> Embe
     card = entry.card if entry else local_card(folder)
     identity = entry.identity if entry else card.version
     model, tokenizer = model_file(folder), tokenizer_file(folder)
+    # Each is loaded where it is used: a search by words uses none.
     if card.kind == "static":
+        from commonplace.models.static import StaticEmbedder
+
         return StaticEmbedder(card, model, tokenizer, identity)
     if card.kind == "ngrams":
+        from commonplace.models.ngrams import NgramEmbedder
+
         return NgramEmbedder(card, model, tokenizer, identity, threads=threads)
+    from commonplace.models.onnx import OnnxEmbedder
+
     return OnnxEmbedder(card, model, tokenizer, identity, threads=threads)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files as package_files
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from commonplace.errors import NotFound
@@ -20,6 +18,7 @@ Pooling = Literal["cls", "mean"]
 
 DEFAULT = "arctic-embed-s"
 MULTILINGUAL = "use-multilingual-v3"
+STATIC = "static"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,9 @@ class Entry:
 @cache
 def catalog() -> Mapping[str, Entry]:
     """Every known model by name, in the order of the file: the default first."""
-    text = (package_files(__package__) / "catalog.toml").read_text(encoding="utf-8")
+    import tomllib  # a search by words asks for no model
+
+    text = Path(__file__).with_name("catalog.toml").read_text(encoding="utf-8")
     return {name: _entry(name, table) for name, table in tomllib.loads(text).items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ def pull(source: Entry | str, cache: Path, registry: str | None = None, progress
     if isinstance(source, str) and source.startswith(store.HUB):
         return hub.pull(source, cache, progress)
     if isinstance(source, str) and source not in catalog() and is_path(source):
-        return require_model(Path(source).expanduser())
+        return require_model(Path(os.path.expanduser(source)))
     entry = entry_of(source) if isinstance(source, str) else source
 
     def write(stage: Path) -> None:

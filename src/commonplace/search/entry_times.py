@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from commonplace.index.scope import Ids
+from commonplace.index.scope import Ids, distinct
 from commonplace.store.base import Store
 from commonplace.store.rows import Moment
 
@@ -54,7 +54,7 @@ class EntryTimes:
 
     def _followed(self, times: Times, position: int, last: int) -> Times:
         changes = self._store.changes(position, last - position)
-        changed = np.unique(np.array([change.item_id for change in changes if change.op != "embed"], np.int64))
+        changed = distinct(np.array([change.item_id for change in changes if change.op != "embed"], np.int64))
         if not len(changed):
             return times
         fresh = _times(self._store.entry_times(changed.tolist()))

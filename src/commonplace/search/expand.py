@@ -31,18 +31,21 @@ last line."""
 class Expansion:
     """A generator and the variants it wrote, the newest thousand. Threads may share it."""
 
-    def __init__(self, generator: Generator, budget: float) -> None:
-        self._generator, self._budget = generator, budget
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
         self._known: OrderedDict[tuple[str, str], tuple[Search, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def variants(self, query: str, languages: Sequence[str]) -> tuple[Search, ...]:
-        """At most one `lex`, two `vec` and one `hyde`. A `lex` that shares no term with the query is dropped."""
+    def variants(self, query: str, languages: Sequence[str], seconds: float) -> tuple[Search, ...]:
+        """At most one `lex`, two `vec` and one `hyde`. A `lex` that shares no term with the query is dropped.
+
+        Raises Left where they are not there in time.
+        """
         place = self._generator.name, query
         with self._lock:
             known = self._known.get(place)
         if known is None:
-            written = within(self._budget, lambda: self._ask(query))
+            written = within(seconds, lambda: self._ask(query, seconds))
             known = _kept(query, typed_lines(written), languages)
             with self._lock:
                 if known:  # what brought nothing is written anew the next time
@@ -56,9 +59,9 @@ class Expansion:
         with self._lock:
             self._known.pop((self._generator.name, query), None)
 
-    def _ask(self, query: str) -> str:
+    def _ask(self, query: str, seconds: float) -> str:
         asked = query[: reach(query, 0, 4 * MOST_ASKED)]
-        return self._generator.generate(f"Query: {asked}", system=SYSTEM, max_tokens=MOST_TOKENS, timeout=self._budget)
+        return self._generator.generate(f"Query: {asked}", system=SYSTEM, max_tokens=MOST_TOKENS, timeout=seconds)
 
 
 def _kept(query: str, written: Sequence[Search], languages: Sequence[str]) -> tuple[Search, ...]:

@@ -25,15 +25,18 @@ from commonplace.search.expand import Expansion
 from commonplace.search.lists import Depth, Listed, MeaningSearch, WordSearch, best_of
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import SemanticSource
-from commonplace.search.rerank import BUDGET_S, SecondLook
+from commonplace.search.rerank import SecondLook, time_for
 from commonplace.search.rerank_fused import FusedLook, Meaning
-from commonplace.search.timed import Budgets, Left, Stages, within
+from commonplace.search.timed import Budgets, Clock, Left, Stages, within
 from commonplace.search.typed import Search
 from commonplace.store.base import Store
 from commonplace.text.terms import Term, query_terms
 
 LEAST_DOCUMENTS = 100
 PER_HIT = 5
+MODELS_S = 4.5
+"""What all stages with a model may take together, whatever each may: so an answer is there within five seconds."""
+
 NO_VECTORS = "Vector index not found. Run 'qmd embed' first to create embeddings."
 _STAGES = ("lexical", "vector", "expand", "rerank")
 
@@ -118,7 +121,7 @@ class Hybrid:
         `look`: what is built in, for where there is no reranker.
         """
         self.store, self.semantic, self.budgets, self.reranker, self.look = store, semantic, budgets, reranker, look
-        self.expansion = Expansion(generator, budgets.expand) if generator else None
+        self.expansion = Expansion(generator) if generator else None
         self._lexical, self._lacking = lexical, lacking
         self._pending: dict[tuple[str, ...], tuple[int, int]] = {}
 
@@ -159,7 +162,7 @@ class _Finding:
     """One question on its way to an answer."""
 
     def __init__(self, engine: Hybrid, question: Question, words: WordReader) -> None:
-        self._engine, self._question = engine, question
+        self._engine, self._question, self._clock = engine, question, Clock(MODELS_S)
         self._stages, self._notes = Stages(), list[str]()
         self._terms: dict[tuple[str, ...], Term] = {}
         self._reader = words
@@ -232,7 +235,7 @@ class _Finding:
         if not wanted:
             return None
         try:
-            with hurried(None if self._only_meaning else self._engine.budgets.embed):
+            with hurried(None if self._only_meaning else self._clock.left(self._engine.budgets.embed)):
                 semantic = self._engine.semantic()
         except Unavailable as error:
             missing = error.code == "vector_index_missing"
@@ -280,7 +283,8 @@ class _Finding:
         if self._only_meaning:  # without it there would be no answer at all
             vectors = meanings.embedded(texts)
         else:
-            vectors = within(self._engine.budgets.embed, lambda: meanings.embedded(texts))
+            seconds = self._clock.left(self._engine.budgets.embed)
+            vectors = within(seconds, lambda: meanings.embedded(texts))
         if self._meaning is None and tasks[0].search.text == self._question.searches[0].text:
             self._meaning = Meaning(meanings.semantic, vectors[0])
         everything = self._engine.store.select(self._question.filter)
@@ -298,7 +302,8 @@ class _Finding:
             return []
         text = question.searches[0].text
         try:
-            variants = self._stages.timed("expand", lambda: expansion.variants(text, self._languages))
+            seconds = self._clock.left(self._engine.budgets.expand)
+            variants = self._stages.timed("expand", lambda: expansion.variants(text, self._languages, seconds))
         except Left as left:
             self._stages.leave("expand", left)
             return []
@@ -367,13 +372,14 @@ class _Finding:
     def _second_scores(self, hits: Sequence[Placed]) -> Sequence[float | None]:
         """By the reranker that is configured, or else by what is built in, which keeps to its time by itself."""
         engine, text = self._engine, self._question.searches[0].text
+        seconds = self._clock.left(engine.budgets.rerank)
         if engine.reranker is None:
             assert engine.look is not None  # noqa: S101  # the caller has seen to it
             look = FusedLook(engine.look, self._reader, parse(text), self._meaning)
-            return look.scores([hit.chunk_id for hit in hits], min(BUDGET_S, engine.budgets.rerank))
+            return look.scores([hit.chunk_id for hit in hits], min(time_for(self._clock.spent), seconds))
         asked = f"{self._question.intent}\n{text}" if self._question.intent else text
         reranker, passages = engine.reranker, self._passages(hits)
-        return within(engine.budgets.rerank, lambda: list(reranker.score(asked, passages)))
+        return within(seconds, lambda: list(reranker.score(asked, passages)))
 
     def _passages(self, hits: Sequence[Placed]) -> list[str]:
         """What a reranker reads of each: where the passage stands, then what it says."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import MOST_MARKS
-from commonplace.index.scope import Ids, Scope
+from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
 from commonplace.search.fuse import OTHER_SCRIPT, calibrate
@@ -77,7 +77,7 @@ class WordSearch:
             notes.append("no document has all the phrases, so their words were looked for.")
             items = None
         excluded = [ids for phrase in parsed.excluded if (ids := self._holders(phrase, scope)) is not None]
-        without = np.unique(np.concatenate(excluded)) if excluded else None
+        without = distinct(np.concatenate(excluded)) if excluded else None
         return Bounds(replace(scope, items=items, without=without), tuple(notes))
 
     def find(self, parsed: Parsed, scope: Scope) -> tuple[Listed, LexicalPlan]:
@@ -290,7 +290,7 @@ def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> tu
         chunks, scores = candidates(depth)
         if len(chunks) < depth:
             return chunks, scores, True
-        if len(np.unique(chunks >> CHUNK_BITS)) >= documents:
+        if len(distinct(chunks >> CHUNK_BITS)) >= documents:
             return chunks, scores, False
         depth *= 4
 

@@ -34,6 +34,7 @@ from commonplace.search.ranking import (
 from commonplace.search.request import MOST_HITS, Request
 from commonplace.search.rerank import CANDIDATES, Asked, Found, SecondLook, reordered
 from commonplace.search.timed import Stages
+from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
 
@@ -84,7 +85,11 @@ class Pipeline:
             parsed, scope, stages = parse(request.text), self._scope(request), Stages()
             lexical = LexicalLeg(words, plan_lexical(parsed, words), scope)
             vector = self._vector_leg(request, parsed, words, scope, stages)
-            ranking = self._ranked(lexical, vector, replace(request, rerank=True), stages)
+            wide = lexical, vector
+            if vector is not None and (first := self._first(request, vector, stages)) is not request:
+                wider = self._wider(self._ranked(lexical, vector, first, stages), lexical, vector, stages)
+                wide = wider.lexical, wider.vector
+            ranking = self._ranked(*wide, replace(request, rerank=True), stages)
             return self._asked(lexical, vector, request), _found(ranking)
 
         return self._lexical.ask(work)
@@ -101,13 +106,19 @@ class Pipeline:
         vector = self._vector_leg(request, parsed, words, scope, stages)
         notes = [] if lexical.plan.query or vector else ["The query has no word that can be looked for."]
         wanted = request.offset + request.limit
-        ranking = self._ranked(lexical, vector, request, stages)
+        first = self._first(request, vector, stages)
+        ranking = self._ranked(lexical, vector, first, stages)
         skipped = self._skipped(lexical, vector, request)
         if lexical.plan.query.phrases and not len(ranking.chunks) and not len(skipped.chunks):
             lexical = LexicalLeg(words, _plan(replace(parsed, phrases=()), words, request), scope)
-            ranking = self._ranked(lexical, vector, request, stages)
+            ranking = self._ranked(lexical, vector, first, stages)
             skipped = self._skipped(lexical, vector, request)
             notes.append("No passage has the quoted phrase, so its words were looked for.")
+        if vector is not None and first is not request:
+            wider = self._wider(ranking, lexical, vector, stages)
+            ranking = self._ranked(wider.lexical, wider.vector, request, stages)
+            skipped = self._skipped(wider.lexical, wider.vector, request)
+            notes += [wider.note] if request.explain else []
         ranking = self._reranked(ranking, lexical, vector, request, stages)
         kept = np.flatnonzero(ranking.scores >= request.min_score)
         presenter = Presenter(self._store, lexical.plan.query.terms, words.languages(), request)
@@ -240,6 +251,20 @@ class Pipeline:
             request, wanted = replace(request, offset=0, limit=CANDIDATES), CANDIDATES
         return self._rank(lexical, vector, wanted, request, stages)
 
+    def _first(self, request: Request, vector: VectorLeg | None, stages: Stages) -> Request:
+        """What is asked at first: the request itself, or its best few where it is to be made wider by them."""
+        if not request.expand:
+            return request
+        reason = "only meaning was asked for" if request.mode == "semantic" else why_not(vector)
+        if reason:
+            stages.skip("expand", reason)
+            return request
+        return replace(request, offset=0, limit=READ, per_item=True, rerank=False)
+
+    def _wider(self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg, stages: Stages) -> Widened:
+        best, mean_of = _found(ranking), self._semantic().mean_of
+        return stages.timed("expand", lambda: widened(self._store, best, lexical, vector, mean_of))
+
     def _reranked(
         self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, stages: Stages
     ) -> Ranking:
@@ -260,6 +285,8 @@ class Pipeline:
     ) -> Ranking:
         """Enough passages for the page, however many of them belong to the same few items."""
         depth = max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
+        if vector is not None:  # whose items were read for it, and tell an index by words what its fields let through
+            lexical = replace(lexical, scope=replace(lexical.scope, known=vector.items))
         while True:
             ranking, full = self._rank_at(lexical, vector, depth, request, stages)
             if request.per_item:

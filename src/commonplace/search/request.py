@@ -40,6 +40,8 @@ class Request:
     """Whether a document answers that has a word of the query in its key alone."""
     rerank: bool = False
     """Whether the best are looked at a second time, more closely."""
+    expand: bool = False
+    """Whether what the best have in common is looked for, too."""
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):

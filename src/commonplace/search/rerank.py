@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +33,9 @@ CANDIDATES = 60
 BUDGET_S = 0.15
 """How long it may take where nobody says. What is not read by then keeps its place behind what is."""
 
+LEAST_S = 0.05
+"""What it has in any case: enough for all of its candidates where nothing else is busy."""
+
 READING = 0.6
 """The part of the time that passages are read in; to weigh what was read takes about half as long."""
 
@@ -46,6 +51,8 @@ WEIGHTS: Mapping[str, float] = {
     "title": 0.4,
 }
 """What each feature is worth, in units of the fused score: learned with the default and the static model at once."""
+
+_BUDGET: ContextVar[float] = ContextVar("commonplace_second_look", default=BUDGET_S)
 
 MeanOf = Callable[[int], Floats | None]
 
@@ -87,13 +94,13 @@ class SecondLook:
         self._store = store
         self._weights = np.array([weights[name] for name in FEATURES])
 
-    def scores(self, asked: Asked, found: Found, seconds: float = BUDGET_S) -> Floats:
+    def scores(self, asked: Asked, found: Found, seconds: float | None = None) -> Floats:
         """New scores on the scale of the old for as many of the first as there is time to read, but for one at least.
 
         To the score of each is added `Σ weight · (feature − its mean over all that were read)`: what they have in
         common changes nothing, so a score goes on meaning what it did.
         """
-        until = time.perf_counter() + READING * seconds
+        until = time.perf_counter() + READING * (_BUDGET.get() if seconds is None else seconds)
         matrix, kept = self.features(asked, found, until)
         gain = (matrix - matrix.mean(axis=0)) @ self._weights if len(kept.chunks) else np.zeros(0)
         return np.asarray(kept.scores + gain, dtype=np.float32)
@@ -101,7 +108,7 @@ class SecondLook:
     def features(self, asked: Asked, found: Found, until: float = np.inf) -> tuple[Matrix, Found]:
         """A row for each of the first candidates that could be read in time, and those candidates."""
         candidates: list[Candidate] = []
-        for candidate in self._read(found.chunks.tolist(), asked.language):
+        for candidate in passages_of(self._store, found.chunks.tolist(), asked.language):
             candidates.append(candidate)
             if time.perf_counter() > until:
                 break
@@ -112,16 +119,32 @@ class SecondLook:
         query = asked.plan.query
         return features(candidates, standing, query.terms, asked.plan.shares, pieces_of(asked.text)), found
 
-    def _read(self, chunks: Sequence[int], language: str) -> Iterator[Candidate]:
-        """Those that are still there, up to the first that was deleted a moment ago."""
-        texts = {chunk.id: chunk for chunk in self._store.chunks(chunks)}
-        items = {item.id: item for item in self._store.items([chunk >> CHUNK_BITS for chunk in chunks])}
-        for identity in chunks:
-            chunk, item = texts.get(identity), items.get(identity >> CHUNK_BITS)
-            if chunk is None or item is None:
-                return
-            heading = " ".join(dict.fromkeys(filter(None, (item.title, *chunk.headings))))
-            yield Candidate(item.id, (item.kind, item.parent), item.title, read(heading, chunk.text, language))
+
+def passages_of(store: Store, chunks: Sequence[int], language: str) -> Iterator[Candidate]:
+    """Passages as they are read. Those that are still there, up to the first that was deleted a moment ago."""
+    texts = {chunk.id: chunk for chunk in store.chunks(chunks)}
+    items = {item.id: item for item in store.items([chunk >> CHUNK_BITS for chunk in chunks])}
+    for identity in chunks:
+        chunk, item = texts.get(identity), items.get(identity >> CHUNK_BITS)
+        if chunk is None or item is None:
+            return
+        heading = " ".join(dict.fromkeys(filter(None, (item.title, *chunk.headings))))
+        yield Candidate(item.id, (item.kind, item.parent), item.title, read(heading, chunk.text, language))
+
+
+def time_for(spent: float) -> float:
+    """How long a second look may take after so many seconds of retrieval, where both together have a budget."""
+    return max(LEAST_S, _BUDGET.get() - spent)
+
+
+@contextmanager
+def allowed(seconds: float) -> Iterator[None]:
+    """A second look taken inside has another budget: for those who want to know how it ranks and not how fast."""
+    token = _BUDGET.set(seconds)
+    try:
+        yield
+    finally:
+        _BUDGET.reset(token)
 
 
 def reordered(scores: Floats, before: Floats) -> tuple[Ids, Floats]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.index.scope import distinct
 from commonplace.search.feedback import shared_words
 from commonplace.search.fuse import Weights
 from commonplace.search.rerank_text import Reading
@@ -125,7 +126,7 @@ def _ordered(candidates: Sequence[Candidate]) -> float:
     How many candidates are neighbours, beside how many would be if the order meant nothing, which pairs further apart
     tell: 0 up to 1.3 times as many, 1 from 3.3 times.
     """
-    items = np.unique([candidate.item for candidate in candidates])
+    items = distinct(np.array([candidate.item for candidate in candidates], dtype=np.int64))
     reach = int(items[-1] - items[0]) + 1
     if reach <= FAR[0]:
         return 0.0

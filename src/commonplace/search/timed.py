@@ -26,6 +26,21 @@ class Budgets:
     rerank: float = 2.0
 
 
+class Clock:
+    """The time of one question: what a stage may take, and what all of them together may."""
+
+    def __init__(self, seconds: float) -> None:
+        self._began, self._seconds = time.perf_counter(), seconds
+
+    @property
+    def spent(self) -> float:
+        return time.perf_counter() - self._began
+
+    def left(self, budget: float) -> float:
+        """Of a stage's own budget as much as is left for all."""
+        return max(0.0, min(budget, self._seconds - self.spent))
+
+
 class Left(Exception):
     """A stage that did not come to its end. `broken` tells a failure from one that is late."""
 
@@ -52,6 +67,8 @@ def within(seconds: float, work: Callable[[], T]) -> T:
 
     A provider that is asked inside knows the time, and gives up on its own.
     """
+    if seconds <= 0:
+        raise Left("there was no time left for it")
 
     def hurrying() -> T:
         with hurried(seconds):

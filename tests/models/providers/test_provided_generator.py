@@ -125,3 +125,12 @@ def test_a_name_that_cannot_be_meant_is_told_to_whoever_asks(make: Make, name: s
     with pytest.raises(Unavailable, match="generator must be one of ollama:MODEL") as caught:
         generator.generate("x")
     assert caught.value.exit_code == 78
+
+
+def test_a_reranker_is_sent_no_more_at_once_and_no_longer_passages_than_it_is_set(make: Make, site: Site) -> None:
+    reranker = open_reranker(make(reranker="jina:static", reranker_batch=4, reranker_tokens=128))
+    assert reranker is not None
+    assert len(reranker.score("tea", ["tea " * 1000] * 10)) == 10
+    sent = [asked.body["documents"] for asked in site.asked]
+    assert [len(passages) for passages in sent] == [4, 4, 2]
+    assert 400 <= max(len(passage) for passages in sent for passage in passages) <= 4 * 128

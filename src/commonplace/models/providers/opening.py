@@ -68,7 +68,8 @@ def provided_reranker(name: str, settings: Settings, environment: Mapping[str, s
     provider, model = split_name(name, RERANKERS, "reranker")
     endpoint = _endpoint(provider, model, "reranker", settings.reranker_url, settings, environment)
     endpoint = replace(endpoint, timeout=max(1.0, settings.rerank_ms / 1000), attempts=2, pause=0.2)
-    return HttpReranker(line_to(endpoint), reranking.APIS[provider.name])
+    api = reranking.APIS[provider.name]
+    return HttpReranker(line_to(endpoint), api, tokens=settings.reranker_tokens, batch=settings.reranker_batch)
 
 
 def provided_generator(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpGenerator:

@@ -12,9 +12,6 @@ from commonplace.models.providers.failures import ProviderFailed
 from commonplace.models.providers.wire import Line
 from commonplace.text.tokens import reach
 
-MOST_TOKENS = 512
-"""Of a passage, as estimated here: what cross-encoders read at once."""
-
 
 @dataclass(frozen=True, slots=True)
 class RerankApi:
@@ -46,10 +43,14 @@ APIS = {
 
 
 class HttpReranker:
-    """Scores from a provider. One request, or as few as the server's own limit allows."""
+    """Scores from a provider. One request, or as few as the server's own limit allows, and `batch` where it is set.
 
-    def __init__(self, line: Line, api: RerankApi) -> None:
-        self._line, self._api = line, api
+    `tokens`: of a passage, as estimated here; cross-encoders read no more than some hundreds at once.
+    """
+
+    def __init__(self, line: Line, api: RerankApi, *, tokens: int = 512, batch: int = 0) -> None:
+        self._line, self._api, self._tokens = line, api, tokens
+        self._most = min(api.most, batch or api.most)
         self._raw = False
         """Whether the server sends what the model's last layer says, which once seen is so of all its scores."""
 
@@ -58,10 +59,10 @@ class HttpReranker:
         return self._line.endpoint.name
 
     def score(self, query: str, passages: Sequence[str]) -> list[float]:
-        cut = [passage[: reach(passage, 0, 4 * MOST_TOKENS)] for passage in passages]
+        cut = [passage[: reach(passage, 0, 4 * self._tokens)] for passage in passages]
         scores: list[float] = []
-        for start in range(0, len(cut), self._api.most):
-            scores += self._scores(query, cut[start : start + self._api.most])
+        for start in range(0, len(cut), self._most):
+            scores += self._scores(query, cut[start : start + self._most])
         self._raw = self._raw or any(not 0.0 <= score <= 1.0 for score in scores)
         return [_sigmoid(score) for score in scores] if self._raw else scores
 

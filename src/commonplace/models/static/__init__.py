@@ -22,7 +22,6 @@ from commonplace.models.embedder import Carded, Vectors, unit
 from commonplace.models.tokens import Tokens
 
 SHIPPED = Path(__file__).parent
-NAME = "static"
 _DTYPES = {"F32": np.float32, "F16": np.float16}
 
 

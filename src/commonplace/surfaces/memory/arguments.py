@@ -197,18 +197,19 @@ def anything(value: JSON, name: str) -> JSON:
 
 def storable(value: JSON, name: str, depth: int = 0) -> None:
     """Refuse what no JSON text or no store can hold."""
-    if isinstance(value, dict | list):
+    if isinstance(value, str):
+        string(value, name)
+    elif isinstance(value, dict | list):
         if depth >= MOST_DEEP:
             raise Wrong(f"{name} must be nested at most {MOST_DEEP} deep")
-        for member in value.items() if isinstance(value, dict) else value:
-            if isinstance(value, dict):
-                string(member[0], name)
-                member = member[1]
+        if isinstance(value, dict):
+            for key in value:
+                string(key, name)
+        for member in value.values() if isinstance(value, dict) else value:
             storable(member, name, depth + 1)
-    elif isinstance(value, str):
-        string(value, name)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise Wrong(f"{name} must hold finite numbers only")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise Wrong(f"{name} must hold finite numbers only")
     elif isinstance(value, int) and value.bit_length() > MOST_DIGITS_BITS:
         raise Wrong(f"{name} must not hold numbers of more than 300 digits")
 

@@ -57,9 +57,9 @@ _CHECKED: Mapping[str, Parse] = {
 _WITHOUT_EFFECT = (
     "POOL_", "RETRY_", "CIRCUIT_BREAKER_", "QUEUE_", "SHUTDOWN_", "SQLITE_", "VOYAGE_", "HUGGINGFACEHUB_", "LANGSMITH_",
     "FTS_RERANK_", "CHUNK_DEDUP_OVERFETCH", "HYBRID_RRF_OVERFETCH", "RERANKING_OVERFETCH", "SEARCH_DEFAULT_SORT_BY",
-    "FASTMCP_STATELESS_HTTP", "OLLAMA_PULL_TIMEOUT_S", "RERANKING_MAX_LENGTH", "RERANKING_BATCH_SIZE",
-    "RERANKING_CACHE_DIR", "POSTGRESQL_SCHEMA", "POSTGRESQL_POOL_MIN", "POSTGRESQL_POOL_TIMEOUT_S",
-    "POSTGRESQL_COMMAND_TIMEOUT_S", "POSTGRESQL_STATEMENT_CACHE_SIZE", "POSTGRESQL_MIGRATION_", "POSTGRESQL_MAX_",
+    "FASTMCP_STATELESS_HTTP", "OLLAMA_PULL_TIMEOUT_S", "RERANKING_CACHE_DIR", "POSTGRESQL_SCHEMA",
+    "POSTGRESQL_POOL_MIN", "POSTGRESQL_POOL_TIMEOUT_S", "POSTGRESQL_COMMAND_TIMEOUT_S", "POSTGRESQL_CONNECT_TIMEOUT_S",
+    "POSTGRESQL_STATEMENT_CACHE_SIZE", "POSTGRESQL_SESSION_", "POSTGRESQL_MIGRATION_", "POSTGRESQL_MAX_",
     "POSTGRESQL_TCP_", "RERANKING_CHARS_PER_TOKEN", "RERANKING_INTRA_OP_THREADS", "RERANKING_CPU_MEM_ARENA",
 )  # fmt: skip
 
@@ -82,7 +82,7 @@ def aliases(environment: Mapping[str, str]) -> dict[str, Any]:
         given = read(environment)
         found |= {name: value for name, value in given.items() if not environment.get(PREFIX + name.upper())}
     if environment.get("DB_PATH") and not environment.get(f"{PREFIX}HOME"):
-        found["home"] = home_beside(Path(environment["DB_PATH"]).expanduser())
+        found["home"] = home_beside(Path(os.path.expanduser(environment["DB_PATH"])))
     return found
 
 
@@ -101,7 +101,7 @@ def adopt_database(library: Library, environment: Mapping[str, str]) -> None:
     path = environment.get("DB_PATH")
     if not path or environment.get(f"{PREFIX}HOME"):
         return
-    database = Path(path).expanduser()
+    database = Path(os.path.expanduser(path))
     if not database.is_file() or library.store.setting("imported_context_server") is not None:
         return
     done = library.memories.import_context_server(database)

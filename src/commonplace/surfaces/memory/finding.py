@@ -25,12 +25,12 @@ from commonplace.surfaces.memory.lists import (
 )
 from commonplace.surfaces.memory.paging import Paging, Taken, within
 from commonplace.surfaces.memory.reranking import Reranked, look_for
+from commonplace.surfaces.memory.statistics import backend_of
 from commonplace.surfaces.tool import Answer, Call
 from commonplace.text.highlight import Highlighter, Sought, marked
 from commonplace.text.languages import code_of
 from commonplace.text.tokens import safe_cut
 
-BACKEND = "sqlite"
 _LONGEST_MARKED = 20_000
 """Characters of a body that are looked through for what matched; of a longer one only the best passage is."""
 
@@ -229,7 +229,7 @@ class _Search:
             "execution_time_ms": self.elapsed() if ms is None else round(ms, 3),
             "filters_applied": len(self._filter.where),
             "rows_returned": self._returned if rows is None else rows,
-            "backend": BACKEND,
+            "backend": backend_of(self._call.library),
             "query_plan": f"{plan[: safe_cut(plan, 2000)]}\n{stored}" if plan else stored,
             **more,
         }

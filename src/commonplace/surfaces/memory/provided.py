@@ -33,6 +33,10 @@ _SUMMARY: Table = {
     "SUMMARY_MAX_CONCURRENT": ("generator_concurrency", whole(1, 20), "2"),
     "SUMMARY_OLLAMA_NUM_CTX": ("generator_context", _CONTEXT, "32768"),
 }
+_RERANKING: Table = {
+    "RERANKING_MAX_LENGTH": ("reranker_tokens", whole(128, 2048), ""),
+    "RERANKING_BATCH_SIZE": ("reranker_batch", whole(1, 1000), ""),
+}
 _EFFORTS: Mapping[str, tuple[str, Parse]] = {
     "openai": ("SUMMARY_OPENAI_REASONING_EFFORT", as_it_is),
     "anthropic": ("SUMMARY_ANTHROPIC_EFFORT", among("max", "high", "medium", "low")),
@@ -73,7 +77,11 @@ def summarizer_of(environment: Environment) -> dict[str, Any]:
 
 
 def reranker_of(environment: Environment) -> dict[str, Any]:
-    """RERANKING_PROVIDER: its own `flashrank` is what is built in here."""
+    """RERANKING_*: unset is nobody, and so is its own `flashrank`, whose weights no package registry has.
+
+    RERANKING_CACHE_DIR is where that one's weights would be; who serves a reranker keeps them elsewhere.
+    """
+    settings = _settings(_RERANKING, environment)
     given = environment.get("RERANKING_PROVIDER", "")
     if not given:
         return {}
@@ -83,11 +91,15 @@ def reranker_of(environment: Environment) -> dict[str, Any]:
     model = environment.get("RERANKING_MODEL", "")
     if not model:
         raise BadSetting(f"RERANKING_PROVIDER={provider} needs a model. Set RERANKING_MODEL.")
-    return {"reranker": f"{provider}:{model}"}
+    return {"reranker": f"{provider}:{model}", **settings}
 
 
 def store_of(environment: Environment) -> dict[str, Any]:
-    """STORAGE_BACKEND and POSTGRESQL_*: the database as one address."""
+    """STORAGE_BACKEND and POSTGRESQL_*: the database as one address, and how many connections to it are kept.
+
+    The rest has no effect: tables live in a schema of their own, waits have bounds of their own, a connection is made
+    when one is needed, and no statement is prepared, as POSTGRESQL_STATEMENT_CACHE_SIZE=0 would have it.
+    """
     given = environment.get("STORAGE_BACKEND", "")
     if not given or among("sqlite", "postgresql")("STORAGE_BACKEND", given) == "sqlite":
         return {}

@@ -34,9 +34,6 @@ from commonplace.text.terms import Term, beginning, query_terms
 MOST = 50
 """Entries that are put in order, whatever the limit."""
 
-MOST_TOKENS = 512
-"""Of a passage."""
-
 BUDGET_S = 2.0
 KEPT = 128
 """Lists whose scores are kept: the pages of one must not depend on how often a reranker says the same."""
@@ -136,9 +133,10 @@ class Passages:
         return [self._fitted(texts.get(item, bodies.get(item, "")), until) for item in items]
 
     def _fitted(self, text: str, until: float) -> str:
-        if len(text) <= MOST_TOKENS or time.perf_counter() > until:
+        most = self._library.settings.reranker_tokens
+        if len(text) <= most or time.perf_counter() > until:
             return text
-        return excerpt(text, self._matcher.find(text), MOST_TOKENS)
+        return excerpt(text, self._matcher.find(text), most)
 
     @cached_property
     def _matcher(self) -> Matcher:

@@ -19,7 +19,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIB = 1 << 20
 ASKED_S = 2.0
 """How long a provider that was never asked before may take to say what its vectors are like."""
-BACKEND = "sqlite"
+
+
+def backend_of(library: Library) -> str:
+    """What entries are kept in, by the names the reference has for it."""
+    return "postgresql" if library.settings.store else "sqlite"
 
 
 def list_threads(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -61,7 +65,7 @@ def get_statistics(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         "avg_entries_per_thread": round(tally.entries / tally.threads, 2) if tally.threads else 0.0,
         "most_active_threads": [{"thread_id": thread, "count": count} for thread, count in tally.active],
         "top_tags": [{"tag": tag, "count": count} for tag, count in tally.common],
-        "backend": BACKEND,
+        "backend": backend_of(library),
         "database_size_mb": _size_mb(library, tally.bytes),
         "connection_metrics": library.store.metrics(),
         "superseded_entries": tally.superseded,
@@ -109,7 +113,7 @@ def _semantic(library: Library, total: int) -> dict[str, JSON]:
     record: dict[str, JSON] = {
         "enabled": enabled,
         "available": enabled and not message,
-        "backend": BACKEND,
+        "backend": backend_of(library),
         "model": name,
         "dimensions": dims or None,
         "context_count": covered,
@@ -132,7 +136,7 @@ def _fts(library: Library, total: int) -> dict[str, JSON]:
         "enabled": enabled,
         "available": enabled and not message,
         "language": library.settings.memory_language,
-        "backend": BACKEND,
+        "backend": backend_of(library),
         "engine": "tantivy",
         "indexed_entries": indexed,
         "coverage_percentage": _share(indexed, total),

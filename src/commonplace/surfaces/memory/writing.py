@@ -316,16 +316,15 @@ def _expiry(given: Given) -> datetime | Unset | None:
     """When an entry expires: a moment, never (None), or as before (UNSET)."""
     if "expires_at" in given and "ttl_seconds" in given:
         raise Wrong("Use expires_at or ttl_seconds, not both", alone=True)
-    now = datetime.now(UTC)
     if "ttl_seconds" in given:
         try:
-            return now + timedelta(seconds=given["ttl_seconds"]) if given["ttl_seconds"] else None
+            return datetime.now(UTC) + timedelta(seconds=given["ttl_seconds"]) if given["ttl_seconds"] else None
         except OverflowError:
             raise Wrong("ttl_seconds reaches beyond the year 9999") from None
     if "expires_at" not in given:
         return UNSET
     moment = parse_date(given["expires_at"], "expires_at", end=True)
-    if moment <= now:
+    if moment <= datetime.now(UTC):
         raise Wrong("expires_at must be in the future", alone=True)
     return moment
 
