@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from commonplace.models import cache, catalog
+from commonplace.models import STATIC, cache, catalog
 from commonplace.models.pull import pull
-from commonplace.models.static import NAME, SHIPPED, Table, open_table, quantize
+from commonplace.models.static import SHIPPED, Table, open_table, quantize
 
 ORIGINAL = "potion-base-8m"
 
@@ -30,7 +30,7 @@ def build(source: Path, target: Path) -> None:
     tokenizer = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))
     compact = json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))
     (target / "tokenizer.json").write_text(compact, encoding="utf-8")
-    cache.write_card(target, dataclasses.replace(catalog()[ORIGINAL].card, name=NAME, version=_version(target)))
+    cache.write_card(target, dataclasses.replace(catalog()[ORIGINAL].card, name=STATIC, version=_version(target)))
 
 
 def _scales(table: Table) -> np.ndarray:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import platformdirs
 
-from commonplace.models import DEFAULT, OnnxEmbedder, open_embedder
+from commonplace.models import DEFAULT, open_embedder
+from commonplace.models.onnx import OnnxEmbedder
 
 WORDS = (
     "the",

@@ -113,11 +113,11 @@ def test_long_tokens_are_cut_and_many_parts_are_bounded() -> None:
 
 def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analyze, "_REMEMBERED", 50)
-    memory = analyze._Memory(lambda token: (token, token.upper()))
+    memory = analyze._Memory(str.upper, longest=100)
     for number in range(500):
-        assert memory[f"w{number}"] == (f"w{number}", f"W{number}")
+        assert memory[f"w{number}"] == f"W{number}"
         assert len(memory) <= 50
-    assert memory["x" * 200] == ("x" * 200, "X" * 200)
+    assert memory["x" * 200] == "X" * 200
     assert "x" * 200 not in memory
 
 
@@ -127,3 +127,11 @@ def test_many_threads_stem_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(analyze, "_REMEMBERED", 20)  # nothing is remembered for long, so that all of them work
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda text: stems(text, "en"), texts * 3)) == expected * 3
+
+
+@given(st.text(alphabet="aAbBzZ019_'-./:@=&+#~\\()!?,;<>*|\"`[]{}$%^", max_size=14))
+def test_the_quick_way_for_ascii_gives_what_the_other_gives(token: str) -> None:
+    slow = [term for kind, piece in analyze.pieces(token) for term in analyze._word_terms(piece)]
+    assert list(exact_terms(token)) == [term[:100] for term in slow if term]
+    assert exact(token).split() == list(exact_terms(token))
+    assert stems(token, "en").split() == analyze.stems_once(token, "en").split()

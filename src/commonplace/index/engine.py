@@ -75,7 +75,10 @@ def engine(work: Callable[[], T]) -> T:
 
 
 def make_schema() -> tantivy.Schema:
-    """`body` and `title` hold stems and rank; `words` holds exact terms with positions, for phrases and prefixes."""
+    """`body` and `title` hold stems and rank; `words` holds exact terms with positions, for phrases and prefixes.
+
+    A document's `title` has the words of its key too, and its `headline` has not: for those whom a name tells nothing.
+    """
     schema = tantivy.SchemaBuilder()
     for name in ("item", "chunk"):
         schema.add_unsigned_field(name, indexed=True, fast=True)
@@ -85,7 +88,7 @@ def make_schema() -> tantivy.Schema:
         schema.add_integer_field(name, indexed=True, fast=True)
     for name in ("position", "highest"):
         schema.add_unsigned_field(name, fast=True)
-    for name in ("title", "body"):
+    for name in ("title", "headline", "body"):
         schema.add_text_field(name, tokenizer_name="terms", index_option="freq")
     schema.add_text_field("words", tokenizer_name="terms", index_option="position")
     return schema.build()
@@ -185,7 +188,16 @@ def check_stamps(folder: Path, files: Mapping[str, Sequence[int]]) -> None:
 
 def hits(searcher: tantivy.Searcher, query: Query, k: int) -> tuple[Ids, Floats]:
     """The best `k` chunks and their scores."""
-    found = engine(lambda: searcher.search(query, k, count=False).hits) if k else []
+    return _columns(searcher, engine(lambda: searcher.search(query, k, count=False).hits) if k else [])
+
+
+def counted_hits(searcher: tantivy.Searcher, query: Query, k: int) -> tuple[Ids, Floats, int]:
+    """The same, and how many chunks there are in all. Where everything is scored to find the best, that is for free."""
+    found: Any = engine(lambda: searcher.search(query, k, count=True))
+    return *_columns(searcher, found.hits), int(found.count or 0)
+
+
+def _columns(searcher: tantivy.Searcher, found: Sequence[tuple[Any, tantivy.DocAddress]]) -> tuple[Ids, Floats]:
     if not found:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
     scores, addresses = zip(*found, strict=True)

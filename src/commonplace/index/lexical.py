@@ -40,6 +40,7 @@ from commonplace.index.files import (
     writer_lock,
 )
 from commonplace.index.follower import IndexDamaged
+from commonplace.index.lexical_folding import to_fold
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
@@ -49,7 +50,7 @@ from commonplace.text.languages import UNKNOWN
 
 log = logging.getLogger(__name__)
 
-FORMAT = 4
+FORMAT = 5
 BATCH = 100_000  # changes per commit: fewer commits make fewer segments, and those are quicker to search
 GROUP = 200  # items read at a time while following
 QUIET = 5_000  # changes without text after which the position is committed all the same
@@ -156,6 +157,8 @@ class LexicalIndex:
                 items = list(dict.fromkeys(change.item_id for change in batch if change.op != "embed"))
                 position = batch[-1].seq
                 if items or position - snapshot.position > QUIET:
+                    if heap == SMALL_HEAP:
+                        items = list(dict.fromkeys((*items, *self._to_fold(snapshot))))
                     writer = writer or self._writer(snapshot.index, heap)
                     highest = self._commit(writer, snapshot.schema, items, highest, position, progress)
                 else:
@@ -171,6 +174,9 @@ class LexicalIndex:
             self._seal(snapshot.files)
             self._snapshot = self._load()
         return position
+
+    def _to_fold(self, snapshot: Snapshot) -> list[int]:
+        return to_fold(snapshot, [documents for documents, *_ in committed_segments(self._folder).values()])
 
     def _writer(self, index: tantivy.Index, heap: int) -> tantivy.IndexWriter:
         """A writer in a folder without what killed writers left half done: tantivy never writes over a file."""
@@ -211,9 +217,8 @@ class LexicalIndex:
 
     def _documents(self, item: IndexedItem) -> Iterator[Document]:
         language = self._fallback if item.language == UNKNOWN else item.language
-        title = stems(item.title, language)
-        if item.kind == "document":
-            title = f"{title} {stems_once(item.key, language)}"
+        headline = stems(item.title, language)
+        title = f"{headline} {stems_once(item.key, language)}" if item.kind == "document" else headline
         for chunk, headings, text in item.chunks:
             part = item.parts.get(chunk, "")
             said = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by what it says alone
@@ -236,6 +241,8 @@ class LexicalIndex:
             document.add_integer("updated", item.updated_at)
             if not part or part == "name":
                 document.add_text("title", title)
+                if item.kind == "document":
+                    document.add_text("headline", headline)
             document.add_text("body", body)
             document.add_text("words", words)
             yield document

@@ -12,7 +12,7 @@ from tantivy import Occur, Query
 from commonplace.index.engine import MANY, Floats, Snapshot, engine
 from commonplace.index.lexical_atoms import Atoms
 from commonplace.index.lexical_query import scope_queries
-from commonplace.index.scope import Ids, Scope
+from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.index.wanted import Atom, Join, Wanted, atoms, fold
 from commonplace.model import CHUNK_BITS
 
@@ -176,12 +176,12 @@ class EntrySearch:
             limit = self._searcher.num_docs + 1
             return self._hits(self._scoped(query, scope, apart), limit)[1]
 
-        held = {atom: np.unique(every(query).items) for atom, query in self._queries.items()}
+        held = {atom: distinct(every(query).items) for atom, query in self._queries.items()}
         covered = [held[atom] for atom in self._sought]
         if loosely:
-            matching = np.unique(np.concatenate(covered)) if covered else np.empty(0, np.int64)
+            matching = distinct(np.concatenate(covered)) if covered else np.empty(0, np.int64)
         else:
-            matching = self._matching(held, lambda: np.unique(every(Query.all_query()).items))
+            matching = self._matching(held, lambda: distinct(every(Query.all_query()).items))
         if checked is not None:
             matching = np.intersect1d(matching, checked)
         if not len(matching):
@@ -205,7 +205,7 @@ class EntrySearch:
                 return items, not without
             among = [items for items, without in parts if not without]
             refused = [items for items, without in parts if without]
-            out = np.unique(np.concatenate(refused)) if refused else np.empty(0, np.int64)
+            out = distinct(np.concatenate(refused)) if refused else np.empty(0, np.int64)
             if not among:
                 return out, True
             inside = among[0]

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tantivy import Occur, Query
 
-from commonplace.index.engine import Floats, Snapshot, engine, hits
+from commonplace.index.engine import Floats, Snapshot, counted_hits, engine, hits
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery, _either, _phrase, _term, scope_queries
-from commonplace.index.scope import Ids, Scope
+from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term
 
@@ -66,10 +66,9 @@ class ItemSearch:
             return _nothing()
         parts = [(Occur.Must, _any(self._words)), *self._within(without), *self._bound()]
         ranking = Query.boolean_query([*parts, *self._bonuses()])
-        total = self._count(Query.boolean_query(parts))
-        depth = min(total, max(_FEWEST, count + 32))
+        depth = min(max(self._searcher.num_docs, 1), max(_FEWEST, count + 32))
         while True:
-            chunks, scores = hits(self._searcher, ranking, depth)
+            chunks, scores, total = counted_hits(self._searcher, ranking, depth)
             shown = self._shown(scores)
             if depth >= total or shown[count - 1] > shown[-1]:
                 return Ranked(chunks >> CHUNK_BITS, shown, total)
@@ -81,7 +80,7 @@ class ItemSearch:
             return np.empty(0, np.int64)
         parts = [(Occur.Must, _silent(_any([self._scope(scope) for scope in self._scopes]))), *self._bound()]
         query = Query.boolean_query(parts)
-        return np.unique(hits(self._searcher, query, self._count(query))[0] >> CHUNK_BITS)
+        return distinct(hits(self._searcher, query, self._count(query))[0] >> CHUNK_BITS)
 
     def _bound(self) -> list[tuple[Occur, Query]]:
         required = [(Occur.Must, _silent(_phrase(self._schema, phrase))) for phrase in self._query.phrases]

@@ -31,10 +31,8 @@ class LexicalQuery:
 
 def compile_query(schema: Schema, query: LexicalQuery, scope: Scope) -> Query:
     """One tantivy query. What filters never scores, so that a score does not depend on the filter."""
-    matching = [(Occur.Should, part) for term in query.terms for part in _term(schema, term)]
-    if matching and not query.by_name:  # the words of a key are in no other field than the title's
-        said = [(Occur.Should, next(_term(schema, term))) for term in query.terms]
-        matching.append((Occur.Must, Query.const_score_query(Query.boolean_query(said), 0.0)))
+    title = "title" if query.by_name else "headline"
+    matching = [(Occur.Should, part) for term in query.terms for part in _term(schema, term, title)]
     parts = [(Occur.Must, _phrase(schema, phrase)) for phrase in query.phrases]
     parts += [(Occur.MustNot, _phrase(schema, phrase)) for phrase in query.excluded]
     parts += [(Occur.Must, Query.const_score_query(part, 0.0)) for part in scope_queries(schema, scope)]
@@ -61,7 +59,7 @@ def _either(queries: list[Query]) -> Query:
     return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
 
 
-def _term(schema: Schema, term: Term) -> Iterator[Query]:
+def _term(schema: Schema, term: Term, title: str = "title") -> Iterator[Query]:
     if term.match == "prefix":
         yield Query.boost_query(beginning_query(schema, term.forms[0]), term.weight)
         return
@@ -69,7 +67,7 @@ def _term(schema: Schema, term: Term) -> Iterator[Query]:
         distance = 1 if term.match == "typo" else 2
         yield Query.boost_query(Query.fuzzy_term_query(schema, "words", term.forms[0], distance), term.weight)
         return
-    for field, weight in (("body", term.weight), ("title", term.weight * TITLE_WEIGHT)):
+    for field, weight in (("body", term.weight), (title, term.weight * TITLE_WEIGHT)):
         forms = [Query.term_query(schema, field, form, "freq") for form in term.forms]
         either = forms[0] if len(forms) == 1 else Query.disjunction_max_query(forms)
         yield Query.boost_query(either, weight)

@@ -12,7 +12,7 @@ from commonplace.index.engine import Floats, Snapshot, engine, fetch, hits
 from commonplace.index.lexical_entries import EntrySearch
 from commonplace.index.lexical_items import ItemSearch
 from commonplace.index.lexical_query import LexicalQuery, compile_marks, compile_query
-from commonplace.index.scope import Ids, Scope
+from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.index.wanted import Wanted
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term
@@ -65,7 +65,8 @@ class LexicalReader:
 
     def _share(self, scope: Scope) -> float:
         """How much of all chunks may be in scope at most, by each of the values it asks for one of."""
-        asked = (("parent", scope.parents), ("facet", scope.facets), *(("facet", (facet,)) for facet in scope.must))
+        chosen = (("kind", scope.kinds), ("parent", scope.parents), ("tag", scope.tags), ("facet", scope.facets))
+        asked = (*chosen, *(("facet", (facet,)) for facet in scope.must))
         count = self._snapshot.searcher.doc_freq
         found = [engine(lambda f=f, v=v: sum(count(f, value) for value in v)) for f, v in asked if v]  # type: ignore[misc]
         return min(found, default=0) / max(self._snapshot.counted, 1)
@@ -111,7 +112,7 @@ class LexicalReader:
         """The items in scope with a passage that answers a query, ascending, however many there are."""
         snapshot = self._snapshot
         chunks, _ = _all(snapshot.searcher, compile_query(snapshot.schema, query, scope), 1000)
-        return np.unique(chunks >> CHUNK_BITS)
+        return distinct(chunks >> CHUNK_BITS)
 
 
 def _all(searcher: Searcher, query: Query, expected: int) -> tuple[Ids, Floats]:

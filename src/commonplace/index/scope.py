@@ -55,3 +55,11 @@ def among(ids: Ids, known: Ids) -> NDArray[np.bool_]:
         return np.zeros(len(ids), dtype=np.bool_)
     found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, ids), len(known) - 1)] == ids
     return found
+
+
+def distinct(ids: Ids) -> Ids:
+    """Ascending, each once. `np.unique` loads all of numpy's masked arrays for it, which take 10 MB."""
+    ids = np.sort(ids)
+    first = np.ones(len(ids), dtype=np.bool_)
+    first[1:] = ids[1:] != ids[:-1]
+    return ids[first]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from commonplace.errors import StorageBroken
 from commonplace.index.files import check_content, room_on_disk, stamp, writer_lock
 from commonplace.index.follower import IndexDamaged
+from commonplace.index.scope import distinct
 from commonplace.index.vector_file import Append, Loaded, Manifest, Stamp, VectorFolder
 from commonplace.index.vector_scan import (
     BLOCK,
@@ -277,7 +278,7 @@ class VectorIndex:
     def _apply(self, manifest: Manifest, batch: Sequence[Change]) -> Manifest:
         """Bring every item that the changes name to its present state, in one commit."""
         rows = self._refresh(writing=True).rows
-        items = np.unique(np.array([change.item_id for change in batch], np.int64))
+        items = distinct(np.array([change.item_id for change in batch], np.int64))
         with Append(self._folder, manifest) as append:
             for start in range(0, len(items), GROUP):
                 self._replace(rows, items[start : start + GROUP], append)
@@ -354,7 +355,7 @@ def _kept(old_ids: Ids, old: Halves, ids: Ids, vectors: Halves) -> tuple[NDArray
 
 def _row_problems(rows: Rows) -> Iterator[str]:
     alive = rows.ids if rows.live is None else rows.ids[rows.live]
-    if len(np.unique(alive)) != len(alive):
+    if len(distinct(alive)) != len(alive):
         yield "a chunk has more than one row"
     words = code_words(rows.vectors.shape[1])
     for number, block in enumerate(rows.codes):

@@ -4,12 +4,13 @@ Two forms of every word are indexed: *exact* (folded, unstemmed), for phrases an
 ranking. Identifiers and compounds (`getUserName`, `real-time`, `HTTP/2`) give their parts, their neighbouring
 parts joined, and the whole; scripts written without spaces give overlapping pairs of characters.
 
-Words repeat, so each white-space-delimited token is analysed once and remembered: analysing a text is then a
-split, a look-up per word and a join (`bench/engine.py`, row analyze).
+Words repeat, so each white-space-delimited token is analysed once and remembered, and its stems by its terms: analysing
+a text is then a split, two look-ups per word and two joins (`bench/engine.py`, row analyze).
 """
 
 from __future__ import annotations
 
+import re
 import threading
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -21,7 +22,8 @@ import regex
 from commonplace.text.languages import UNKNOWN, stemmer
 
 _REMEMBERED = 150_000  # words of a generation, of which there are two
-_LONGEST_REMEMBERED = 48  # a longer token is a sentence of an unspaced script or a blob: it will not come again
+_LONGEST_TOKEN = 48  # a longer one is a sentence of an unspaced script or a blob: it will not come again
+_LONGEST_FORM = 160  # the terms of a token that is no longer than that, nearly always
 _LONGEST_TERM = 100
 _PUNCTUATION = "\"'`.,;:!?()[]{}<>*-–—“”‘’…|/\\"
 _MOST_PARTS = 12
@@ -40,6 +42,8 @@ _PIECES = regex.compile(
     """,
     regex.VERBOSE | regex.VERSION1,
 )
+_ASCII_WORD = re.compile(r"\w+(?:['\-./:@=&+#~\\]{1,2}\w+)*(?:\+\+|#)?", re.ASCII)  # the same word, three times quicker
+_ASCII_PART = re.compile(r"[a-zA-Z0-9]+")
 _CLUSTER = regex.compile(r"\X")
 _PART = regex.compile(r"[^\W_]+", regex.VERSION1)
 _CAMEL = regex.compile(r"(?<=[\p{Ll}\d])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})", regex.VERSION1)
@@ -66,15 +70,12 @@ def exact_terms(token: str) -> tuple[str, ...]:
     if core.isascii() and core.isalpha() and _is_plain(core):
         return (core.lower()[:_LONGEST_TERM],)  # most tokens by far: not worth a pattern
     terms: list[str] = []
-    if not token.isascii():
-        token = unicodedata.normalize("NFKC", token)
-    for match in _PIECES.finditer(token):
-        if match.lastgroup == "word":
-            terms.extend(_word_terms(match[0]))
-        elif match.lastgroup == "run":
-            terms.extend(pairs(match[0]))
-        else:
-            terms.append(match[0])
+    if token.isascii():
+        for word in _ASCII_WORD.findall(token):
+            terms.extend(_word_terms(word))
+    else:
+        for kind, piece in pieces(token):
+            terms.extend(_word_terms(piece) if kind == "word" else pairs(piece) if kind == "run" else [piece])
     return tuple(term[:_LONGEST_TERM] for term in terms if term)
 
 
@@ -99,11 +100,10 @@ def _is_plain(word: str) -> bool:
 def _word_terms(word: str) -> list[str]:
     if word.isalpha() and _is_plain(word):
         return [fold(word)]
-    contraction = _CONTRACTION.match(word)
+    contraction = _CONTRACTION.match(word) if "'" in word or "’" in word else None
     if contraction:
         return [fold(contraction[1])] if contraction[2].lower() == "s" else [fold(contraction[1] + contraction[2])]
-    written = _PART.findall(word)
-    parts = [fold(part) for piece in written for part in _CAMEL.split(piece) if part]
+    parts = _parts(word)
     if not parts:
         return []
     tail = "++" if word.endswith("++") else "#" if word.endswith("#") else ""
@@ -112,6 +112,12 @@ def _word_terms(word: str) -> list[str]:
     if len(parts) > _MOST_PARTS:
         return parts
     return [*compound_of(parts)[:-1], "".join(parts) + tail]
+
+
+def _parts(word: str) -> list[str]:
+    if word.isascii() and word == word.lower():
+        return _ASCII_PART.findall(word)
+    return [fold(part) for piece in _PART.findall(word) for part in _CAMEL.split(piece) if part]
 
 
 def compound_of(parts: Sequence[str]) -> tuple[str, ...]:
@@ -127,58 +133,65 @@ def parts_of(terms: Sequence[str]) -> Sequence[str] | None:
 
 
 Forms = tuple[str, str]
-"""The exact terms of a token and their stems, each joined by blanks."""
+"""The exact terms of a token or a text and their stems, each joined by blanks."""
 
 
-class _Memory(dict[str, Forms]):
-    """Token → its forms. Filled on demand, bounded, and shared by all threads.
+class _Memory(dict[str, str]):
+    """Something about a word, filled on demand, bounded, and shared by all threads.
 
     Two generations: when the young one is full it becomes the old one, and what is asked for again comes back from it.
     """
 
-    def __init__(self, forms: Callable[[str], Forms]) -> None:
+    def __init__(self, tell: Callable[[str], str], longest: int) -> None:
         super().__init__()
-        self.forms = forms
-        self._old: dict[str, Forms] = {}
+        self.tell, self._longest = tell, longest
+        self._old: dict[str, str] = {}
 
-    def __missing__(self, token: str) -> Forms:
-        forms = self._old.get(token) or self.forms(token)
-        if len(token) <= _LONGEST_REMEMBERED:
+    def __missing__(self, word: str) -> str:
+        told = self._old.get(word)
+        if told is None:
+            told = self.tell(word)
+        if len(word) <= self._longest:
             if len(self) >= _REMEMBERED:
                 self._old = dict(self)
                 self.clear()
-            self[token] = forms
-        return forms
+            self[word] = told
+        return told
 
 
+def _exact_form(token: str) -> str:
+    core = token.strip(_PUNCTUATION)
+    if core != token and core in _words and token.isascii():
+        return _words[core]
+    form = " ".join(exact_terms(token))
+    return token if form == token else form
+
+
+_words = _Memory(_exact_form, _LONGEST_TOKEN)
 _stemming = threading.Lock()  # a Snowball stemmer keeps state while it works
 
 
 @cache
-def _memory(language: str) -> _Memory:
+def _stems(language: str) -> _Memory | None:
+    """The stems of exact terms, both joined by blanks; None for a language that has no stemmer."""
     snowball = stemmer(language)
+    if snowball is None:
+        return None
 
-    def forms(token: str) -> Forms:
-        terms = exact_terms(token)
-        exact = " ".join(terms)
-        if snowball is None or not terms:
-            return exact, exact
+    def stem(form: str) -> str:
+        terms = form.split()
         with _stemming:
-            if len(terms) == 1:
-                return exact, snowball.stemWord(exact) or exact
-            roots = snowball.stemWords(list(terms))
-        return exact, " ".join(root or term for root, term in zip(roots, terms, strict=True))  # Greek `ικα` has no stem
+            roots = snowball.stemWords(terms)
+        return " ".join([root or term for root, term in zip(roots, terms, strict=True)])  # Greek `ικα` has no stem
 
-    return _Memory(forms)
+    return _Memory(stem, _LONGEST_FORM)
 
 
 def analyse(text: str, language: str) -> Forms:
     """The exact terms and the stems of a text: what an index keeps of it."""
-    forms = list(map(_memory(language).__getitem__, text.split()))
-    if not forms:
-        return "", ""
-    words, roots = zip(*forms)  # noqa: B905  # pairs, all of them
-    return " ".join(words), " ".join(roots)
+    forms = list(map(_words.__getitem__, text.split()))
+    exact, known = " ".join(forms), _stems(language)
+    return exact, exact if known is None else " ".join(map(known.__getitem__, forms))
 
 
 def exact(text: str) -> str:
@@ -193,9 +206,12 @@ def stems(text: str, language: str) -> str:
 
 def stems_once(text: str, language: str) -> str:
     """The same for what will not come again, a path or an id: nothing of it is remembered."""
-    return " ".join(_memory(language).forms(token)[1] for token in text.split())
+    exact = " ".join(" ".join(exact_terms(token)) for token in text.split())
+    known = _stems(language)
+    return exact if known is None else known.tell(exact)
 
 
 def token_forms(token: str, language: str) -> Forms:
     """The exact terms and the stems of one white-space-delimited token."""
-    return _memory(language)[token]
+    exact, known = _words[token], _stems(language)
+    return exact, exact if known is None else known[exact]

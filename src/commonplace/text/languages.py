@@ -6,30 +6,26 @@ function words per language do: no model, no data file, microseconds per text.
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib import resources
 
 import regex
 import Stemmer
 
-_FUNCTION_WORDS: dict[str, str] = tomllib.loads(
-    resources.files("commonplace.text").joinpath("function_words.toml").read_text(encoding="utf-8")
-)
+from commonplace.text.function_words import FUNCTION_WORDS
 
-_SCRIPTS = (
-    ("zh", regex.compile(r"\p{Han}")),
-    ("ja", regex.compile(r"[\p{Hiragana}\p{Katakana}]")),
-    ("ko", regex.compile(r"\p{Hangul}")),
-    ("th", regex.compile(r"\p{Thai}")),
-    ("ar", regex.compile(r"\p{Arabic}")),
-    ("he", regex.compile(r"\p{Hebrew}")),
-    ("el", regex.compile(r"\p{Greek}")),
-    ("hi", regex.compile(r"\p{Devanagari}")),
-    ("ta", regex.compile(r"\p{Tamil}")),
-    ("hy", regex.compile(r"\p{Armenian}")),
-    ("ru", regex.compile(r"\p{Cyrillic}")),
-)
+_SCRIPTS = {
+    "zh": r"\p{Han}",
+    "ja": r"[\p{Hiragana}\p{Katakana}]",
+    "ko": r"\p{Hangul}",
+    "th": r"\p{Thai}",
+    "ar": r"\p{Arabic}",
+    "he": r"\p{Hebrew}",
+    "el": r"\p{Greek}",
+    "hi": r"\p{Devanagari}",
+    "ta": r"\p{Tamil}",
+    "hy": r"\p{Armenian}",
+    "ru": r"\p{Cyrillic}",
+}
 
 _STEMMERS = {
     "ar": "arabic", "hy": "armenian", "eu": "basque", "ca": "catalan", "cs": "czech", "da": "danish", "nl": "dutch",
@@ -46,12 +42,12 @@ _LEAST_SHARE = 0.08  # of all words: prose has four times as many function words
 _NOT_LATIN = regex.compile(r"[^\P{L}\p{Latin}]")
 
 _VOTES: dict[str, tuple[str, ...]] = {}
-for _language, _words in _FUNCTION_WORDS.items():
+for _language, _words in FUNCTION_WORDS.items():
     for _word in _words.split():
         if len(_word) > 1:  # single letters are anyone's
             _VOTES[_word] = (*_VOTES.get(_word, ()), _language)
 
-STOP_WORDS = {language: frozenset(words.split()) for language, words in _FUNCTION_WORDS.items()}
+STOP_WORDS = {language: frozenset(words.split()) for language, words in FUNCTION_WORDS.items()}
 
 
 def detect(text: str) -> str:
@@ -68,7 +64,7 @@ def _by_script(sample: str) -> str | None:
     others = len(_NOT_LATIN.findall(sample))
     if not others or others * 3 < sum(map(str.isalpha, sample)):
         return None
-    counts = {language: len(pattern.findall(sample)) for language, pattern in _SCRIPTS}
+    counts = {language: len(pattern.findall(sample)) for language, pattern in _scripts()}
     if counts["ja"] * 20 > counts["zh"]:
         counts["ja"] += counts["zh"]  # Japanese writes Han characters too; kana tell it from Chinese
     language, count = max(counts.items(), key=lambda pair: pair[1])
@@ -78,6 +74,11 @@ def _by_script(sample: str) -> str | None:
         words = _by_words(sample)
         return words if words in ("uk", "bg", "sr") else "ru"
     return language
+
+
+@cache
+def _scripts() -> list[tuple[str, regex.Pattern[str]]]:
+    return [(language, regex.compile(pattern)) for language, pattern in _SCRIPTS.items()]
 
 
 def _by_words(sample: str) -> str:
@@ -99,7 +100,7 @@ def _by_words(sample: str) -> str:
 def stemmer(language: str) -> Stemmer.Stemmer | None:
     """The Snowball stemmer of a language, or None where there is none. It keeps state: one thread at a time."""
     algorithm = _STEMMERS.get(language)
-    return Stemmer.Stemmer(algorithm) if algorithm else None
+    return Stemmer.Stemmer(algorithm, 0) if algorithm else None  # no cache: who asks remembers
 
 
 def code_of(name: str) -> str:
