@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.ready
 CLIENTS := tests/node/node_modules/.ready
 export HF_HUB_OFFLINE := 1
 
-.PHONY: run test check lint fix docs unit node bench eval models clean
+.PHONY: run test check lint fix docs unit node packages bench eval models clean
 
 run: $(STAMP) models  ## set up, load a sample library if there is none, serve on 127.0.0.1
 	@sh tools/sample.sh $(BIN)/commonplace
@@ -41,9 +41,12 @@ node: $(CLIENTS)  ## the clients other people wrote, that the tests speak to the
 $(CLIENTS): tests/node/package.json tests/node/package-lock.json tools/node.sh
 	@sh tools/node.sh
 
-unit: $(STAMP) models node
+packages:  ## what the tests borrow from Debian
+	@sh tools/packages.sh
+
+unit: $(STAMP) models node packages
 	@$(BIN)/commonplace models pull use-multilingual-v3 || echo "WARNING: the multilingual model could not be pulled; its tests are skipped."
-	$(BIN)/pytest -n 2 --dist loadfile -rs
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
 
 bench: $(STAMP)
 	$(BIN)/python bench/engine.py --sizes 10000,100000

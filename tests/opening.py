@@ -18,6 +18,8 @@ from support.turbopuffer_server import TurbopufferServer
 
 BACKENDS = ("sqlite", "postgres")
 INDEXES = ("local", "turbopuffer")
+ON_FILES = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+"""For a test, of a suite that holds for every store, that is dear and about something else than what is stored."""
 
 
 def open_store(backend: str, folder: Path) -> Any:
@@ -91,9 +93,10 @@ def open_library(backend: str, folder: Path, **more: object) -> Library:
     """A library in a folder of its own, on a backend."""
     if backend == "sqlite":
         return Library.open(folder, settings=library_settings(folder, **more))
-    from postgres_server import postgres
+    from postgres_server import LIBRARY_CONNECTIONS, postgres
 
-    settings = library_settings(folder, store=postgres().app, store_connections=5, **more)
+    given = {"store": postgres().app, "store_connections": LIBRARY_CONNECTIONS, **more}
+    settings = library_settings(folder, **given)
     return Library.open(folder, space_of(folder), settings)
 
 

@@ -31,6 +31,7 @@ from unprivileged import NOBODY
 vars(psycopg_pool.base)["random"] = random.Random().random
 
 START_S = 60
+LIBRARY_CONNECTIONS = 5
 _GUARDED = '"$@" & server=$!; cat > /dev/null; kill -QUIT $server; wait $server'
 """A server that ends with whoever holds the other end of its standard input, killed or not."""
 
@@ -106,7 +107,8 @@ def postgres() -> Server:
     if isinstance(server, str):
         missing(server)
     migrate(server.owner, server.app)
-    atexit.register(PostgresStore(server.app, "kept").close)  # so that connections outlive the store of one test
+    for connections in (20, LIBRARY_CONNECTIONS):  # pools of either size outlive the store or library of one test
+        atexit.register(PostgresStore(server.app, "kept", connections).close)
     return server
 
 

@@ -321,6 +321,9 @@ def test_what_is_wrong_is_one_sentence(run: Run, tmp_path: Path, database: tuple
     assert "Set COMMONPLACE_STORE_OWNER" in unknown.stderr
     wrong = run("migrate", "sqlite-to-postgres", url.replace("@", "x@"), code=78)
     assert "Check the user and the password" in wrong.stderr
+    unclear = run("migrate", "sqlite-to-postgres", url.replace(APP, f"{APP}@corp"), code=78)
+    assert "is no address that can be read" in unclear.stderr
+    assert postgres().password not in wrong.stderr + unclear.stderr
 
 
 def test_text_that_postgres_cannot_hold_is_named(run: Run, tmp_path: Path, database: tuple[str, str]) -> None:

@@ -118,6 +118,7 @@ def test_an_export_imports_into_an_equal_library(run: Run, notes: Path, tmp_path
     [
         (["get", "notes/nothing.md"], 1, "There is no qmd://notes/nothing.md"),
         (["add", "/nowhere/at/all"], 1, "There is no folder /nowhere/at/all"),
+        (["add", "~nobody-of-this-name/notes"], 1, "There is no folder"),
         (["--space", "../x", "status"], 2, "A space is named with"),
         (["search", "x", "-n", "0"], 2, "limit must be between 1 and 10000"),
         (["restore", "/nowhere", "--yes"], 1, "There is no backup at /nowhere"),

@@ -56,7 +56,7 @@ def test_collections_are_added_listed_renamed_and_removed(run: Run, notes: Path)
     run("collections", "exclude", "papers")
     assert "searched only when named" in run("collections", "list").stdout
     run("collections", "include", "papers")
-    assert run("collections", "remove", "papers").stdout == "Removed papers: 2 documents\n"
+    assert run("collections", "remove", "papers", "--drop").stdout == "Removed papers: 2 documents\n"
     assert run("collections", "list").stdout == ""
     assert "Collection not found: papers" in run("collections", "remove", "papers", code=1).stderr
 

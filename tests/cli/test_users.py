@@ -75,5 +75,9 @@ def test_mistakes_are_one_sentence_each(run: Run) -> None:
         stderr = run("keys", "create", "ann", f"--expires={life}", code=2).stderr
         assert "such as 90d" in stderr or "expires in the future" in stderr
     assert "root" in run("keys", "create", "ann", "--scope", "root", code=2).stderr
+    for names in ("", " , "):
+        refused = run("keys", "create", "ann", "--collections", "docs", "--collections", names, code=2)
+        assert "names no collection" in refused.stderr
+        assert refused.stdout == ""
     assert "no key beef" in run("keys", "revoke", "beef", code=1).stderr
     assert run("keys", "list").stdout == "No keys.\n"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from commonplace.cli.common import print_page, progress_bar, with_library
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
-from commonplace.ingest.files.collections import packages
-from commonplace.ingest.suited import first_choice, suited
-from commonplace.ingest.switching import MEGABYTE, Switch
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Mode
 from commonplace.models import STATIC, find
+
+if TYPE_CHECKING:
+    from commonplace.ingest.switching import Switch
 
 YES = click.option("-y", "--yes", is_flag=True, help="Begin without asking.")
 
@@ -65,6 +65,8 @@ def _ask(library: Library, switch: Switch, *, yes: bool) -> None:
 
 
 def _megabytes(size: int) -> str:
+    from commonplace.ingest.switching import MEGABYTE
+
     return f"{max(1, round(size / MEGABYTE)):,} MB"
 
 
@@ -80,6 +82,8 @@ def pull_default(library: Library) -> None:
 
     Without a network the shipped one does, and status says so.
     """
+    from commonplace.ingest.suited import first_choice, suited
+
     settings = library.settings
     if library.embedding.chosen or settings.model:
         return
@@ -159,6 +163,8 @@ def status(library: Library) -> None:
     click.echo(f"Library: {library.folder}")
     for kind, count in state.items.items():
         click.echo(f"  {count} {kind}{'s' if count != 1 else ''}")
+    from commonplace.ingest.files.collections import packages  # walking and reading files, which a search does not
+
     packaged = packages(library.store)
     for name, count in state.collections.items():
         kind = "package" if name in packaged else "collection"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -79,7 +80,7 @@ class Folders:
             return self.add(
                 root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=bool(gitignore)
             )
-        if found.root != root.expanduser().resolve():
+        if str(found.root) != os.path.realpath(os.path.expanduser(root)):
             raise AlreadyExists(
                 f"Collection '{name}' already exists: it is {found.root}. Give this one another --name."
             )
@@ -205,7 +206,7 @@ class Folders:
 
 
 def _name_of(root: Path) -> str:
-    return root.expanduser().resolve().name
+    return os.path.basename(os.path.realpath(os.path.expanduser(root)))
 
 
 __all__ = ["DEFAULT_PATTERN", "Collection", "Context", "Folders", "Outcome", "Progress", "Report"]

@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from commonplace.library import Library
-from opening import library_settings
+from opening import BACKENDS, open_library
 from qmd_library import Tools, fill, tools_over, write
+
+
+@pytest.fixture(scope="session", params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")
@@ -20,19 +25,17 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def words(tmp_path_factory: pytest.TempPathFactory, files: Path) -> Iterator[Library]:
+def words(backend: str, tmp_path_factory: pytest.TempPathFactory, files: Path) -> Iterator[Library]:
     """Without a vector index. Tests leave it as it is."""
-    home = tmp_path_factory.mktemp("words")
-    with Library.open(home, settings=library_settings(home)) as library:
+    with open_library(backend, tmp_path_factory.mktemp("words")) as library:
         fill(library, files)
         yield library
 
 
 @pytest.fixture(scope="session")
-def vectors(tmp_path_factory: pytest.TempPathFactory, files: Path) -> Iterator[Library]:
+def vectors(backend: str, tmp_path_factory: pytest.TempPathFactory, files: Path) -> Iterator[Library]:
     """The same files with vectors of the static model."""
-    home = tmp_path_factory.mktemp("vectors")
-    with Library.open(home, settings=library_settings(home)) as library:
+    with open_library(backend, tmp_path_factory.mktemp("vectors")) as library:
         fill(library, files)
         library.embed()
         yield library

@@ -23,7 +23,7 @@ from commonplace.errors import InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.surfaces.tool import Reply
-from opening import library_settings
+from opening import open_library
 from qmd_library import SPECIAL, Tools, failure, found, results, text_of, tools_over
 
 NO_VECTORS = "Vector index not found. Run 'qmd embed' first to create embeddings."
@@ -73,9 +73,9 @@ def test_a_phrase_is_required_and_adjacent(call: Tools, query: str) -> None:
     assert found(call("search", query=query)) == ["notes/phrase.md"]
 
 
-def test_phrases_hold_for_the_whole_document(tmp_path: Path) -> None:
+def test_phrases_hold_for_the_whole_document(backend: str, tmp_path: Path) -> None:
     far = "# Far\n\nThe blue lantern.\n\n" + "Filler about nothing. " * 600 + "\n\n## End\n\nThe red door.\n"
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+    with open_library(backend, tmp_path) as library:
         library.put(Draft("document", "far.md", parent="n", title="Far", body=far, format="markdown"))
         library.put(Draft("document", "near.md", parent="n", title="Near", body="A blue lantern, a red barn."))
         assert library.get("qmd://n/far.md").chunk_count > 1
@@ -170,8 +170,8 @@ def test_an_unknown_collection_is_named_with_those_there_are(call: Tools) -> Non
     assert failure(lambda: call("query", query="tea", collections=["docs", "nope"]))[0] == "collection_not_found"
 
 
-def test_only_documents_appear(tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+def test_only_documents_appear(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
         library.put(Draft("note", "tea", title="Tea", body="Oolong."))
         library.put(Draft("document", "tea.md", parent="docs", title="Tea", body="Oolong."))
         library.embed()
@@ -205,8 +205,8 @@ def test_terms_are_judged_over_the_whole_document(call: Tools) -> None:
     assert got["notes/coverage-far.md"] >= 0.6
 
 
-def test_a_title_counts_more_than_a_body(tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+def test_a_title_counts_more_than_a_body(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
         library.put(Draft("document", "a.md", parent="n", title="Other", body="words zeppelin here", format="markdown"))
         library.put(Draft("document", "b.md", parent="n", title="Zeppelin", body="words other here", format="markdown"))
         library.put(Draft("document", "zeppelin.md", parent="n", title="Third", body="words other here"))
@@ -362,8 +362,8 @@ def test_a_script_the_model_cannot_read_goes_by_words(vcall: Tools) -> None:
     assert "does not read this script" in stages(reply)["vector"]["reason"]
 
 
-def test_partial_vectors_are_told(tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path, embed_on_search=0)) as library:
+def test_partial_vectors_are_told(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path, embed_on_search=0) as library:
         library.put(Draft("document", "a.md", parent="n", title="A", body="oolong"))
         library.embed()
         library.put(Draft("document", "b.md", parent="m", title="B", body="oolong too"))

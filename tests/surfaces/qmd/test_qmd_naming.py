@@ -20,7 +20,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.surfaces.qmd.naming import address, locate, suggest
-from opening import library_settings
+from opening import open_library
 from qmd_library import SPECIAL, failure
 
 
@@ -96,8 +96,8 @@ def test_several_documents_are_an_error_that_names_them(words: Library) -> None:
     assert (code, said) == ("ambiguous", "Ambiguous path c.md: notes/a/c.md, notes/b/c.md. Use one of these paths.")
 
 
-def test_at_most_ten_are_named_and_the_rest_counted(tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+def test_at_most_ten_are_named_and_the_rest_counted(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
         for number in range(13):
             library.put(Draft("document", f"{number:02}/same.md", parent="notes", body="x"))
         _, said = failure(lambda: locate(library, "same.md"))
@@ -105,7 +105,7 @@ def test_at_most_ten_are_named_and_the_rest_counted(tmp_path: Path) -> None:
     assert said.endswith("notes/09/same.md and 3 more. Use one of these paths.")
 
 
-def test_a_docid_grows_where_two_documents_share_its_digits(tmp_path: Path) -> None:
+def test_a_docid_grows_where_two_documents_share_its_digits(backend: str, tmp_path: Path) -> None:
     seen: dict[str, str] = {}
     for number in range(100_000):
         path = f"{number}.md"
@@ -113,7 +113,7 @@ def test_a_docid_grows_where_two_documents_share_its_digits(tmp_path: Path) -> N
         if digits in seen:
             break
         seen[digits] = path
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+    with open_library(backend, tmp_path) as library:
         pair = [library.put(Draft("document", key, parent="n", body=key)) for key in (seen[digits], path)]
         docids = library.store.docids([item.id for item in pair])
         assert len(set(docids.values())) == 2
@@ -141,8 +141,8 @@ def test_a_line_suffix_is_told_from_the_name(words: Library, given: str, first: 
     assert (located.name.file, located.first, located.lines) == ("notes/numbers.md", first, count)
 
 
-def test_a_document_really_called_so_wins_over_the_suffix(tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+def test_a_document_really_called_so_wins_over_the_suffix(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
         for key in ("a", "a:12", "a:12:3"):
             library.put(Draft("document", key, parent="n", body=key))
         assert [locate(library, name)[0].path for name in ("a:12", "a:12:3", "a:13", "a:12:4")] == [
@@ -208,10 +208,10 @@ components = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min
 
 @given(st.sets(st.lists(components, min_size=1, max_size=4).map("/".join), min_size=1, max_size=8))
 def test_whatever_a_document_is_called_its_own_names_find_it(
-    tmp_path_factory: pytest.TempPathFactory, keys: set[str]
+    backend: str, tmp_path_factory: pytest.TempPathFactory, keys: set[str]
 ) -> None:
     home = tmp_path_factory.mktemp("named")
-    with Library.open(home, settings=library_settings(home)) as library:
+    with open_library(backend, home) as library:
         items = [library.put(Draft("document", key, parent="c", title="t", body=f"body {key}")) for key in keys]
         docids = library.store.docids([item.id for item in items])
         for item in items:

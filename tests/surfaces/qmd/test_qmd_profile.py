@@ -13,7 +13,7 @@ from commonplace.library import Library
 from commonplace.server.mcp import declared
 from commonplace.surfaces.profile import profile
 from commonplace.surfaces.tool import Call
-from opening import library_settings
+from opening import open_library
 from qmd_library import SPECIAL, Tools, failure, text_of, tools_over
 
 QMD = profile("qmd")
@@ -65,8 +65,8 @@ def test_status_knows_vectors(vcall: Tools) -> None:
     assert "\n  Vector index: yes\n" in text_of(reply)
 
 
-def test_an_empty_library_is_no_failure(tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+def test_an_empty_library_is_no_failure(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
         call = tools_over(library)
         assert text_of(call("status")).endswith("Collections: 0")
         assert text_of(call("search", query="tea")) == 'No results found for "tea"'
@@ -74,10 +74,10 @@ def test_an_empty_library_is_no_failure(tmp_path: Path) -> None:
         assert QMD.instructions(library)
 
 
-def test_where_no_collection_is_included_nothing_is_found(tmp_path: Path) -> None:
+def test_where_no_collection_is_included_nothing_is_found(backend: str, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "a.md").write_text("oolong", encoding="utf-8")
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+    with open_library(backend, tmp_path) as library:
         library.add_folder(tmp_path / "files", "n")
         library.folders.change("n", included=False)
         call = tools_over(library)

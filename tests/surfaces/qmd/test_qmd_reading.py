@@ -23,7 +23,7 @@ from commonplace.surfaces.qmd.naming import find
 from commonplace.surfaces.qmd.reading import gather, shown, skipped
 from commonplace.surfaces.tool import Reply
 from commonplace.text.globs import is_glob, matcher
-from opening import library_settings
+from opening import open_library
 from qmd_library import SPECIAL, Tools, failure, tools_over
 
 EVERYTHING = "<!-- Context: Everything about the house. -->\n\n"
@@ -212,8 +212,8 @@ def test_nothing_at_all_is_a_failure(call: Tools, pattern: str) -> None:
     assert said.split("\n")[0] == f"No files matched pattern: {pattern}"
 
 
-def test_a_thousand_documents_are_the_most(tmp_path: Path) -> None:
-    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+def test_a_thousand_documents_are_the_most(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
         library.put_many(Draft("document", f"{number:04}.md", parent="n", body="x") for number in range(1003))
         reply = tools_over(library)("multi_get", pattern="*.md")
         assert texts(reply) == ["[LIMITED: 1000 of 1003 matching files shown. Narrow the pattern to see the rest.]"]

@@ -89,7 +89,7 @@ def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
         raise InvalidInput(f"{name}: ignore is a list of globs, and includeByDefault true or false.")
     return Listed(
         name,
-        Path(_text(entry["path"], f"{name}.path")).expanduser(),
+        Path(os.path.expanduser(_text(entry["path"], f"{name}.path"))),
         _text(_given(entry, "pattern") or PATTERN, f"{name}.pattern"),
         tuple(_text(glob, f"{name}.ignore") for glob in ignore),
         included == "true",

@@ -139,7 +139,7 @@ def changed_at(store: Store, name: str) -> datetime | None:
 
 def locate(store: Store, path: str | Path) -> list[tuple[Collection, str]]:
     """The collections a path on disk is in, the innermost first, and the path inside each; "" for a root itself."""
-    place = os.path.realpath(Path(path).expanduser())
+    place = os.path.realpath(os.path.expanduser(path))
     found = []
     for collection in all_collections(store):
         root = str(collection.root)
@@ -151,7 +151,7 @@ def locate(store: Store, path: str | Path) -> list[tuple[Collection, str]]:
 def _checked(collection: Collection) -> Collection:
     check_name(collection.name)
     _check_globs(collection)
-    root = collection.root.expanduser()
+    root = Path(os.path.expanduser(collection.root))
     if not root.exists():
         raise NotFound(f"There is no folder {root.absolute()}.")
     if not root.is_dir():
