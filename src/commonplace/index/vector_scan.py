@@ -130,6 +130,8 @@ class Rows:
     """None when no row is dead."""
     direction: Floats
     order: RowOrder = field(default_factory=RowOrder)
+    last: list[tuple[Ids, Mask]] = field(default_factory=list)
+    """The last items that were asked for, and their rows: one search after another often has the same filter."""
 
     def __len__(self) -> int:
         return len(self.ids) if self.live is None else int(np.count_nonzero(self.live))
@@ -178,12 +180,20 @@ class Rows:
 
     def _allowed(self, items: Ids | None, without: Ids | None) -> Mask | None:
         """Which rows may answer; None when all of them may."""
-        allowed = self.live if items is None else self._of(items)
+        allowed = self.live if items is None else self._known(items)
         if without is None:
             return allowed
         allowed = np.ones(len(self.ids), np.bool_) if allowed is None else allowed.copy()
         allowed[self.of_items(without)] = False
         return allowed
+
+    def _known(self, items: Ids) -> Mask:
+        for known, rows in self.last:
+            if known is items:
+                return rows
+        rows = self._of(items)
+        self.last[:] = [(items, rows)]
+        return rows
 
     def _of(self, items: Ids) -> Mask:
         """Which rows are alive and belong to the items. Few items are looked up by the sort, many by a table."""
