@@ -5,11 +5,11 @@ The disk is a small tmpfs, or, for files that may not be created at all, one wit
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from crash_checks import State, answers, differences, make_draft, open_library, 
 from commonplace.errors import CommonplaceError, StorageFull
 from commonplace.library import Library
 from commonplace.store import SqliteStore
+from small_disk import Disk, mounted
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -28,46 +29,9 @@ Mount = Callable[[str], Path]
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Mount]:
     """Mounts a tmpfs with these options, and unmounts it whatever happens."""
-    mounted: list[Path] = []
-
-    def mount_here(options: str) -> Path:
-        place = tmp_path / f"disk-{len(mounted)}"
-        place.mkdir()
-        made = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", options, "commonplace-test", str(place)], capture_output=True, text=True
-        )
-        if made.returncode:
-            reason = f"a tmpfs cannot be mounted here: {made.stderr.strip()}"
-            if os.environ.get("CI") and os.geteuid() == 0:
-                pytest.fail(reason)
-            pytest.skip(reason)
-        mounted.append(place)
-        return place
-
-    try:
-        yield mount_here
-    finally:
-        for place in mounted:
-            subprocess.run(["umount", "--lazy", str(place)], check=True)
-
-
-class Disk:
-    """A disk that can be filled up to a few bytes, and emptied again."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self._ballast = root, root / "ballast"
-
-    def left(self) -> int:
-        found = os.statvfs(self.root)
-        return found.f_bavail * found.f_frsize
-
-    def leave(self, free: int) -> None:
-        """Fill it up until only this much is left."""
-        with self._ballast.open("ab") as file:
-            file.write(b"\0" * max(0, self.left() - free))
-
-    def relieve(self) -> None:
-        self._ballast.unlink(missing_ok=True)
+    with ExitStack() as disks:
+        numbers = count()
+        yield lambda options: disks.enter_context(mounted(tmp_path / f"disk-{next(numbers)}", options))
 
 
 @pytest.fixture
