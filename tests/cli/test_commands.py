@@ -57,6 +57,7 @@ def test_a_folder_is_added_searched_read_and_kept_up_to_date(run: Run, notes: Pa
     assert [hit["uri"] for hit in hits] == ["qmd://notes/tea.md"]
     assert hits[0]["line"] == 3
     assert json.loads(run("query", "baking a loaf", "--json").stdout)[0]["uri"] == "qmd://notes/bread.md"
+    assert "qmd://notes/bread.md" in run("query", "baking a loaf", "--expand", "--rerank").stdout
     assert run("get", "notes/tea.md", "--section", "green").stdout == "## Green\n\nEighty degrees.\n\n"
     assert run("outline", "notes/tea.md").stdout.split() == ["1", "Tea", "5", "Green"]
     assert "qmd://notes/bread.md" in run("related", "qmd://notes/tea.md").stdout

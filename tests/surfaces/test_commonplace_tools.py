@@ -98,6 +98,13 @@ def test_search_never_costs_more_than_its_budget(call: Call, detail: str, budget
         assert len(following["results"]) == answer["left_out"]
 
 
+def test_a_second_look_finds_the_same_and_ranks_it_anew(call: Call, library: Library) -> None:
+    library.embed()
+    once, twice = call("search", query="boil water"), call("search", query="boil water", rerank=True)
+    assert sorted(uris(once)) == sorted(uris(twice))
+    assert [hit["score"] for hit in once["results"]] != [hit["score"] for hit in twice["results"]]
+
+
 def test_search_says_that_it_went_by_words_only(call: Call, library: Library) -> None:
     assert "By words only" in call("search", query="water")["notes"][0]
     library.embed()

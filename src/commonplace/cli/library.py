@@ -108,12 +108,15 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.option("-c", "--collection", "collections", multiple=True, help="Only this collection; may be repeated.")
     @click.option("-t", "--tag", "tags", multiple=True, help="Only items with this tag; may be repeated.")
     @click.option("--kind", "kinds", multiple=True, help="Only this kind; may be repeated.")
+    @click.option("--expand", is_flag=True, help="Look for what the best have in common, too.")
+    @click.option("--rerank", is_flag=True, help="Take a second, slower look at the best.")
     @click.option("--explain", is_flag=True, help="Say what each way of finding thought of each result.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @with_library
-    def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **parts: Any) -> None:
-        filter = Filter(kinds=parts["kinds"], parents=parts["collections"], tags=parts["tags"])
-        page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain)
+    def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **given: Any) -> None:
+        filter = Filter(kinds=given["kinds"], parents=given["collections"], tags=given["tags"])
+        more = {"expand": given["expand"], "rerank": given["rerank"]}
+        page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
         print_page(page, as_json=as_json or explain)
 
     return find_passages

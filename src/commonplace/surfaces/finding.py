@@ -43,6 +43,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             offset=offset,
             explain=given["explain"],
             exclude=seen,
+            rerank=given["rerank"],
         )
         shown = fit((_shown(hit, detail) for hit in page.hits), given["max_tokens"], _trimmed(detail))
         return Found((page, *shown), [record["uri"] for record in shown[0]], page.found, page.skipped)
@@ -143,32 +144,33 @@ SEARCH = Tool(
         "Find passages in the user's library (notes, documents, chats, memories and more) by words and by meaning. "
         'Ask in plain words; "quotes" require a phrase and -word excludes one. Returns the best passage of each item '
         "with its address, line and a score from 0 to 1: above 0.8 is surely about it, below 0.2 only shares a word. "
-        "Never returns more than max_tokens; left_out counts what did not fit and next_cursor goes on there. Read "
-        "more with fetch, find what is like it with related."
+        "Never returns more than max_tokens; left_out counts what did not fit, next_cursor goes on there. Read more "
+        "with fetch, find what is like it with related."
     ),
     input=obj(
         required=("query",),
         query=text("What to look for, in plain words.", minLength=1, maxLength=10_000),
         limit=integer("How many results.", default=10, least=1, most=100),
-        mode=choice("auto uses words and, where there are vectors, meaning.", "auto", "lexical", "semantic", "hybrid"),
+        mode=choice("auto: words and, where there are vectors, meaning.", "auto", "lexical", "semantic", "hybrid"),
         detail=choice("How much of each result.", "snippets", "ids", "passages"),
         kinds=texts("Only these kinds: document, note, media, message, character, prompt, memory, table."),
-        collections=texts("Only items of these collections, threads or conversations."),
-        tags=texts("Only items with any of these tags."),
+        collections=texts("Only of these collections, threads or conversations."),
+        tags=texts("Only with any of these tags."),
         where={
             "type": "array",
             "items": _CONDITION,
             "maxItems": 100,
             "description": "Tests on metadata; all must hold.",
         },
-        created_from=text("Only items created then or later, such as 2026-05-01."),
-        created_to=text("Only items created then or earlier."),
-        updated_from=text("Only items changed then or later."),
-        updated_to=text("Only items changed then or earlier."),
+        created_from=text("Only created then or later, such as 2026-05-01."),
+        created_to=text("Only created then or earlier."),
+        updated_from=text("Only changed then or later."),
+        updated_to=text("Only changed then or earlier."),
         max_tokens=integer("How much to return at most.", default=4000, least=200, most=100_000),
-        cursor=text("Where to go on: next_cursor of the same search."),
-        session=text("A name of yours, or new: what it has returned before is left out."),
-        explain=flag("Say what each way of finding thought of each result."),
+        cursor=text("next_cursor of the same search."),
+        session=text("A name of yours, or new: what it returned is left out."),
+        rerank=flag("Take a second, slower look at the best."),
+        explain=flag("Say what each way of finding thought."),
     ),
     output=answer(
         required=("results", "left_out"),
