@@ -14,7 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commonplace.library import Library
-from commonplace.model import Draft, Mode
+from commonplace.model import Draft, Filter, Mode
+from commonplace.search.request import Request
 from commonplace.text.analyze import exact
 from opening import library_settings
 from strategies import WORDS
@@ -143,6 +144,17 @@ def found(library: Library, query: str, mode: Mode = "lexical") -> set[str]:
 )
 def test_what_a_query_means(shelf: Library, query: str, expected: set[str]) -> None:
     assert found(shelf, query) == expected
+
+
+def test_a_name_alone_is_no_answer_where_names_do_not_count(shelf: Library) -> None:
+    def found(text: str, *, by_name: bool) -> list[str]:
+        asked = Request(text, mode="lexical", filter=Filter(kinds=("document",)), by_name=by_name)
+        return [hit.uri for hit in shelf._pipeline.search(asked).hits]
+
+    report = "qmd://work/reports/quarterly-forecast.md"
+    assert found("forecast", by_name=True) == [report]
+    assert found("forecast", by_name=False) == []
+    assert found("numbers", by_name=False) == found("Q3", by_name=False) == [report]
 
 
 def test_a_phrase_found_nowhere_is_looked_for_by_its_words_and_says_so(shelf: Library) -> None:

@@ -12,6 +12,7 @@ from commonplace.documents.reading import Reading
 from commonplace.documents.visible import Shown
 from commonplace.errors import Unavailable
 from commonplace.model import Chunk, Filter, Hit, Item, Page, Stage
+from commonplace.models.hurry import hurried
 from commonplace.search.legs import cosine_of
 from commonplace.search.pipeline import EMBED_S, Pipeline, Semantic, meaning_of
 from commonplace.search.request import MOST_HITS, Request
@@ -131,20 +132,19 @@ class Finding:
 
     def _vector_like(self, item: Item, chunk: str | None) -> tuple[Floats | None, str]:
         try:
-            semantic = self._semantic()
-            if chunk:
-                return semantic.embedder.embed_passages([chunk])[0], ""
+            with hurried(EMBED_S):
+                semantic = self._semantic()
+                if chunk:
+                    return semantic.embedder.embed_passages([chunk])[0], ""
         except Unavailable as error:
             return None, str(error)
         vector = semantic.mean_of(item.id)
         return vector, "" if vector is not None else "the document has no vectors yet; `commonplace embed` makes them"
 
     def _meanings(self, texts: Sequence[str]) -> _Meanings:
-        from commonplace.models.hurry import hurried
-
         try:
-            semantic = self._semantic()
-            with hurried(EMBED_S):
+            with hurried(EMBED_S):  # the first contact with a provider included
+                semantic = self._semantic()
                 vectors = semantic.embedder.embed_queries(texts)
         except Unavailable as error:
             return _Meanings(None, {}, str(error))

@@ -238,15 +238,16 @@ class Vocabulary:
     def beginning(self, prefix: str, worth: float = 1.0) -> Match:
         return Begins(prefix, tuple(self.ledger.beginning(prefix, MOST_EXPANDED + 1)), worth)
 
-    def term(self, term: Term) -> Match:
-        """A term of a query, with its weight."""
+    def term(self, term: Term, *, by_name: bool = True) -> Match:
+        """A term of a query, with its weight. A passage repeats its title: what that has alone is of the key."""
         form = term.forms[0]
         if term.match == "prefix":
             return self.beginning(form, term.weight)
         if term.match != "word":
             return AnyWord(self._near(form, 1 if term.match == "typo" else 2), term.weight)
         body, title = (Best(tuple(self.adjacent((each,), field) for each in term.forms)) for field in ("body", "title"))
-        return Every(others=(Times(body, term.weight), Times(title, term.weight * TITLE_WEIGHT)))
+        said, named = Times(body, term.weight), Times(title, term.weight * TITLE_WEIGHT)
+        return Every(others=(said, named)) if by_name else Every((said,), (named,))
 
     def _near(self, word: str, distance: int) -> frozenset[str]:
         """The words that few slips make of one; two neighbours exchanged are one slip."""
@@ -255,6 +256,6 @@ class Vocabulary:
 
     def query(self, query: LexicalQuery) -> Match:
         """Terms are alternatives, phrases are required, exclusions are refused."""
-        terms = tuple(map(self.term, query.terms))
+        terms = tuple(self.term(term, by_name=query.by_name) for term in query.terms)
         phrases = tuple(map(self.adjacent, query.phrases))
         return Every(phrases, terms, tuple(map(self.adjacent, query.excluded)))

@@ -33,6 +33,8 @@ Progress = Callable[[int, int], None]
 BATCH, LARGE_BATCH, QUICK_S = 32, 256, 0.05
 """Passages per durable step: more of them where a model is so quick that keeping them is most of the work."""
 MOST_WALKED = 1000  # changes a new process may have to walk before its first search
+FIRST_S = 10.0
+"""How long a search waits at most for a provider that has not been heard of before; who can do without waits less."""
 _ON_THE_SPOT_S = 0.3
 _SERVING, _NEXT = "model", "next_model"
 """The store's settings for the model that answers, and for the one whose vectors are being made to take its place."""
@@ -107,7 +109,8 @@ class Embedding:
         """The index, level with the log, and its model. Raises Unavailable when there are no vectors to search."""
         chosen = self.chosen
         while True:
-            found = self._answering(chosen)
+            with hurried(FIRST_S):
+                found = self._answering(chosen)
             now = self.chosen
             if now == chosen:
                 break

@@ -35,7 +35,8 @@ class Near:
 def near(semantic: SemanticSource, text: str, language: str) -> Near:
     """Every item near to a text."""
     try:
-        found = semantic()
+        with hurried(EMBED_S):  # the first contact with a provider
+            found = semantic()
     except Unavailable as error:
         return Near(reason=str(error))
     embedder = found.embedder

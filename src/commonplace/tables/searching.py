@@ -16,11 +16,12 @@ from commonplace.errors import Unavailable
 from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope, among
 from commonplace.model import JSON, Chunk
+from commonplace.models.hurry import hurried
 from commonplace.search.blend import falling
 from commonplace.search.fuse import Weights, calibrate, combine, reciprocal_rank, weigh
 from commonplace.search.legs import LexicalLeg, VectorLeg, trust_for
 from commonplace.search.parse import Parsed, parse
-from commonplace.search.pipeline import Semantic
+from commonplace.search.pipeline import EMBED_S, Semantic
 from commonplace.search.plan import plan_lexical
 from commonplace.search.ranking import Floats, no_passages
 from commonplace.store.places import escaped, scope_hash
@@ -126,7 +127,8 @@ class TableSearch:
 
     def _meaning(self) -> Semantic | None:
         try:
-            return self._semantic()
+            with hurried(EMBED_S):  # the first contact with a provider
+                return self._semantic()
         except Unavailable:
             return None
 
@@ -230,7 +232,11 @@ def _vector_leg(
     if not meaning:
         return None
     embedder = semantic.embedder
-    vector = embedder.embed_queries([meaning])[0]
+    try:
+        with hurried(EMBED_S):
+            vector = embedder.embed_queries([meaning])[0]
+    except Unavailable:  # a provider that is late or gone: words answer alone
+        return None
     trust = trust_for(meaning, embedder, words.languages()[0])
     if outside is None:
         return VectorLeg(semantic.index, embedder, vector, items, trust)

@@ -12,16 +12,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.library import Library
-from commonplace.model import Draft, Filter, Page
+from commonplace.model import JSON, Draft, Filter, Page
 from commonplace.models.providers import wire
 from commonplace.search.hybrid import Answer, Question
 from commonplace.search.typed import Search
 from commonplace.settings import Settings
+from commonplace.surfaces.profile import Registry, profile
+from commonplace.surfaces.tables.types import run_tool
+from commonplace.surfaces.tool import Call
 from wire_server import Make, Site, cut_off, reset, silent, status, truncated
 
 KEY = "sk-planted-abcdefghijklmnop"
@@ -286,3 +290,36 @@ def test_the_first_contact_is_no_longer_waited_for_than_any_other(make: Make, si
         page = library.search("oolong")
         assert [hit.uri for hit in page.hits] == ["notes://oolong"]
         assert time.monotonic() - started < 10  # three attempts of the provider's own time would be ninety
+
+
+def called(library: Library, surface: str, tool: str, **arguments: JSON) -> Any:
+    found = Registry(profile(surface), writable=True).find(tool)
+    assert found is not None
+    return found.call(Call(library), arguments)
+
+
+def test_documents_wait_no_longer_for_a_first_contact(make: Make, site: Site, tmp_path: Path) -> None:
+    with Library.open(tmp_path, settings=make(model="ollama:static", embedder_attempts=3)) as library:
+        (tmp_path / "files").mkdir()
+        (tmp_path / "files" / "tea.md").write_text(BODIES["oolong"], encoding="utf-8")
+        library.folders.update(library.folders.add(tmp_path / "files", "shelf").name)
+        library.store.set_setting("model", "ollama:static")
+        site.always = silent
+        started = time.monotonic()
+        answer = called(library, "documents", "documents_search", query="oolong")
+        assert [found["documentId"] for found in answer.structured["results"]] == ["tea.md"]
+        assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("trouble", ["500", "slow"])
+def test_a_table_is_searched_by_words_while_its_model_is_away(make: Make, site: Site, trouble: str) -> None:
+    with Library.open(make().home, settings=make(model="ollama:static", embedder_attempts=1)) as library:
+        called(library, "tables", "project_create", name="shop")
+        called(library, "tables", "table_create", project_id="shop", name="stock", data={"a": BODIES["oolong"]})
+        called(library, "tables", "tool_create", table_id="stock", type="search", name="find")
+        library.embed()
+        tool = library.tables.tool("find")
+        assert run_tool(library, tool, {"query": "oolong", "top_k": 3})["results"]
+        site.always = TROUBLE[trouble]
+        (hit,) = run_tool(library, tool, {"query": "boil water", "top_k": 3})["results"]
+        assert BODIES["oolong"] in hit["chunk"]["chunk_text"]
