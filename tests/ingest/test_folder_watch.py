@@ -115,6 +115,27 @@ def test_a_root_that_goes_and_comes_back_ends_nothing(
     assert watch.next_update()[1].added == 1
 
 
+def test_a_root_that_goes_in_the_middle_of_a_look_ends_nothing(library: Library, root: Path) -> None:
+    build(root, {"a.md": b"# One"})
+    library.folders.add(root)
+    done = threading.Event()
+
+    def flicker() -> None:
+        while not done.is_set():
+            root.rename(root.with_name("away"))
+            root.with_name("away").rename(root)
+
+    watch = watching.Watch(library.store, root, done, updated=lambda *_: None, failed=lambda *_: None)
+    flickering = threading.Thread(target=flicker)
+    flickering.start()
+    try:
+        seen = {watch._standing(watch._collections())[0][1] for _ in range(500)}
+    finally:
+        done.set()
+        flickering.join(timeout=PATIENCE_S)
+    assert seen - {0} == {root.stat().st_ino}
+
+
 def test_a_root_that_is_another_folder_now_is_watched_all_the_same(
     library: Library, root: Path, watched: Callable[..., Watched]
 ) -> None:

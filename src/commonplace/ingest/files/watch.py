@@ -109,7 +109,7 @@ class Watch:
 
     def _standing(self, collections: list[Collection]) -> list[tuple[Collection, int]]:
         """The collections and which folder each root is now: 0 where there is none. A new one needs a new ear."""
-        return [(found, found.root.stat().st_ino if self._has_events(found) else 0) for found in collections]
+        return [(found, _inode(found.root) if self._has_events(found) else 0) for found in collections]
 
     def _look(self, collections: list[Collection], changed: set[str]) -> None:
         for collection in collections:
@@ -152,6 +152,14 @@ class Watch:
             return False
         name = path.rpartition("/")[2]
         return name in (RULE_FILE, GIT_RULE_FILE) or not name.startswith(".")
+
+
+def _inode(root: Path) -> int:
+    """0 for a root that has gone since somebody looked."""
+    try:
+        return root.stat().st_ino
+    except OSError:
+        return 0
 
 
 def _concerned(collection: Collection, paths: set[str]) -> bool:
