@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -18,9 +18,7 @@ from uuid import uuid4
 from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable
 from commonplace.index.base import WordIndex
 from commonplace.index.lexical import LexicalIndex
-from commonplace.ingest.embedding import Coverage, Embedding, Progress
-from commonplace.ingest.prepare import prepare
-from commonplace.ingest.suited import better_model
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, parse_uri
 from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.search.request import Request
@@ -28,11 +26,11 @@ from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.opening import open_store
 from commonplace.store.rows import Write
-from commonplace.text.outline import Heading, outline
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.documents.documents import Documents
     from commonplace.index.turbopuffer_space import TurbopufferSpace
+    from commonplace.ingest.embedding import Coverage, Embedding, Progress
     from commonplace.ingest.folders import Folders, Report
     from commonplace.ingest.switching import Switch
     from commonplace.knowledge import Knowledge
@@ -42,6 +40,7 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.sessions import Sessions
     from commonplace.store.table_base import TableStore
     from commonplace.tables import Tables
+    from commonplace.text.outline import Heading
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +87,6 @@ class Library:
         self._remote = _remote(store, folder, settings)
         make = self._remote.words if self._remote else LexicalIndex
         self.lexical: WordIndex = make(self._indexes / "lexical", store, settings.language)
-        self.embedding = Embedding(store, self._indexes, settings, self._remote.vectors if self._remote else None)
         self._pipeline = Pipeline(store, self.lexical, self._semantic)
         self._kept: dict[object, object] = {}
         self._keeping = threading.Lock()
@@ -104,6 +102,14 @@ class Library:
         except BaseException:
             store.close()
             raise
+
+    @cached_property
+    def embedding(self) -> Embedding:
+        """The vectors, and the model that makes them."""
+        from commonplace.ingest.embedding import Embedding
+
+        make = self._remote.vectors if self._remote else None
+        return Embedding(self.store, self._indexes, self.settings, make)
 
     @cached_property
     def folders(self) -> Folders:
@@ -162,7 +168,7 @@ class Library:
             self.store,
             self.lexical,
             self._semantic,
-            self.embedding.documents_lacking,
+            lambda parents: self.embedding.documents_lacking(parents),  # loaded when meaning is asked for
             budgets=budgets,
             generator=open_generator(settings),
             reranker=open_reranker(settings),
@@ -212,6 +218,8 @@ class Library:
 
     def put(self, draft: Draft, *, expected_version: int | None = None) -> Item:
         """Store an item, or replace the one with the same kind, parent and key. Durable when it returns."""
+        from commonplace.ingest.prepare import prepare
+
         return self.store.put([prepare(draft, expected_version)])[0]
 
     def put_many(self, drafts: Iterable[Draft], progress: Progress | None = None) -> int:
@@ -276,6 +284,8 @@ class Library:
 
     def outline(self, uri: str) -> list[Heading]:
         """The headings of an item, with the lines and characters of their sections."""
+        from commonplace.text.outline import outline
+
         item = self.get(uri)
         return outline(item.body or "", item.format)
 
@@ -287,6 +297,8 @@ class Library:
 
     def heading(self, item: Item, name: str) -> Heading:
         """The heading of an item that goes by this slug, title, or path of titles joined by ` › `."""
+        from commonplace.text.outline import outline
+
         headings = outline(item.body or "", item.format)
         wanted = name.casefold()
         for found in headings:
@@ -379,6 +391,7 @@ class Library:
 
     def status(self) -> Status:
         """What is here. Never loads a model."""
+        from commonplace.ingest.suited import better_model
         from commonplace.ingest.switching import switching
 
         self._sweep()
@@ -461,6 +474,8 @@ def _identity(store: Store) -> str:
 
 
 def _batches(drafts: Iterable[Draft]) -> Iterator[Sequence[Write]]:
+    from commonplace.ingest.prepare import prepare
+
     batch: list[Write] = []
     size = 0
     for draft in drafts:

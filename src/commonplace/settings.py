@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Self
 
 from platformdirs import user_cache_path, user_config_path, user_data_path
 
 from commonplace.errors import CommonplaceError
+from commonplace.lazy_dataclass import dataclass
 
 PREFIX = "COMMONPLACE_"
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

@@ -136,6 +136,47 @@ def test_a_setting_that_cannot_be_read_ends_with_78_and_its_name(run: Run) -> No
     assert "COMMONPLACE_THREADS must be a whole number" in run("status", code=78, COMMONPLACE_THREADS="many").stderr
 
 
+_NOT_FOR_A_SEARCH = {
+    "commonplace.index.vectors",
+    "commonplace.ingest.embedding",
+    "commonplace.ingest.files.read",
+    "commonplace.ingest.files.walk",
+    "commonplace.ingest.prepare",
+    "commonplace.store.postgres",
+    "commonplace.surfaces.profile",
+    "commonplace.text.chunk",
+    "commonplace.text.outline",
+    "commonplace.text.structure",
+    "csv",
+    "difflib",
+    "importlib.resources",
+    "markdown_it",
+    "pydantic",
+    "rapidfuzz",
+}
+
+
+@pytest.mark.parametrize("command", ["commonplace.cli.main", "commonplace.cli.qmd.main"])
+def test_a_search_by_words_loads_nothing_that_walks_reads_cuts_or_embeds(command: str, tmp_path: Path) -> None:
+    script = (
+        f"import sys; from {command} import cli; given = {{'home': None, 'space': 'default'}}; "
+        "cli(['search', 'tea'], standalone_mode=False, obj=given); print(*sorted(sys.modules))"
+    )
+    environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert _NOT_FOR_A_SEARCH & set(done.stdout.splitlines()[-1].split()) == set()
+
+
+def test_what_is_printed_arrives_whole_although_the_process_ends_at_once(run: Run, tmp_path: Path) -> None:
+    text = "".join(f"Line {number} of a long text.\n" for number in range(20_000))
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "long.md").write_text(text, "utf-8")
+    run("add", str(tmp_path / "notes"), "--no-embed")
+    assert run("get", "notes/long.md").stdout.rstrip("\n") == text.rstrip("\n")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["search", "tea"], ["status"]])
 def test_what_a_command_does_not_use_is_not_imported(run: Run, arguments: list[str], tmp_path: Path) -> None:
     script = (

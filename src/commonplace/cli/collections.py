@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from commonplace.documents.packages.sync import Keeping, Options, drop
 from commonplace.documents.visible import Visible
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound
 from commonplace.ingest.files.update import collection_lock
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
 from commonplace.settings import Settings
 from commonplace.store.opening import DATABASE

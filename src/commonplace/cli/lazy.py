@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import click
@@ -28,7 +30,8 @@ class LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.table:
             return None
-        module = importlib.import_module(f"{self.package}.{self.table[name][0]}")
+        with _nothing_collected():
+            module = importlib.import_module(f"{self.package}.{self.table[name][0]}")
         command: click.Command = module.COMMANDS[name]
         return command
 
@@ -41,6 +44,17 @@ class LazyGroup(click.Group):
             return super().invoke(context)
         except BrokenPipeError:
             raise ReaderLeft from None
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """What is loaded is no garbage: looking it through, again and again, takes a tenth of the time of a search."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def spare_threads() -> None:

@@ -82,12 +82,12 @@ def pull_default(library: Library) -> None:
 
     Without a network the shipped one does, and status says so.
     """
-    from commonplace.ingest.suited import first_choice, suited
+    from commonplace.ingest.suited import first_choice, languages, suited
 
     settings = library.settings
     if library.embedding.chosen or settings.model:
         return
-    name = suited(library.store)
+    name = suited(languages(library.store))
     if find(name, settings.models):
         return
     from commonplace.models.pull import pull  # the network's libraries, for this once

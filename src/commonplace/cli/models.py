@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -17,6 +17,7 @@ from commonplace.evaluation.judged import Judged
 from commonplace.evaluation.probe import known_items, sample_texts
 from commonplace.evaluation.results import MRR
 from commonplace.evaluation.run import Measured, evaluate
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.models import DEFAULT, STATIC, Entry, catalog, find, installed
 from commonplace.models.pull import pull

@@ -6,8 +6,10 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,11 +18,12 @@ from commonplace.documents.visible import View, Visible
 from commonplace.errors import Denied, InvalidInput, NotFound, WritesDisabled
 from commonplace.library import Library
 from commonplace.server.principal import OWNER, Principal
-from commonplace.settings import Settings
-from commonplace.surfaces.memory.door import Door, door_of
-from commonplace.surfaces.memory.environment import adopt_database, aliases, is_wanted
+from commonplace.settings import PREFIX, Settings
 from commonplace.surfaces.profile import DEFAULT, Registry, profile, profile_names
 from commonplace.surfaces.tool import Call, Reply
+
+if TYPE_CHECKING:  # thirteen tools come with it, which other profiles do without
+    from commonplace.surfaces.memory.door import Door
 
 _WRITES = click.option("--allow-writes", is_flag=True, help="Let agents write: remember, revise and forget.")
 _PROFILE = click.option(
@@ -65,7 +68,7 @@ def mcp(
     settings = _settings(context, allow_writes, name)
     view = _view(settings, context.obj["space"], project, no_global, collections) if name in _VIEWED else View()
     owner = replace(OWNER, space=context.obj["space"])
-    if is_wanted(name, os.environ) and (door := door_of(os.environ)):
+    if reads_variables(name, os.environ) and (door := _door()):
         _serve_door(settings, door, owner, name)
         return
     from commonplace.server.mcp import serve_stdio  # the SDK costs a second to import
@@ -92,6 +95,17 @@ def _serve_instance(settings: Settings, name: str, space: str) -> None:
         serve_instance(service, principal_of(found, space))
     finally:
         service.close()
+
+
+def reads_variables(profile: str, environment: Mapping[str, str]) -> bool:
+    """Whether a process that serves a profile on stdio reads the variables of mcp-context-server."""
+    return profile == "memory" or environment.get(f"{PREFIX}COMPAT") == "context-server"
+
+
+def _door() -> Door | None:
+    from commonplace.surfaces.memory.door import door_of
+
+    return door_of(os.environ)
 
 
 def _serve_door(settings: Settings, door: Door, owner: Principal, name: str) -> None:
@@ -154,8 +168,10 @@ def _view(settings: Settings, space: str, project: Path | None, no_global: bool,
 def _settings(context: click.Context, allow_writes: bool, profile_name: str = DEFAULT) -> Settings:
     home = context.obj["home"]
     given = {"home": Path(home) if home else None, "allow_writes": True if allow_writes else None}
-    if not is_wanted(profile_name, os.environ):
+    if not reads_variables(profile_name, os.environ):
         return _heard(Settings.load(**given))
+    from commonplace.surfaces.memory.environment import adopt_database, aliases
+
     adopted = aliases(os.environ)
     settings = _heard(
         Settings.load(**{**adopted, **{name: value for name, value in given.items() if value is not None}})

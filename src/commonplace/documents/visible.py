@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from commonplace.documents.declared import Declared
 from commonplace.errors import NotFound
+from commonplace.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -17,6 +17,7 @@ from commonplace.knowledge.kinds import SOURCE_OF
 from commonplace.knowledge.meaning import Near, both, near
 from commonplace.knowledge.showing import Hit, Shower
 from commonplace.knowledge.words import Asked, Snippets, ask
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter, Item
 from commonplace.search.pipeline import SemanticSource
 from commonplace.store.base import Store

@@ -8,11 +8,12 @@ so a filter, a limit or other items change no score.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from commonplace.errors import Unavailable
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.models.hurry import hurried
 from commonplace.search.fuse import OTHER_SCRIPT

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from commonplace.errors import InvalidInput
@@ -26,6 +25,7 @@ from commonplace.knowledge.retrieval import (
 )
 from commonplace.knowledge.showing import chunk_at, field_range, loc_at, message_loc, title_loc
 from commonplace.knowledge.words import Snippets, ask
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
 from commonplace.store.rows import Place

@@ -7,7 +7,7 @@ A record names its item by `uid`, else by `id`, else by what it says. `put_recor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 from uuid import uuid4
 
@@ -27,6 +27,7 @@ from commonplace.knowledge.kinds import (
 )
 from commonplace.knowledge.messages import again, messages_of, put_messages
 from commonplace.knowledge.shape import Shaped, mapping, optional, strings
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from commonplace.errors import InvalidInput
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Span
 from commonplace.store.rows import Attachment, Cue
 from commonplace.text.lines import line_of, line_starts

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
+from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed, parse
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import uuid4
 
 from commonplace.errors import CommonplaceError
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.surfaces.tool import Answer, Call, Tool
 

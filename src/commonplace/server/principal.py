@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from commonplace.lazy_dataclass import dataclass
 from commonplace.store.accounts import SCOPES
 
 

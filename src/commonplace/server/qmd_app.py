@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
 
 import anyio
 import uvicorn
@@ -19,6 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from commonplace.errors import CommonplaceError
+from commonplace.lazy_dataclass import dataclass
 from commonplace.server.auth import Authentication, Gate, metadata_address, metadata_routes
 from commonplace.server.guard import OriginGuard
 from commonplace.server.http import own_hosts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ import anyio
 
 from commonplace.documents.visible import View
 from commonplace.errors import CommonplaceError, Denied, RateLimited, TooLarge, WritesDisabled
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.server.background import Background

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -15,6 +15,7 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from commonplace.errors import CommonplaceError
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.server.auth import Gate, token_of
 from commonplace.server.flaws import told

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Literal
 
 from commonplace.errors import InvalidInput
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.settings import Settings

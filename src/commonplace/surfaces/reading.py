@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Filter, Item
 from commonplace.surfaces.budget import FRAME, make_cursor, read_cursor, tokens_of

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from commonplace.documents.visible import View
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.surfaces.arguments import Signature, check

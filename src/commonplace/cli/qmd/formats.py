@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import os
@@ -296,6 +295,8 @@ def _md_one(document: Document) -> str:
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    import csv
+
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(header)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from commonplace.cli.folders import index_collection
 from commonplace.cli.qmd.collections import PATTERN, print_indexed, print_needed
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
 from commonplace.ingest.files.collections import check_name
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 
 LARGEST = 1024 * 1024

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from commonplace.documents.packages.manifest import read_json, texts
 from commonplace.documents.packages.source import Source, read_source
 from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound
 from commonplace.index.files import room_on_disk, write_atomically
+from commonplace.lazy_dataclass import dataclass
 
 FILE = "context.json"
 LARGEST = 1 << 20

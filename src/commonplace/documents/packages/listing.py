@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -13,6 +13,7 @@ from commonplace.documents.packages.places import LeftOut, Refused, check_id, in
 from commonplace.documents.packages.source import unquote_bytes, without_credentials
 from commonplace.documents.packages.sources.tree import Tree
 from commonplace.ingest.files.walk import File
+from commonplace.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

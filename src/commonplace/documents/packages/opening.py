@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO
 from urllib.parse import urljoin, urlsplit
@@ -23,6 +23,7 @@ from commonplace.documents.packages.sources.http import Fetched, Validators, Web
 from commonplace.documents.packages.sources.tree import MIB, Tree
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.files.walk import File, code_of
+from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import Settings
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 
 

@@ -7,7 +7,7 @@ import hashlib
 import io
 import re
 import tarfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from commonplace.documents.packages.listing import Listed
@@ -18,6 +18,7 @@ from commonplace.documents.packages.reading import document_text
 from commonplace.documents.packages.source import Source, read_source
 from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound, TooLarge
 from commonplace.index.files import room_on_disk, write_atomically
+from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import Settings
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -12,6 +11,7 @@ from weakref import WeakKeyDictionary
 from commonplace.documents.declared import Declared
 from commonplace.documents.packages.context import FILE, Declaration, declarations
 from commonplace.ingest.files.collections import Collection, all_collections
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Item
 from commonplace.settings import Settings
 from commonplace.store.base import Store

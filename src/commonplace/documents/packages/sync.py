@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,6 +30,7 @@ from commonplace.ingest.files.read import READERS, reader_of, stamp_of
 from commonplace.ingest.files.stage import Stage
 from commonplace.ingest.files.update import YOUNG_NS, Progress, collection_lock, file_moment
 from commonplace.ingest.prepare import prepare
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft
 from commonplace.settings import Settings
 from commonplace.store.base import Store

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
@@ -12,6 +11,7 @@ import yaml
 
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.source import Remarks, Unreadable, plain
+from commonplace.lazy_dataclass import dataclass
 
 LONGEST = 65_536
 """Front matter beyond so many characters is none: it is data, and what it says would not fit an item's metadata."""

@@ -6,12 +6,13 @@ import codecs
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import isfinite
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from commonplace.errors import CommonplaceError
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 
 if TYPE_CHECKING:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import cast
 
 from commonplace.errors import InvalidInput
 from commonplace.knowledge.kinds import read_moment
 from commonplace.knowledge.retrieval import Budget, Mode, Wish
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.sessions import Session
 from commonplace.settings import Settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 from commonplace.knowledge.finding import Results, source_of
@@ -11,6 +11,7 @@ from commonplace.knowledge.kinds import moment_text, shown_id
 from commonplace.knowledge.reading import Read
 from commonplace.knowledge.retrieval import tokens
 from commonplace.knowledge.showing import Hit
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.sessions import Told
 from commonplace.surfaces.knowledge.options import Turn, Wished

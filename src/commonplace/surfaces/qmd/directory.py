@@ -1,14 +1,17 @@
-"""The names of all documents, kept in memory from one change to the next: what globs and suggestions look through."""
+"""The names of all documents and collections, kept in memory from one change to the next.
+
+Globs and suggestions look through the documents, and every search begins with the collections.
+"""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from commonplace.ingest.files.collections import packages
+from commonplace.ingest.files.collections import Collection, all_collections, packages
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 
 MOST_KEPT = 100_000
@@ -34,7 +37,26 @@ class Directory:
         return [file[file.rfind("/") + 1 :] for file in self.folded]
 
 
+@dataclass(frozen=True, slots=True)
+class Shelves:
+    """Every collection of files, and the packages beside them, names by key, as of one change."""
+
+    change: int
+    collections: Sequence[Collection]
+    packaged: Mapping[str, str]
+
+
 _kept: WeakKeyDictionary[Library, Directory] = WeakKeyDictionary()
+_shelves: WeakKeyDictionary[Library, Shelves] = WeakKeyDictionary()
+
+
+def shelves(library: Library) -> Shelves:
+    """The collections as they are now."""
+    store = library.store
+    change, known = store.last_change(), _shelves.get(library)
+    if known is None or known.change != change:
+        known = _shelves[library] = Shelves(change, all_collections(store), packages(store))
+    return known
 
 
 def directory(library: Library) -> Directory:
@@ -50,7 +72,7 @@ def directory(library: Library) -> Directory:
 
 def _files(library: Library) -> tuple[list[int], list[str]]:
     ids, files = library.store.document_files()
-    packaged = packages(library.store)
+    packaged = shelves(library).packaged
     if not packaged:
         return ids, files
     kept = [at for at, file in enumerate(files) if file.partition("/")[0] not in packaged]

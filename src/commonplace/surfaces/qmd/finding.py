@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.ingest.files.collections import Collection, all_collections, packages
+from commonplace.ingest.files.collections import Collection
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
 from commonplace.search.blend import share_of
 from commonplace.search.hybrid import Answer, Made, Placed, Question
 from commonplace.search.typed import Search, read_document
 from commonplace.store.rows import Name
+from commonplace.surfaces.qmd.directory import Shelves, shelves
 from commonplace.surfaces.qmd.naming import address
 from commonplace.surfaces.qmd.reading import Contexts
 from commonplace.surfaces.tool import Call, Reply
@@ -68,18 +69,18 @@ class Found:
     notes: tuple[str, ...]
 
 
-def scope(library: Library, collections: Sequence[Collection], asked: Sequence[str]) -> Filter | None:
+def scope(library: Library, there: Shelves, asked: Sequence[str]) -> Filter | None:
     """The documents of the collections asked for, or of all that are included by default; None where that is none."""
+    collections, packaged = there.collections, there.packaged
     known = {collection.name: collection for collection in collections}
-    packaged = packages(library.store)
     if asked:
         names = dict.fromkeys(asked)
         others = library.store.parents("document") if any(name not in known for name in names) else {}
         for name in names:
             if name not in known and name not in others:
-                there = ", ".join(sorted({*known, *others} - packaged.keys())) or "none"
+                available = ", ".join(sorted({*known, *others} - packaged.keys())) or "none"
                 raise NotFound(
-                    f"Collection not found: {name}. Available collections: {there}.", code="collection_not_found"
+                    f"Collection not found: {name}. Available collections: {available}.", code="collection_not_found"
                 )
         return Filter(kinds=("document",), parents=tuple(sorted(names)))
     if all(collection.included for collection in collections) and not packaged:
@@ -102,13 +103,13 @@ def find(
     candidates: int = 30,
 ) -> Found:
     """Run searches over the collections named, or the included ones, and present what they find."""
-    known = all_collections(library.store)
-    filter = scope(library, known, collections)
+    there = shelves(library)
+    filter = scope(library, there, collections)
     if filter is None:
         return Found((), (), (), ())
     question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates)
     answer = library.hybrid.find(question)
-    return Found(_presented(library, known, answer), answer.lists, answer.stages, answer.notes)
+    return Found(_presented(library, there.collections, answer), answer.lists, answer.stages, answer.notes)
 
 
 def _presented(library: Library, collections: Sequence[Collection], answer: Answer) -> tuple[Result, ...]:

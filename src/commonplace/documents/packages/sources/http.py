@@ -10,13 +10,13 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
 from email.message import Message
 from typing import IO, Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from commonplace.documents.packages.source import without_credentials
 from commonplace.errors import DownloadFailed, TooLarge
+from commonplace.lazy_dataclass import dataclass
 from commonplace.models.web import TIMEOUT_S, authorization, tls
 
 MOST_REDIRECTS = 5

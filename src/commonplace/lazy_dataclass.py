@@ -1,0 +1,107 @@
+"""`dataclass` as the standard library means it, whose methods are not compiled before somebody makes an object.
+
+The standard one writes and compiles six methods for every class: half a millisecond each, and more for all the classes
+that a search loads than for the search. Here the fields are found by the standard library, so that `fields`, `replace`
+and `asdict` work as ever; comparing, hashing and showing go by those fields and need no compiling; and the initializer
+is written when the first object is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass
+else:
+    import dataclasses
+    import reprlib
+    from collections.abc import Callable, Iterable
+    from functools import partial
+    from operator import attrgetter
+    from typing import Any
+
+    def dataclass(
+        given: type | None = None, /, *, frozen: bool = False, slots: bool = False, kw_only: bool = False
+    ) -> Any:
+        if given is None:
+            return partial(dataclass, frozen=frozen, slots=slots, kw_only=kw_only)
+        given.__doc__ = given.__doc__ or given.__name__  # else the standard library reads a signature to write one
+        made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(given)
+        methods = _methods(made, frozen)
+        if frozen:
+            methods |= _KEPT | (_PICKLED if slots else {})
+        for name, method in methods.items():
+            if given.__dict__.get(name) is None:  # a class that says what is equal has no hash, which is None
+                setattr(made, name, method)
+        return made
+
+    def _methods(made: type, frozen: bool) -> dict[str, Any]:
+        parts = dataclasses.fields(made)
+        compared = _values([part.name for part in parts if part.compare])
+        hashed = _values([part.name for part in parts if (part.compare if part.hash is None else part.hash)])
+
+        def __init__(self: Any, *given: Any, **named: Any) -> None:
+            made.__init__ = _initializer(made, parts, frozen)
+            made.__init__(self, *given, **named)
+
+        def __eq__(self: Any, other: object) -> bool:
+            return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
+
+        def __hash__(self: Any) -> int:
+            return hash(hashed(self))
+
+        @reprlib.recursive_repr()
+        def __repr__(self: Any) -> str:
+            shown = (f"{part.name}={getattr(self, part.name)!r}" for part in parts if part.repr)
+            return f"{type(self).__qualname__}({', '.join(shown)})"
+
+        hashing = __hash__ if frozen else None
+        return {"__init__": __init__, "__eq__": __eq__, "__hash__": hashing, "__repr__": __repr__}
+
+    def _values(names: list[str]) -> Callable[[Any], Any]:
+        """What an object has under these names, in one step."""
+        if len(names) > 1:
+            return attrgetter(*names)
+        return lambda thing: tuple(getattr(thing, name) for name in names)
+
+    def _initializer(made: type, parts: Iterable[Any], frozen: bool) -> Callable[..., None]:
+        """The one that the standard library would have compiled."""
+        scope: dict[str, Any] = {"_new": dataclasses.MISSING, "_set": object.__setattr__}
+        ordered, named, body = ["self"], [], []
+        for part in parts:
+            name, value = part.name, part.name
+            default = ""
+            if part.default_factory is not dataclasses.MISSING:
+                scope[f"_make_{name}"], default = part.default_factory, " = _new"
+                value = f"_make_{name}() if {name} is _new else {name}" if part.init else f"_make_{name}()"
+            elif part.default is not dataclasses.MISSING:
+                scope[f"_default_{name}"], default = part.default, f" = _default_{name}"
+                value = name if part.init else f"_default_{name}"
+            elif not part.init:
+                continue
+            if part.init:
+                (named if part.kw_only else ordered).append(f"{name}{default}")
+            body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+        if hasattr(made, "__post_init__"):
+            body.append("self.__post_init__()")
+        arguments = ", ".join([*ordered, *(["*", *named] if named else [])])
+        exec(f"def __init__({arguments}):\n  " + ("\n  ".join(body) or "pass"), scope)  # noqa: S102, of our own names
+        written: Callable[..., None] = scope["__init__"]
+        written.__qualname__, written.__module__ = f"{made.__qualname__}.__init__", made.__module__
+        return written
+
+    def _keep(self: Any, name: str, value: object) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def _keep_all(self: Any, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def _state(self: Any) -> list[Any]:
+        return [getattr(self, part.name) for part in dataclasses.fields(self)]
+
+    def _restore(self: Any, state: list[Any]) -> None:
+        for part, value in zip(dataclasses.fields(self), state, strict=True):
+            object.__setattr__(self, part.name, value)
+
+    _KEPT = {"__setattr__": _keep, "__delattr__": _keep_all}
+    _PICKLED = {"__getstate__": _state, "__setstate__": _restore}

@@ -1,0 +1,175 @@
+"""`commonplace.lazy_dataclass.dataclass` beside the standard library's: whatever one does, the other does.
+
+1. Made, shown, compared, hashed, copied, pickled and refused alike, for every shape of class that is used here.
+2. An initializer is compiled when the first object is made, and not before.
+3. Nothing in the package uses the other one: it would be compiled whenever it is loaded.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import commonplace
+from commonplace.lazy_dataclass import dataclass
+
+Decorator = Callable[..., Any]
+STANDARD: Decorator = dataclasses.dataclass
+OURS: Decorator = dataclass
+
+
+def point(decorate: Decorator, **options: Any) -> Any:
+    class Point:
+        """A place."""
+
+        x: int
+        y: Any = 0
+        seen: list[int] = dataclasses.field(default_factory=list, compare=False)
+        secret: str = dataclasses.field(default="", repr=False)
+        total: int = dataclasses.field(init=False, default=3)
+
+    return decorate(**options)(Point)
+
+
+def checked(decorate: Decorator) -> Any:
+    @decorate(frozen=True, slots=True)
+    class Checked:
+        size: int
+
+        def __post_init__(self) -> None:
+            if self.size < 0:
+                raise ValueError("less than nothing")
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, type(self))
+
+    return Checked
+
+
+def ordered(decorate: Decorator) -> Any:
+    @decorate(kw_only=True, frozen=True)
+    class Ordered:
+        size: int = 1
+        name: str
+
+    return Ordered
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    name: str
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    name: str
+
+
+SHAPES = ({}, {"slots": True}, {"frozen": True}, {"frozen": True, "slots": True})
+both = pytest.mark.parametrize("options", SHAPES, ids=str)
+values = st.one_of(st.integers(), st.text(max_size=5), st.tuples(st.integers()), st.none())
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """What comes of it, in words that leave out which of the two classes it was."""
+    try:
+        return re.sub(r"\S*<locals>\.", "", repr(work()))
+    except (TypeError, ValueError, AttributeError) as error:
+        return type(error), re.sub(r"\S*<locals>\.", "", str(error))
+
+
+@both
+@given(x=values, y=values, other=values)
+@settings(deadline=None, max_examples=50)
+def test_objects_are_shown_compared_and_hashed_as_by_the_standard_library(
+    options: dict[str, bool], x: Any, y: Any, other: Any
+) -> None:
+    def told(kind: Any) -> list[Any]:
+        one, same, third = kind(x, y), kind(x, y=y, seen=[1]), kind(x, other, secret="s")
+        return [
+            outcome(lambda: one),
+            one == same,
+            one == third,
+            one == (x, y),
+            outcome(lambda: hash(one) == hash(same)),
+            dataclasses.astuple(third),
+            outcome(lambda: dataclasses.replace(third, x=7)),
+            [(part.name, part.default, part.compare, part.repr) for part in dataclasses.fields(kind)],
+            kind.__match_args__,
+            hasattr(one, "__dict__"),
+        ]
+
+    assert told(point(OURS, **options)) == told(point(STANDARD, **options))
+
+
+@both
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda kind: kind(),
+        lambda kind: kind(1, 2, 3, 4, 5),
+        lambda kind: kind(1, x=2),
+        lambda kind: kind(1, z=2),
+        lambda kind: kind(1, total=2),
+        lambda kind: setattr(kind(1), "x", 2),
+        lambda kind: delattr(kind(1), "x"),
+        lambda kind: dataclasses.replace(kind(1), total=2),
+    ],
+)
+def test_what_the_standard_library_refuses_is_refused_in_the_same_words(
+    options: dict[str, bool], wrong: Callable[[Any], Any]
+) -> None:
+    assert outcome(lambda: wrong(point(OURS, **options))) == outcome(lambda: wrong(point(STANDARD, **options)))
+
+
+def test_a_default_that_is_made_is_made_for_each() -> None:
+    kind = point(OURS, frozen=True, slots=True)
+    assert kind(1).seen is not kind(1).seen
+
+
+def test_a_class_may_check_itself_and_say_what_is_equal() -> None:
+    ours, standard = checked(OURS), checked(STANDARD)
+    assert outcome(lambda: ours(-1)) == outcome(lambda: standard(-1)) == (ValueError, "less than nothing")
+    assert ours(1) == ours(2)
+    assert hash(ours(1)) != hash(ours(2))
+
+
+def test_named_arguments_have_no_order() -> None:
+    kind = ordered(OURS)
+    assert outcome(lambda: kind(name="a")) == outcome(lambda: ordered(STANDARD)(name="a"))
+    assert outcome(lambda: kind("a")) == outcome(lambda: ordered(STANDARD)("a"))
+
+
+def test_frozen_objects_are_copied_and_pickled() -> None:
+    kept = Kept("tea", ("green",))
+    assert copy.deepcopy(kept) == pickle.loads(pickle.dumps(kept)) == copy.copy(kept) == kept
+
+
+def test_an_initializer_is_compiled_when_the_first_object_is_made() -> None:
+    before = Never.__init__
+    Never("x")
+    after = Never.__init__
+    Never("y")
+    assert before is not after
+    assert after is Never.__init__
+    assert after.__qualname__ == "Never.__init__"
+
+
+def test_every_class_of_the_package_is_made_this_way() -> None:
+    root = Path(commonplace.__file__).parent
+    others = [
+        str(path.relative_to(root))
+        for path in root.rglob("*.py")
+        if re.search(r"^from dataclasses import .*\bdataclass\b", path.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert others == []
