@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.text.lines import line_of, line_starts, split_lines
+from commonplace.text.lines import line_of, line_starts, lines_of, split_lines
 
 BROKEN = st.text(st.sampled_from("a\n\r\f\x0b\u2028\u0085 "), max_size=30)
 
@@ -29,3 +29,18 @@ def test_a_character_is_on_the_line_its_line_feeds_say(text: str, data: st.DataO
 def test_lines_put_together_are_the_text(text: str) -> None:
     assert "\n".join(split_lines(text)) in (text, text.removesuffix("\n"))
     assert len(split_lines(text)) == len(line_starts(text))
+
+
+@given(BROKEN)
+def test_what_is_kept_of_a_text_is_what_it_is(text: str) -> None:
+    measured(text)
+
+
+def test_a_text_too_long_to_keep_is_measured_all_the_same() -> None:
+    measured("a\n\nlonger\n" * 100_000)
+
+
+def measured(text: str) -> None:
+    texts, bounds = lines_of(text)
+    assert list(texts) == split_lines(text)
+    assert list(bounds) == [*line_starts(text), len(text)]

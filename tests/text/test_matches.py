@@ -64,3 +64,41 @@ def test_matches_lie_within_the_text_in_order_and_are_not_empty(text: str, query
 def test_a_word_of_the_text_is_always_marked(words: list[str], data: st.DataObject) -> None:
     word = data.draw(st.sampled_from(words))
     assert marked(" ".join(words), word)
+
+
+INFLECTED = (
+    "dying",
+    "die",
+    "dies",
+    "tie",
+    "tying",
+    "skies",
+    "sky",
+    "hoping",
+    "hopped",
+    "happily",
+    "possibility",
+    "tries",
+)
+
+
+@given(
+    st.lists(st.sampled_from((*WORDS, *INFLECTED)) | st.text(max_size=6), max_size=10),
+    st.lists(st.sampled_from((*WORDS, *INFLECTED)) | st.text(max_size=6), max_size=4).map(" ".join),
+    st.sampled_from([("en",), ("de", "en"), ("nl",)]),
+    st.sampled_from([" ", "\n", "\r\n", "\u3000", " (", "  "]),
+)
+def test_looking_at_likely_words_alone_misses_none(
+    words: list[str], query: str, languages: tuple[str, ...], gap: str
+) -> None:
+    text, terms = gap.join(words), query_terms(query, languages)
+    found = Matcher(terms, languages).find(text)
+    alone = Matcher(terms, languages)
+    alone._hints = None  # then every word is looked at
+    assert found == alone.find(text)
+
+
+def test_a_word_is_found_where_it_is_written_in_parts() -> None:
+    text = "Send an e-mail, set keep_alive or a keep-alive header, and re-use it."
+    found = Matcher(query_terms("email keepalive reuse", ("en",)), ("en",)).find(text)
+    assert [text[start:end] for start, end, _ in found] == ["e-mail", "keep_alive", "keep-alive", "re-use"]

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from typing import Any
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Span
 from commonplace.text.code import LANGUAGES, code_blocks
-from commonplace.text.lines import split_lines, starts_of
+from commonplace.text.lines import lines_of
 from commonplace.text.outline import parents_of, structure_of
 from commonplace.text.structure import Block, opening_heading, plain
 from commonplace.text.tokens import is_narrow, next_cut, reach, safe_cut, weight
@@ -54,9 +55,9 @@ class _Terrain:
     """A body surveyed once: where its lines are, what each costs, and how good a cut before each would be."""
 
     body: str
-    starts: list[int]
+    starts: Sequence[int]
     """Characters before each line, and before the end."""
-    at: list[int]
+    at: Sequence[int]
     """Weight before each line, and before the end."""
     text_at: list[int]
     """For each line the first one at or after it that is not blank, or the end."""
@@ -144,10 +145,10 @@ def _path(terrain: _Terrain, line: int, titles: dict[int, str]) -> tuple[str, ..
 
 
 def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
-    lines = split_lines(body)
-    starts = [*starts_of(lines), len(body)]
+    lines, starts = lines_of(body)
     at = starts if is_narrow(body) else _weights(lines, weight(body))
-    text_at = _text_lines(lines)
+    blank = [number for number, line in enumerate(lines) if not line or line.isspace()]
+    text_at = _text_lines(blank, len(lines))
     found, references = _blocks(body, format)
     heads = [block for block in found if block.kind in ("heading", "definition")]
     atoms = [block for block in found if block.kind in ("fence", "front matter")] + _formulas(body, lines, found)
@@ -156,8 +157,10 @@ def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
         starts=starts,
         at=at,
         text_at=text_at,
-        scores=_scores(found, text_at),
-        grades=_grade(found, [atom for atom in atoms if at[atom.end] - at[atom.line] <= 4 * rules.target], text_at),
+        scores=_scores(found, blank, text_at),
+        grades=_grade(
+            found, [atom for atom in atoms if at[atom.end] - at[atom.line] <= 4 * rules.target], blank, text_at
+        ),
         heads=heads,
         parents=parents_of(_levels(heads)),
         head_lines=[head.line for head in heads],
@@ -184,19 +187,19 @@ def _weights(lines: Sequence[str], total: int) -> list[int]:
     return [*accumulate((weight(line) + 1 for line in lines[:-1]), initial=0), total]
 
 
-def _text_lines(lines: Sequence[str]) -> list[int]:
-    text_at = list(range(len(lines) + 1))
-    for number in reversed([number for number, line in enumerate(lines) if not line or line.isspace()]):
+def _text_lines(blank: Sequence[int], count: int) -> list[int]:
+    text_at = list(range(count + 1))
+    for number in reversed(blank):
         text_at[number] = text_at[number + 1]
     return text_at
 
 
-def _scores(found: Sequence[Block], text_at: Sequence[int]) -> dict[int, int]:
+def _scores(found: Sequence[Block], blank: Sequence[int], text_at: Sequence[int]) -> dict[int, int]:
     """How good a cut before a line is, where it is better than before any other line.
 
     A cut asked for at a blank line is made after it, so that passages begin with text.
     """
-    scores = {text: _BLANK for line, text in enumerate(text_at) if text != line}
+    scores = dict.fromkeys([text_at[line] for line in blank], _BLANK)
 
     def mark(line: int, score: int) -> None:
         text = text_at[line]
@@ -225,13 +228,15 @@ def _scores(found: Sequence[Block], text_at: Sequence[int]) -> dict[int, int]:
     return scores
 
 
-def _grade(found: Sequence[Block], atoms: Sequence[Block], text_at: Sequence[int]) -> bytearray:
+def _grade(found: Sequence[Block], atoms: Sequence[Block], blank: Sequence[int], text_at: Sequence[int]) -> bytearray:
     """Which cuts are free, which are never made, and which only for want of others.
 
     Those are before blanks, between a heading and its text, and between a definition and what leads up to it.
     """
-    grades = bytearray(text != line for line, text in enumerate(text_at))
+    grades = bytearray(len(text_at))
     reluctant, never = _GRADES
+    for line in blank:
+        grades[line] = _RELUCTANT
     for block in found:
         if block.kind == "heading":
             under = min(text_at[block.end], len(text_at) - 2)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import regex
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import fold, parts_of, pieces, token_forms
 from commonplace.text.snippet import Match, window
 

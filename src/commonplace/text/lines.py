@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
+from operator import add
+from typing import NamedTuple
+
+_MOST_KEPT = 1_000_000
+"""Characters. A longer text is measured each time rather than held in memory twice."""
+
+
+class Lines(NamedTuple):
+    """A text's lines without their LF, where each begins, and after those where the text ends."""
+
+    texts: tuple[str, ...]
+    bounds: tuple[int, ...]
 
 
 def split_lines(text: str) -> list[str]:
@@ -22,8 +35,21 @@ def line_starts(text: str) -> list[int]:
 
 def starts_of(lines: Sequence[str]) -> list[int]:
     """The same for a text that is split already."""
-    ends = accumulate((len(line) + 1 for line in lines), initial=0)
-    return [start for start, _ in zip(ends, lines, strict=False)]
+    before = accumulate(map(len, lines), initial=0)
+    return list(map(add, before, range(len(lines))))  # and an LF for each line before
+
+
+def lines_of(text: str) -> Lines:
+    """All of this about a text. That of the last one is kept: structure, passages and outline ask in turn."""
+    return _last(text) if len(text) <= _MOST_KEPT else _lines_of(text)
+
+
+def _lines_of(text: str) -> Lines:
+    lines = split_lines(text)
+    return Lines(tuple(lines), (*starts_of(lines), len(text)))
+
+
+_last = lru_cache(maxsize=1)(_lines_of)
 
 
 def line_of(starts: Sequence[int], char: int) -> int:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import regex
 
 from commonplace.text.analyze import UNSPACED, token_forms
-from commonplace.text.snippet import Match
+from commonplace.text.snippet import Match, blanked
 from commonplace.text.terms import Term
 
 _TOKEN = re.compile(r"\S+")
-_SPACE = re.compile(r"\s")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f\s]")
 _CORE = regex.compile(r"[\w\p{M}](?:.*[\w\p{M}])?", regex.DOTALL)
 _PREFIXES_GO = frozenset({"nl", "id", "ga"})  # languages whose stemmers also take something off the beginning
+_JOINTS = "-_"
+_LONGEST_HINT = 6
 
 
 class Matcher:
@@ -27,9 +28,9 @@ class Matcher:
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
         forms = (*self._which, *self._begins)
         self._pairs = {form: number for form, number in (self._which | self._begins).items() if UNSPACED.match(form)}
-        # A stem begins as its word does; only a few short ones (`die` of `dying`) keep no more than the first letter.
-        starts = {form[: min(6, max(1, len(form) - 2))] for form in forms if form.isascii()}
-        self._hints = sorted(starts) if _PREFIXES_GO.isdisjoint(languages) else None
+        starts = _shortest(_beginning(form, languages) for form in forms if form.isascii())
+        self._hints = starts if _PREFIXES_GO.isdisjoint(languages) else None
+        self._broken = {start[:end] for start in starts for end in range(1, len(start))}  # of `email` in `e-mail`
         self._known: dict[str, Match | None] = {}  # the same tokens come again from hit to hit
 
     def find(self, text: str) -> list[Match]:
@@ -43,9 +44,8 @@ class Matcher:
         return places if text.isascii() else sorted(places + self._runs(text))
 
     def _hinted(self, text: str, hints: Sequence[str]) -> list[tuple[int, str]]:
-        """The tokens that may match: those around a place where a term begins, and those not written in ASCII."""
-        flat = text.lower()
-        flat = flat.replace("\n", " ").replace("\t", " ") if text.isascii() else _SPACE.sub(" ", flat)
+        """The tokens that may match: where a term begins, those of several parts, and those not written in ASCII."""
+        flat = blanked(text.lower())
         tokens: dict[int, str] = {}
 
         def take(at: int) -> int:
@@ -57,7 +57,16 @@ class Matcher:
         for hint in hints:  # one by one: a pattern of alternatives would look at every character
             at = flat.find(hint)
             while at >= 0:
-                at = flat.find(hint, take(at))
+                # A term begins where a word does, or at a capital inside of one; what is not ASCII comes below.
+                begins = at == 0 or not flat[at - 1].isalnum() or text[at].isupper()
+                at = flat.find(hint, take(at) if begins else at + 1)
+        for joint in _JOINTS:
+            at = flat.find(joint)
+            while at >= 0:
+                start = at
+                while start > 0 and at - start < _LONGEST_HINT and flat[start - 1].isalnum():
+                    start -= 1
+                at = flat.find(joint, take(at) if flat[start:at] in self._broken else at + 1)
         if not text.isascii():
             place = _BEYOND_ASCII.search(text)
             while place:
@@ -108,3 +117,21 @@ class Matcher:
         # A look-ahead, because overlapping pairs both count.
         found = re.finditer(rf"(?=({either}))", text)
         return [(place.start(), place.start() + len(place[1]), self._pairs[place[1]]) for place in found]
+
+
+def _shortest(starts: Iterable[str]) -> list[str]:
+    """Those that do not begin with another one."""
+    kept: list[str] = []
+    for start in sorted(starts):
+        if not kept or not start.startswith(kept[-1]):
+            kept.append(start)
+    return kept
+
+
+def _beginning(form: str, languages: Sequence[str]) -> str:
+    """What every word of a stem begins with: all of it but a letter or two, `tri` of `try` and `trying`."""
+    if tuple(languages) != ("en",):
+        return form[: min(_LONGEST_HINT, max(1, len(form) - 2))]
+    if form in ("die", "lie", "tie"):
+        return form[0]  # of `dying`
+    return form[: min(_LONGEST_HINT, len(form) - (len(form) > 2))]

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import regex
 
-from commonplace.text.lines import split_lines, starts_of
+from commonplace.lazy_dataclass import dataclass
+from commonplace.text.lines import lines_of
 from commonplace.text.markup import org_blocks, org_keyword_title, rst_blocks
 from commonplace.text.structure import Block, front_matter_title, plain, read
 
 _NOT_IN_ANCHORS = regex.compile(r"[^\p{L}\p{M}\p{N}\p{Pc}\- ]")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading and its section, which runs to the next heading of the same or a higher level. Lines count from 1."""
+class Heading(NamedTuple):
+    """A heading and its section, which runs to the next heading of the same or a higher level. Lines count from 1.
+
+    A tuple, for speed: a document has many.
+    """
 
     level: int
     title: str
@@ -61,7 +63,7 @@ def outline(body: str, format: str) -> list[Heading]:
     found = [block for block in blocks if block.kind == "heading"]
     if not found:
         return []
-    starts = [*starts_of(split_lines(body)), len(body)]
+    starts = lines_of(body).bounds
     titles = [plain(block.source, references) for block in found]
     parents, ends = _nesting([block.level for block in found])
     lines = [*(block.line for block in found), len(starts) - 1]

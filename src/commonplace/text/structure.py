@@ -1,7 +1,7 @@
 """What a Markdown text is made of: its blocks and its title. CommonMark decides, and line numbers stay true.
 
 markdown-it reads the block structure and nothing else; the words inside are looked at where somebody asks for them.
-Reading the 37 MB of bench/files.py so takes 1.7 s, so a text is read once for its title, its passages and its outline.
+Reading the 37 MB of bench/files.py so takes 0.4 s, so a text is read once for its title, its passages and its outline.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ class Structure(NamedTuple):
 
 @cache
 def _markdown(*rules: str) -> MarkdownIt:
-    """The parser: a tenth of a second to load, and most searches never need it."""
+    """The parser of headings' words and of tables, which are rare."""
     from markdown_it import MarkdownIt
 
-    # Beyond this depth markdown-it ignores the rest of the text, and lists count twice; its own bound is 20.
-    return MarkdownIt("commonmark", {"maxNesting": 200}).enable(list(rules))
+    from commonplace.text.commonmark import DEEPEST
+
+    return MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(list(rules))
 
 
 _FRONT_MATTER = re.compile(
@@ -83,9 +84,9 @@ def read(body: str) -> Structure:
     if matter := _FRONT_MATTER.match(text):
         line, text = _line_count(matter.group()), text[matter.end() :]
         found.append(Block("front matter", 0, line))
-    environment: dict[str, Any] = {}
-    tokens: list[Token] = []
-    _markdown().block.parse(text, _markdown(), environment, tokens)
+    from commonplace.text.commonmark import block_tokens  # a tenth of a second to load, and most searches never need it
+
+    tokens, environment = block_tokens(text)
     found += _from_tokens(tokens, line)
     return Structure(tuple(found), environment.get("references", {}))
 
@@ -133,9 +134,19 @@ def opening_heading(body: str) -> str | None:
 def plain(source: str, references: Mapping[str, Any] = {}) -> str:
     """A heading's words: markup, links and images reduced to their text, white space collapsed."""
     if len(source) <= LONGEST_MARKUP and _MARKUP.search(source):
-        inline = _markdown().parseInline(source, {"references": references})[0]
-        source = _text_of(inline.children or [])
+        source = _read_words(source, references) if references and "[" in source else _words(source)
     return " ".join(source.replace("\0", "\ufffd").split())
+
+
+@lru_cache(maxsize=1000)
+def _words(source: str) -> str:
+    """Those of a heading that refers to nothing. Kept: passages and outline ask for the same ones."""
+    return _read_words(source, {})
+
+
+def _read_words(source: str, references: Mapping[str, Any]) -> str:
+    inline = _markdown().parseInline(source, {"references": references})[0]
+    return _text_of(inline.children or [])
 
 
 def _normal(body: str) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
 import regex
 
-from commonplace.text.analyze import UNSPACED, exact, stems
+from commonplace.lazy_dataclass import dataclass
+from commonplace.text.analyze import UNSPACED, exact, stems, token_forms
 from commonplace.text.languages import STOP_WORDS
 
 FUNCTION_WORD_WEIGHT = 0.3
@@ -42,29 +43,31 @@ def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
     """Every distinct term of some words once, in order. Function words weigh little unless there is nothing else."""
     found: dict[tuple[str, ...], Term] = {}
     for word in words.split():
-        written = exact(word).split()
-        forms_by_language = [stems(word, language).split() for language in languages]
-        for position, forms in enumerate(zip(*forms_by_language, strict=True)):
+        forms_by_language = [token_forms(word, language) for language in languages]
+        written = forms_by_language[0][0].split()
+        alternatives = zip(*(stems.split() for _, stems in forms_by_language), strict=True)
+        for position, forms in enumerate(alternatives):
             left = len(written) - 1 - position
-            term = _term(tuple(dict.fromkeys(forms)), languages, first=position == 0, left=left)
+            term = _term(tuple(dict.fromkeys(forms)), languages, written[position], first=position == 0, left=left)
             if term is not None and (term.forms not in found or found[term.forms].weight < term.weight):
-                found[term.forms] = replace(term, written=written[position])
+                found[term.forms] = term
     terms = tuple(found.values())
     if terms and all(term.weight < 1 for term in terms):
         return tuple(replace(term, weight=1.0) for term in terms)
     return terms
 
 
-def _term(forms: tuple[str, ...], languages: Sequence[str], *, first: bool, left: int) -> Term | None:
+def _term(forms: tuple[str, ...], languages: Sequence[str], written: str, *, first: bool, left: int) -> Term | None:
     """A term of a word, or None for one that only the index needs. `left` is how many of the word's terms follow."""
     form = forms[0]
     if UNSPACED.match(form):
         if not _is_pair(form):
             # Every run ends in its last character alone, so that one character can be found as the beginning of a term.
-            return Term(forms, 1.0, "prefix") if first and left == 0 else None
-        return Term(forms, FUNCTION_WORD_WEIGHT if _grammatical(form, at_end=left <= 1) else 1.0)
-    function_word = any(form in _function_stems(language) for language in languages for form in forms)
-    return Term(forms, FUNCTION_WORD_WEIGHT if function_word else 1.0)
+            return Term(forms, 1.0, "prefix", written) if first and left == 0 else None
+        weight = FUNCTION_WORD_WEIGHT if _grammatical(form, at_end=left <= 1) else 1.0
+        return Term(forms, weight, written=written)
+    function_word = any(not _function_stems(language).isdisjoint(forms) for language in languages)
+    return Term(forms, FUNCTION_WORD_WEIGHT if function_word else 1.0, written=written)
 
 
 def _is_pair(form: str) -> bool:

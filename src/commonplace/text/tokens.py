@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import regex
 
@@ -12,23 +13,38 @@ _KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u32d0
 _KANA_BEYOND = "\U0001aff0-\U0001b16f\U0001f200"
 _HANGUL = "\u1100-\u11ff\u302e\u302f\u3131-\u318e\u3200-\u321e\u3260-\u327e\ua960-\ua97c\uac00-\ud7fb\uffa0-\uffdc"
 _THAI = "\u0e01-\u0e3a\u0e40-\u0e5b"
-_WIDE = re.compile(f"[{_THAI}{_HANGUL}{_HAN}{_KANA}{_HAN_BEYOND}{_KANA_BEYOND}]+")
+_ASCII = bytes(range(128))
 
 _CLUSTER = regex.compile(r"\X")
-_BREAKS_BEFORE = regex.compile(r"[\p{GCB=Other}--\p{Extended_Pictographic}--\p{InCB=Consonant}]", regex.V1)
-_PREPEND = regex.compile(r"\p{GCB=Prepend}")
+
+
+@cache
+def _wide() -> re.Pattern[str]:  # compiled for texts that are not ASCII only, as the next two are
+    return re.compile(f"[{_THAI}{_HANGUL}{_HAN}{_KANA}{_HAN_BEYOND}{_KANA_BEYOND}]+")
+
+
+@cache
+def _around_breaks() -> tuple[regex.Pattern[str], regex.Pattern[str]]:
+    """What a cluster never continues with, and what one begins with that goes on."""
+    after = regex.compile(r"[\p{GCB=Other}--\p{Extended_Pictographic}--\p{InCB=Consonant}]", regex.V1)
+    return after, regex.compile(r"\p{GCB=Prepend}")
 
 
 def is_narrow(text: str) -> bool:
     """Whether no character counts as a token of its own, so that a length in characters says it all."""
-    return text.isascii() or _WIDE.search(text) is None
+    return text.isascii() or _wide().search(_beyond_ascii(text)) is None
+
+
+def _beyond_ascii(text: str) -> str:
+    """The characters that are not ASCII. A pattern takes 15 times as long to pass over the others."""
+    return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
 def weight(text: str) -> int:
     """Quarters of a token: 4 per CJK or Thai character, 1 per any other. Unlike tokens, weights of parts add up."""
     if text.isascii():
         return len(text)
-    return 4 * len(text) - 3 * len(_WIDE.sub("", text))
+    return 4 * len(text) - 3 * len(_wide().sub("", text))
 
 
 def estimate(text: str) -> int:
@@ -73,7 +89,8 @@ def next_cut(text: str, at: int, floor: int = 0) -> int:
 
 def _sure_boundary(text: str, at: int, floor: int) -> int:
     """The nearest place before `at` that is a boundary whatever stands before it, as most letters are."""
+    after, prepend = _around_breaks()
     for index in range(at - 1, floor, -1):
-        if _BREAKS_BEFORE.match(text, index) and not _PREPEND.match(text, index - 1):
+        if after.match(text, index) and not prepend.match(text, index - 1):
             return index
     return floor

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from commonplace.errors import AlreadyExists, Busy, InvalidInput, NotFound, VersionConflict
-from commonplace.ingest.files.ignore import ignoring
-from commonplace.ingest.files.read import DEFAULT_PATTERN
-from commonplace.ingest.files.walk import Selection, check_pattern
-from commonplace.ingest.prepare import prepare
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
 from commonplace.store.files import COMMAND
-from commonplace.text.globs import matcher
+from commonplace.store.rows import Write
+
+if TYPE_CHECKING:  # a search knows collections, and neither walks nor reads files
+    from commonplace.ingest.files.walk import Selection
 
 LONGEST_NAME = 100
 _ATTEMPTS = 10
+
+
+def _default_pattern() -> str:
+    from commonplace.ingest.files.read import DEFAULT_PATTERN
+
+    return DEFAULT_PATTERN
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Collection:
 
     name: str
     root: Path
-    pattern: str = DEFAULT_PATTERN
+    pattern: str = field(default_factory=_default_pattern)
     ignore: tuple[str, ...] = ()
     gitignore: bool = False
     included: bool = True
@@ -37,10 +44,14 @@ class Collection:
     """What people say about it, by path; the empty path is the collection itself."""
 
     def selection(self) -> Selection:
+        from commonplace.ingest.files.walk import Selection
+
         return Selection(str(self.root), self.pattern, self.ignore, self.gitignore)
 
     def ignored_by(self, path: str) -> str | None:
         """The collection's own ignore glob that leaves a path out. Looks at no file, so rule files do not count."""
+        from commonplace.ingest.files.ignore import ignoring
+
         return ignoring(self.ignore, path)
 
 
@@ -82,7 +93,7 @@ def create(store: Store, collection: Collection) -> Collection:
     if made.name in store.parents("document"):
         raise AlreadyExists(f"There are documents under the name '{made.name}' that came from no folder. Use another.")
     try:
-        store.put([prepare(_draft(made), expected_version=0)])
+        store.put([_write(made, 0)])
     except VersionConflict:
         raise AlreadyExists(f"Collection '{made.name}' already exists.") from None
     return made
@@ -97,7 +108,7 @@ def change(store: Store, name: str, edit: Callable[[Collection], Collection]) ->
         changed = edit(_collection(item))
         _check_globs(changed)
         try:
-            store.put([prepare(_draft(changed), expected_version=item.version)])
+            store.put([_write(changed, item.version)])
         except VersionConflict:
             continue
         return changed
@@ -169,11 +180,20 @@ def _real(root: Path) -> Path:
 
 
 def _check_globs(collection: Collection) -> None:
+    from commonplace.ingest.files.walk import check_pattern
+    from commonplace.text.globs import matcher
+
     check_pattern(collection.pattern)
     for glob in collection.ignore:
         if not glob.strip("/ "):
             raise InvalidInput("An ignore pattern says what to leave out, such as drafts/**: it is not empty.")
         matcher(glob.rstrip("/"))
+
+
+def _write(collection: Collection, expected_version: int) -> Write:
+    from commonplace.ingest.prepare import prepare
+
+    return prepare(_draft(collection), expected_version)
 
 
 def _draft(collection: Collection) -> Draft:
@@ -194,7 +214,7 @@ def _collection(item: Item) -> Collection:
     return Collection(
         name=item.key,
         root=Path(str(fields["root"])),
-        pattern=str(fields.get("pattern", DEFAULT_PATTERN)),
+        pattern=str(fields["pattern"] if "pattern" in fields else _default_pattern()),
         ignore=tuple(fields.get("ignore", ())),
         gitignore=bool(fields.get("gitignore", False)),
         included=bool(fields.get("included", True)),

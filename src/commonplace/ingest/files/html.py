@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from commonplace.ingest.files.tags import Attributes, Tags
+from commonplace.lazy_dataclass import dataclass
 
 _DROPPED = frozenset(
     {"script", "style", "nav", "template", "noscript", "svg", "math", "iframe", "object", "canvas", "select", "dialog"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import logging
-from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO
+
+from commonplace.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 
 from commonplace.ingest.prepare import RULES
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.code import can_parse
 from commonplace.text.markup import org_title, rst_title
 from commonplace.text.structure import title_of
@@ -138,7 +138,7 @@ def reader_of(path: str) -> Reader:
 
 def read_text(data: bytes, path: str) -> Text:
     """The text of a file's bytes, or `Skipped` with the reason."""
-    reader, name = reader_of(path), PurePosixPath(path)
+    reader = reader_of(path)
     if not reader.is_there:
         raise Skipped(NO_READER)
     if reader.convert is None:
@@ -150,7 +150,8 @@ def read_text(data: bytes, path: str) -> Text:
         body, title, warnings = _converted(reader.convert, data)
     if not body or body.isspace():
         raise Skipped(EMPTY)
-    return Text(body, _title(body, reader.format, title or name.stem), reader.format, warnings)
+    title = _title(body, reader.format, title) or PurePosixPath(path).stem
+    return Text(body, title, reader.format, warnings)
 
 
 def is_binary(data: bytes) -> bool:

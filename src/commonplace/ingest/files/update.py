@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from commonplace.ingest.files.walk import (
     walk,
 )
 from commonplace.ingest.prepare import prepare
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Draft
 from commonplace.store.base import Store
 from commonplace.store.rows import FileRecord, FolderChange
@@ -223,8 +224,9 @@ class _Update:
             now = old._replace(mtime_ns=found.mtime_ns, size=found.size, inode=found.inode, read_at=read_at)
             self._refresh(old, now)
             return
-        record = FileRecord(**found._asdict(), hash=digest, read_at=read_at, reader="", skipped="", warnings=0)
-        self._convert(record._replace(reader=stamp_of(reader_of(file.path))), data, stage)
+        reader = stamp_of(reader_of(file.path))
+        record = FileRecord(*found, hash=digest, read_at=read_at, reader=reader, skipped="", warnings=0)
+        self._convert(record, data, stage)
 
     def _refresh(self, old: FileRecord, new: FileRecord) -> None:
         """Remember a new time of a file; not where the next update could not trust it any more than this one."""
@@ -284,17 +286,27 @@ def read_file(root: str, file: File, most: int = LARGEST) -> tuple[File, bytes]:
     place = os.path.join(root, file.path)
     for _ in range(_ATTEMPTS):
         descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as opened:
+        try:
             before = os.fstat(descriptor)
-            if file_of(file.path, before).inode == file.inode and stat.S_ISREG(before.st_mode):
-                if before.st_size > most:
+            found = file_of(file.path, before)
+            if found.inode == file.inode and stat.S_ISREG(before.st_mode):
+                if found.size > most:
                     raise Skipped(TOO_LARGE)
-                data = opened.read(before.st_size + 1)
-                found, after = file_of(file.path, before), file_of(file.path, os.fstat(descriptor))
-                if found == after and len(data) == found.size:
+                data = _bytes_of(descriptor, found.size)
+                if len(data) == found.size and found == file_of(file.path, os.fstat(descriptor)):
                     return found, data
+        finally:
+            os.close(descriptor)
         file = _look_again(root, file.path)
     raise Skipped(CHANGED)
+
+
+def _bytes_of(descriptor: int, size: int) -> bytes:
+    """As many as a file has, or one more where it has grown; file systems of other machines give them in pieces."""
+    data = os.read(descriptor, size + 1)
+    while len(data) < size and (more := os.read(descriptor, size + 1 - len(data))):
+        data += more
+    return data
 
 
 def _look_again(root: str, path: str) -> File:

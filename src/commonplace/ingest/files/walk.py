@@ -7,7 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from commonplace.errors import InvalidInput
@@ -20,6 +20,7 @@ from commonplace.ingest.files.ignore import (
     read_rules,
     verdict,
 )
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.globs import Matcher, matcher, split_union
 
 LARGEST = 16 * 1024 * 1024
