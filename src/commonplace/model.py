@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import quote, unquote
+
+from commonplace.lazy_dataclass import dataclass
 
 JSON = Any  # what json.loads gives back
 
@@ -208,15 +210,17 @@ SCHEMES = {
 }
 _KINDS = {scheme: kind for kind, scheme in SCHEMES.items() if kind != "message"}
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")  # what quoting leaves alone; most keys are just that
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~/-]+")
 _WITH_PARENT = {"document", "message", "table"}
 _PATHS = {"document", "table"}  # kinds whose keys are paths
 
 
 def uri_of(kind: str, parent: str, key: str) -> str:
     """The address of an item: `qmd://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""
-    path = key if _PLAIN.fullmatch(key) else quote(key, safe="/~" if kind in _PATHS else "~")
+    paths = kind in _PATHS
+    path = key if (_PLAIN_PATH if paths else _PLAIN).fullmatch(key) else quote(key, safe="/~" if paths else "~")
     if kind in _WITH_PARENT:
-        path = f"{quote(parent, safe='~')}/{path}"
+        path = f"{parent if _PLAIN.fullmatch(parent) else quote(parent, safe='~')}/{path}"
     return f"{SCHEMES[kind]}://{path}"
 
 

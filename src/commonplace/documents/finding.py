@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from commonplace.documents.reading import Reading
 from commonplace.documents.visible import Shown
 from commonplace.errors import Unavailable
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Chunk, Filter, Hit, Item, Page, Stage
 from commonplace.models.hurry import hurried
 from commonplace.search.legs import cosine_of
 from commonplace.search.pipeline import EMBED_S, Pipeline, Semantic, meaning_of
 from commonplace.search.request import MOST_HITS, Request
 from commonplace.store.base import Store
+from commonplace.store.rows import DocumentRow
 
 Floats = NDArray[np.float32]
 
@@ -87,8 +89,19 @@ class Finding:
         """An answer to each, in their order. One alone is answered as it is among others."""
         texts = [meaning_of(question.query) for question in questions]
         meanings = self._meanings(list(dict.fromkeys(texts)))
-        answers = zip(questions, texts, strict=True)
-        return [self._answer(question, meanings, meanings.vectors.get(text)) for question, text in answers]
+        filters = {question.collections: _filter(question.collections) for question in questions}
+        asked = [
+            (question, _request(question, filters[question.collections], meanings, meanings.vectors.get(text)))
+            for question, text in zip(questions, texts, strict=True)
+            if question.collections
+        ]
+        pages = self._pages([request for _, request in asked])
+        among = [question.collections for question, _ in asked]
+        results = self._results([page.hits for page in pages], among, meanings.semantic)
+        answers = (
+            _found(*one, meanings) for one in zip([question for question, _ in asked], pages, results, strict=True)
+        )
+        return [next(answers) if question.collections else Found(()) for question in questions]
 
     def related(
         self,
@@ -117,7 +130,7 @@ class Finding:
         )
         notes = (f"By its most telling words: {reason}.",) if reason else ()
         hits, page = self._unlike(request, text, vector, chunk)
-        results = self._results(hits, among, self._semantic() if vector is not None else None)
+        (results,) = self._results([hits], [among], self._semantic() if vector is not None else None)
         return Found(tuple(results[:limit]), page.stages, notes)
 
     def _unlike(self, request: Request, text: str, vector: Floats | None, chunk: str | None) -> tuple[list[Hit], Page]:
@@ -150,70 +163,83 @@ class Finding:
             return _Meanings(None, {}, str(error))
         return _Meanings(semantic, dict(zip(texts, vectors, strict=True)))
 
-    def _answer(self, question: Question, meanings: _Meanings, vector: Floats | None) -> Found:
-        if not question.collections:
-            return Found(())
-        by_words = meanings.semantic is None
-        least = None if question.max_distance is None else 1.0 - question.max_distance - ROUNDING
-        request = Request(
-            question.query,
-            mode="lexical" if by_words else "auto" if question.hybrid else "semantic",
-            filter=_filter(question.collections),
-            limit=question.limit,
-            snippet_length=0,
-            per_item=False,
-            by_name=False,
-            explain=True,
-            vector=vector,
-            least_cosine=least,
-            rerank=question.rerank,
-        )
-        page = self._page(request)
-        results = self._results(page.hits, question.collections, meanings.semantic)
-        if question.max_distance is not None:
-            bound = question.max_distance
-            results = [result for result in results if result.distance is not None and result.distance <= bound]
-        notes = list(page.notes)
-        if by_words:
-            notes.append(f"By words only: {meanings.reason}.")
-        elif question.rerank and not question.hybrid:
-            notes.append(NOT_RERANKED)
-        if page.unplaced:
-            many = "1 passage was" if page.unplaced == 1 else f"{page.unplaced} passages were"
-            notes.append(f"{many} left out: no distance is known yet.")
-        stages = tuple(_told(stage, meanings.reason) for stage in page.stages)
-        return Found(tuple(results[: question.limit]), stages, tuple(notes))
-
-    def _page(self, request: Request) -> Page:
+    def _pages(self, requests: Sequence[Request]) -> list[Page]:
         """Hits as far as their scores fall after the last that is shown, so that equals are ordered whole."""
-        while True:
-            page = self._pipeline.search(request)
-            if not page.tied or request.limit >= MOST_HITS:
-                return page
-            request = replace(request, limit=min(4 * request.limit, MOST_HITS))
+        pages = self._pipeline.search_all(requests)
+        cut = [place for place, page in enumerate(pages) if page.tied and requests[place].limit < MOST_HITS]
+        if cut:
+            deeper = [replace(requests[place], limit=min(4 * requests[place].limit, MOST_HITS)) for place in cut]
+            for place, page in zip(cut, self._pages(deeper), strict=True):
+                pages[place] = page
+        return pages
 
-    def _results(self, hits: Sequence[Hit], collections: Sequence[Shown], semantic: Semantic | None) -> list[Result]:
-        """Hits with what is kept of their documents, equal scores by collection, document and chunk."""
-        by_key = {shown.key: shown for shown in collections}
-        rows = self._reading.settled(self._store.document_rows(list({hit.item.id for hit in hits})))
-        hits = [hit for hit in hits if hit.item.id in rows and hit.parent in by_key]
-        starts = [(hit.item.id, _first_line(hit.chunk)) for hit in hits]
-        headings = self._store.headings_at([*starts, *((hit.item.id, hit.line) for hit in hits)])
-        found = [
-            Result(
-                by_key[hit.parent],
-                hit.item,
-                rows[hit.item.id].title or hit.item.key,
-                headings[place],
-                hit.chunk,
-                hit.score,
-                _distance(hit, semantic),
-                hit.line,
-                headings[len(hits) + place],
-            )
-            for place, hit in enumerate(hits)
+    def _results(
+        self, found: Sequence[Sequence[Hit]], among: Sequence[Sequence[Shown]], semantic: Semantic | None
+    ) -> list[list[Result]]:
+        """The hits of each search, with what is kept of their documents."""
+        rows = self._reading.settled(self._store.document_rows(list({hit.item.id for hits in found for hit in hits})))
+        visible = [{shown.key: shown for shown in collections} for collections in among]
+        kept = [
+            [hit for hit in hits if hit.item.id in rows and hit.parent in by_key]
+            for hits, by_key in zip(found, visible, strict=True)
         ]
-        return sorted(found, key=lambda one: (-one.score, one.collection.label, one.item.key, one.chunk.ordinal))
+        every = [hit for hits in kept for hit in hits]
+        places = [
+            *((hit.item.id, _first_line(hit.chunk)) for hit in every),
+            *((hit.item.id, hit.line) for hit in every),
+        ]
+        headings = self._store.headings_at(places) if places else []
+        spoken = iter(zip(headings[: len(every)], headings[len(every) :], strict=True))
+        return [
+            _in_order([_result(hit, by_key[hit.parent], rows[hit.item.id], next(spoken), semantic) for hit in hits])
+            for hits, by_key in zip(kept, visible, strict=True)
+        ]
+
+
+def _request(question: Question, filter: Filter, meanings: _Meanings, vector: Floats | None) -> Request:
+    return Request(
+        question.query,
+        mode="lexical" if meanings.semantic is None else "auto" if question.hybrid else "semantic",
+        filter=filter,
+        limit=question.limit,
+        snippet_length=0,
+        per_item=False,
+        by_name=False,
+        explain=True,
+        vector=vector,
+        least_cosine=None if question.max_distance is None else 1.0 - question.max_distance - ROUNDING,
+        rerank=question.rerank,
+    )
+
+
+def _found(question: Question, page: Page, results: Sequence[Result], meanings: _Meanings) -> Found:
+    if question.max_distance is not None:
+        bound = question.max_distance
+        results = [result for result in results if result.distance is not None and result.distance <= bound]
+    notes = list(page.notes)
+    if meanings.semantic is None:
+        notes.append(f"By words only: {meanings.reason}.")
+    elif question.rerank and not question.hybrid:
+        notes.append(NOT_RERANKED)
+    if page.unplaced:
+        many = "1 passage was" if page.unplaced == 1 else f"{page.unplaced} passages were"
+        notes.append(f"{many} left out: no distance is known yet.")
+    stages = tuple(_told(stage, meanings.reason) for stage in page.stages)
+    return Found(tuple(results[: question.limit]), stages, tuple(notes))
+
+
+def _result(
+    hit: Hit, collection: Shown, row: DocumentRow, headings: tuple[str | None, str | None], semantic: Semantic | None
+) -> Result:
+    section, matched = headings
+    title = row.title or hit.item.key
+    distance = _distance(hit, semantic)
+    return Result(collection, hit.item, title, section, hit.chunk, hit.score, distance, hit.line, matched)
+
+
+def _in_order(results: Sequence[Result]) -> list[Result]:
+    """The best first, equal scores by collection, document and chunk."""
+    return sorted(results, key=lambda one: (-one.score, one.collection.label, one.item.key, one.chunk.ordinal))
 
 
 def _filter(collections: Sequence[Shown]) -> Filter:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from commonplace.index.wanted import Atom, AtomKind, Group, Wanted, joined, shown
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import exact
 
 LexicalMode = Literal["match", "prefix", "phrase", "boolean"]

@@ -8,7 +8,7 @@ its place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Literal
@@ -16,6 +16,7 @@ from typing import Literal
 from commonplace.errors import Unavailable
 from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Scope
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter, Stage
 from commonplace.models.generator import Generator
 from commonplace.models.hurry import hurried

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from commonplace.index.base import Near, WordReader
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.scope import Ids, Scope
+from commonplace.lazy_dataclass import dataclass
 from commonplace.models.embedder import Embedder
 from commonplace.search.fuse import trust_in_model
 from commonplace.search.plan import LexicalPlan

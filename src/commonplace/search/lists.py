@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import MOST_MARKS
 from commonplace.index.scope import Ids, Scope, distinct
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
 from commonplace.search.fuse import OTHER_SCRIPT, calibrate

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import regex
+
+from commonplace.lazy_dataclass import dataclass
 
 LONGEST = 100_000  # characters; a longer text has said what it is about by then
 
@@ -18,6 +20,8 @@ _TOKEN = regex.compile(
     regex.VERBOSE,
 )
 _SEARCHABLE = regex.compile(r"\w|\p{Extended_Pictographic}")
+_MARKS = '"-*'
+"""Without any of these a query is nothing but words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ def parse(text: str) -> Parsed:
     exclusions has nothing to look for, so it is read as plain words.
     """
     text = text[:LONGEST].replace("\0", " ")
+    if not any(mark in text for mark in _MARKS):
+        return Parsed(" ".join(text.split()))  # most queries by far
     words, phrases, prefixes, excluded = [], [], [], []
     for token in _TOKEN.finditer(text):
         if token["phrase"] is not None and _SEARCHABLE.search(token["phrase"]):

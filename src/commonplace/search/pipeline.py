@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -12,15 +11,17 @@ from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.index.base import WordIndex, WordReader
-from commonplace.index.scope import Ids, Scope
-from commonplace.model import CHUNK_BITS, Filter, Item, Page
+from commonplace.index.scope import Ids
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import CHUNK_BITS, Hit, Item, Page
 from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
 from commonplace.search.fuse import Weights
 from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, trust_for
+from commonplace.search.look import Look, Scopes
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
-from commonplace.search.present import Presenter
+from commonplace.search.present import Answer, Presenter
 from commonplace.search.ranking import (
     Ranking,
     best_per_item,
@@ -36,7 +37,7 @@ from commonplace.search.rerank import CANDIDATES, Asked, Found, SecondLook, reor
 from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
-from commonplace.store.filters import fold_tag, micros
+from commonplace.text.terms import Term
 
 Floats = NDArray[np.float32]
 T = TypeVar("T")
@@ -64,109 +65,146 @@ class SemanticSource(Protocol):
     def __call__(self) -> Semantic: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A page before anything of it is read."""
+
+    request: Request
+    ranking: Ranking
+    skipped: Ranking
+    terms: Sequence[Term]
+    stages: Stages
+    notes: tuple[str, ...]
+
+    @property
+    def kept(self) -> Ids:
+        """The rows that score enough."""
+        return np.flatnonzero(self.ranking.scores >= self.request.min_score)
+
+    @property
+    def answer(self) -> Answer:
+        start = self.request.offset
+        return Answer(self.request, self.ranking, self.kept[start : start + self.request.limit].tolist(), self.terms)
+
+    def page(self, presenter: Presenter) -> Page:
+        kept, wanted = self.kept, self.request.offset + self.request.limit
+        hits = self.stages.timed("present", lambda: presenter.hits(self.answer))
+        return Page(
+            tuple(hits),
+            self.stages.done,
+            self.notes,
+            more=len(kept) > wanted,
+            found=len(kept),
+            skipped=int(np.count_nonzero(self.skipped.scores >= self.request.min_score)),
+            tied=_tied(self.ranking.scores[kept], wanted),
+            unplaced=self.ranking.unplaced,
+        )
+
+
 class Pipeline:
-    """Runs searches over one space. Indexes and store are asked anew each time, and only the ids that the last filter
-    let through are kept, until the next change."""
+    """Runs searches over one space. Indexes and store are asked anew by each call, once for all that it asks."""
 
     def __init__(self, store: Store, lexical: WordIndex, semantic: SemanticSource) -> None:
         self._store = store
         self._lexical = lexical
         self._semantic = semantic
         self._second_look = SecondLook(store)
-        self._let_through: tuple[int, Filter, Ids] | None = None
+        self._scopes = Scopes(store)
 
     def search(self, request: Request) -> Page:
-        return self._lexical.ask(lambda words: self._search(request, words))
+        return self.search_all([request])[0]
+
+    def search_all(self, requests: Sequence[Request]) -> list[Page]:
+        """A page for each request, in their order, as each would have alone."""
+        return self._looking(lambda look: self._pages([self._ranked_page(request, look) for request in requests], look))
 
     def candidates(self, request: Request) -> tuple[Asked, Found]:
         """What a second look would be taken at: for those who learn how."""
 
-        def work(words: WordReader) -> tuple[Asked, Found]:
-            parsed, scope, stages = parse(request.text), self._scope(request), Stages()
-            lexical = LexicalLeg(words, plan_lexical(parsed, words), scope)
-            vector = self._vector_leg(request, parsed, words, scope, stages)
+        def work(look: Look) -> tuple[Asked, Found]:
+            parsed, stages = parse(request.text), Stages()
+            lexical = LexicalLeg(look.words, plan_lexical(parsed, look.words), look.scope(request))
+            vector = self._vector_leg(request, parsed, look, stages)
             wide = lexical, vector
             if vector is not None and (first := self._first(request, vector, stages)) is not request:
-                wider = self._wider(self._ranked(lexical, vector, first, stages), lexical, vector, stages)
+                wider = self._wider(self._ranked(lexical, vector, first, stages), lexical, vector, look, stages)
                 wide = wider.lexical, wider.vector
             ranking = self._ranked(*wide, replace(request, rerank=True), stages)
-            return self._asked(lexical, vector, request), _found(ranking)
+            return self._asked(lexical, vector, request, look), _found(ranking)
 
-        return self._lexical.ask(work)
+        return self._looking(work)
 
     def related(self, item: Item, request: Request) -> Page:
         """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other."""
-        return self._lexical.ask(lambda words: self._related(item, request, words))
-
-    def _search(self, request: Request, words: WordReader) -> Page:
-        stages = Stages()
-        parsed = parse(request.text)
-        scope = self._scope(request)
-        lexical = LexicalLeg(words, stages.timed("plan", lambda: _plan(parsed, words, request)), scope)
-        vector = self._vector_leg(request, parsed, words, scope, stages)
-        notes = [] if lexical.plan.query or vector else ["The query has no word that can be looked for."]
-        wanted = request.offset + request.limit
-        first = self._first(request, vector, stages)
-        ranking = self._ranked(lexical, vector, first, stages)
-        skipped = self._skipped(lexical, vector, request)
-        if lexical.plan.query.phrases and not len(ranking.chunks) and not len(skipped.chunks):
-            lexical = LexicalLeg(words, _plan(replace(parsed, phrases=()), words, request), scope)
-            ranking = self._ranked(lexical, vector, first, stages)
-            skipped = self._skipped(lexical, vector, request)
-            notes.append("No passage has the quoted phrase, so its words were looked for.")
-        if vector is not None and first is not request:
-            wider = self._wider(ranking, lexical, vector, stages)
-            ranking = self._ranked(wider.lexical, wider.vector, request, stages)
-            skipped = self._skipped(wider.lexical, wider.vector, request)
-            notes += [wider.note] if request.explain else []
-        ranking = self._reranked(ranking, lexical, vector, request, stages)
-        kept = np.flatnonzero(ranking.scores >= request.min_score)
-        presenter = Presenter(self._store, lexical.plan.query.terms, words.languages(), request)
-        hits = stages.timed("present", lambda: presenter.hits(ranking, kept[request.offset : wanted].tolist()))
-        return Page(
-            tuple(hits),
-            stages.done,
-            tuple(notes),
-            more=len(kept) > wanted,
-            found=len(kept),
-            skipped=int(np.count_nonzero(skipped.scores >= request.min_score)),
-            tied=_tied(ranking.scores[kept], wanted),
-            unplaced=ranking.unplaced,
-        )
+        return self._looking(lambda look: self._related(item, request, look))
 
     def like(self, text: str, vector: Floats | None, request: Request) -> Page:
         """Passages near a vector, or with the most telling words of the text it stands for where there is none."""
-        return self._lexical.ask(lambda words: self._like(text, vector, request, words))
+        return self._looking(lambda look: self._like(text, vector, request, look))
 
-    def _related(self, item: Item, request: Request, words: WordReader) -> Page:
+    def _looking(self, work: Callable[[Look], T]) -> T:
+        return self._lexical.ask(lambda words: work(Look(words, self._semantic, self._scopes)))
+
+    def _ranked_page(self, request: Request, look: Look) -> _Ranked:
+        """Everything of a page but its hits."""
+        stages, words = Stages(), look.words
+        parsed, scope = parse(request.text), look.scope(request)
+        lexical = LexicalLeg(words, stages.timed("plan", lambda: _plan(parsed, words, request)), scope)
+        vector = self._vector_leg(request, parsed, look, stages)
+        notes = [] if lexical.plan.query or vector else ["The query has no word that can be looked for."]
+        first = self._first(request, vector, stages)
+        ranking = self._ranked(lexical, vector, first, stages)
+        skipped = self._skipped(lexical, vector, request, look)
+        if lexical.plan.query.phrases and not len(ranking.chunks) and not len(skipped.chunks):
+            lexical = LexicalLeg(words, _plan(replace(parsed, phrases=()), words, request), scope)
+            ranking = self._ranked(lexical, vector, first, stages)
+            skipped = self._skipped(lexical, vector, request, look)
+            notes.append("No passage has the quoted phrase, so its words were looked for.")
+        if vector is not None and first is not request:
+            wider = self._wider(ranking, lexical, vector, look, stages)
+            ranking = self._ranked(wider.lexical, wider.vector, request, stages)
+            skipped = self._skipped(wider.lexical, wider.vector, request, look)
+            notes += [wider.note] if request.explain else []
+        ranking = self._reranked(ranking, lexical, vector, request, look, stages)
+        return _Ranked(request, ranking, skipped, lexical.plan.query.terms, stages, tuple(notes))
+
+    def _pages(self, ranked: Sequence[_Ranked], look: Look) -> list[Page]:
+        """All that is shown is read at once; the first page's presentation counts the time that takes."""
+        answers = [one.answer for one in ranked]
+        languages, first = look.words.languages(), ranked[0].stages if ranked else Stages()
+        presenter = first.timed("present", lambda: Presenter(self._store, languages, answers))
+        return [one.page(presenter) for one in ranked]
+
+    def _related(self, item: Item, request: Request, look: Look) -> Page:
         stages = Stages()
-        scope = self._scope(request)
-        plan = plan_telling(f"{item.title}\n{item.body or ''}", words)
-        lexical = LexicalLeg(words, plan, scope)
-        vector = self._vector_leg_of(item, request, scope, stages)
+        plan = plan_telling(f"{item.title}\n{item.body or ''}", look.words)
+        lexical = LexicalLeg(look.words, plan, look.scope(request))
+        vector = self._vector_leg_of(item, request, look, stages)
         ranking = self._rank(lexical, vector, request.limit + 1, request, stages)
         others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)[: request.limit]
-        presenter = Presenter(self._store, plan.query.terms, words.languages(), request)
-        return Page(tuple(presenter.hits(ranking, others.tolist())), stages.done)
+        answer = Answer(request, ranking, others.tolist(), plan.query.terms)
+        return Page(tuple(self._hits(answer, look)), stages.done)
 
-    def _like(self, text: str, vector: Floats | None, request: Request, words: WordReader) -> Page:
-        stages = Stages()
-        scope = self._scope(request)
+    def _like(self, text: str, vector: Floats | None, request: Request, look: Look) -> Page:
+        stages, words = Stages(), look.words
         # With a vector they only tell which line of a passage matches, and a few tell that.
         plan = _named(plan_telling(text, words) if vector is None else plan_telling(text, words, MOST_TELLING), request)
-        leg = None
+        leg, scope = None, look.scope(request)
         if vector is not None:
-            semantic, items = self._semantic(), self._items(request.filter, scope)
+            semantic, items = look.semantic(), look.items(request)
             leg = VectorLeg(semantic.index, semantic.embedder, vector, items, trust=1.0, without=scope.without)
         request = replace(request, mode="semantic" if leg else "lexical")
         ranking = self._rank(LexicalLeg(words, plan, scope), leg, request.limit, request, stages)
-        presenter = Presenter(self._store, plan.query.terms, words.languages(), request)
-        hits = presenter.hits(ranking, range(min(request.limit, len(ranking.chunks))))
+        answer = Answer(request, ranking, range(min(request.limit, len(ranking.chunks))), plan.query.terms)
+        hits = self._hits(answer, look)
         return Page(tuple(hits), stages.done, more=len(ranking.chunks) > request.limit, found=len(ranking.chunks))
 
-    def _vector_leg_of(self, item: Item, request: Request, scope: Scope, stages: Stages) -> VectorLeg | None:
+    def _hits(self, answer: Answer, look: Look) -> list[Hit]:
+        return Presenter(self._store, look.words.languages(), [answer]).hits(answer)
+
+    def _vector_leg_of(self, item: Item, request: Request, look: Look, stages: Stages) -> VectorLeg | None:
         try:
-            semantic = self._semantic()
+            semantic = look.semantic()
         except Unavailable as reason:
             stages.skip("vector", str(reason))
             return None
@@ -174,51 +212,19 @@ class Pipeline:
         if mean is None:
             stages.skip("vector", "the item has no vectors yet")
             return None
-        items = self._items(request.filter, scope)
-        return VectorLeg(semantic.index, semantic.embedder, mean, items, trust=1.0, without=scope.without)
+        items, without = look.items(request), look.scope(request).without
+        return VectorLeg(semantic.index, semantic.embedder, mean, items, trust=1.0, without=without)
 
     # plan
 
-    def _scope(self, request: Request) -> Scope:
-        filter = request.filter
-        left_out = request.exclude.union(self._replaced(filter))
-        without = np.array(sorted(left_out), dtype=np.int64) if left_out else None
-        hidden = self._hidden(filter)
-        if hidden is not None and len(hidden):
-            without = hidden if without is None else np.union1d(without, hidden)
-        if not filter:
-            return Scope(without=without)
-        items = self._store.select(filter) if filter.where or filter.entries else None
-        if items is not None:  # the store has applied the whole filter, not only the part an index cannot
-            return Scope(items=items, without=without)
-        return Scope(
-            without=without,
-            kinds=filter.kinds,
-            parents=filter.parents,
-            tags=tuple(dict.fromkeys(map(fold_tag, filter.tags))),
-            created=(_micros(filter.created_from), _micros(filter.created_to)),
-            updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
-        )
-
-    def _hidden(self, filter: Filter) -> Ids | None:
-        """Nodes of tables that only their own search tools show."""
-        return self._store.hidden_nodes() if not filter.kinds or "table" in filter.kinds else None
-
-    def _replaced(self, filter: Filter) -> Sequence[int]:
-        """Memory entries whose place a newer one has taken: no answers, unless the filter speaks of entries itself."""
-        told = filter.entries is not None or (filter.kinds and "memory" not in filter.kinds)
-        return () if told else self._store.superseded_items()
-
-    def _vector_leg(
-        self, request: Request, parsed: Parsed, words: WordReader, scope: Scope, stages: Stages
-    ) -> VectorLeg | None:
+    def _vector_leg(self, request: Request, parsed: Parsed, look: Look, stages: Stages) -> VectorLeg | None:
         if request.mode == "lexical":
             stages.skip("vector", "only words were asked for")
             return None
         meaning = _meaning(parsed)
         try:
             with hurried(None if request.mode == "semantic" else EMBED_S):  # the first contact with a provider included
-                semantic = self._semantic()
+                semantic = look.semantic()
                 embedder, query = semantic.embedder, request.vector
                 if query is None:
                     query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
@@ -227,20 +233,8 @@ class Pipeline:
                 raise
             stages.skip("vector", str(reason))
             return None
-        trust = trust_for(meaning, embedder, words.languages()[0])
-        items = self._items(request.filter, scope)
-        return VectorLeg(semantic.index, embedder, query, items, trust, scope.without)
-
-    def _items(self, filter: Filter, scope: Scope) -> Ids | None:
-        """The item ids a vector index is held to: it keeps no fields, so the store evaluates the filter."""
-        if scope.items is not None:
-            return scope.items
-        if not scope.by_fields:
-            return None
-        change, kept = self._store.last_change(), self._let_through
-        if kept is None or kept[:2] != (change, filter):
-            kept = self._let_through = (change, filter, self._store.select(filter))
-        return kept[2]
+        trust = trust_for(meaning, embedder, look.words.languages()[0])
+        return VectorLeg(semantic.index, embedder, query, look.items(request), trust, look.scope(request).without)
 
     # retrieve, fuse, calibrate
 
@@ -261,23 +255,29 @@ class Pipeline:
             return request
         return replace(request, offset=0, limit=READ, per_item=True, rerank=False)
 
-    def _wider(self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg, stages: Stages) -> Widened:
-        best, mean_of = _found(ranking), self._semantic().mean_of
+    def _wider(self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg, look: Look, stages: Stages) -> Widened:
+        best, mean_of = _found(ranking), look.semantic().mean_of
         return stages.timed("expand", lambda: widened(self._store, best, lexical, vector, mean_of))
 
     def _reranked(
-        self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, stages: Stages
+        self,
+        ranking: Ranking,
+        lexical: LexicalLeg,
+        vector: VectorLeg | None,
+        request: Request,
+        look: Look,
+        stages: Stages,
     ) -> Ranking:
         if not request.rerank or request.mode == "semantic":
             stages.skip("rerank", "only meaning was asked for" if request.rerank else "it was not asked for")
             return ranking
-        asked, found = self._asked(lexical, vector, request), _found(ranking)
+        asked, found = self._asked(lexical, vector, request, look), _found(ranking)
         scores = stages.timed("rerank", lambda: self._second_look.scores(asked, found))
         rows, calibrated = reordered(scores, ranking.scores)
         return replace(rows_of(ranking, rows), scores=calibrated)
 
-    def _asked(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request) -> Asked:
-        mean_of = self._semantic().mean_of if vector is not None else None
+    def _asked(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> Asked:
+        mean_of = look.semantic().mean_of if vector is not None else None
         return Asked(meaning_of(request.text), lexical.plan, lexical.index.languages()[0], vector, mean_of)
 
     def _rank(
@@ -297,9 +297,10 @@ class Pipeline:
                 return ranking
             depth *= 4
 
-    def _skipped(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request) -> Ranking:
+    def _skipped(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> Ranking:
         """What answers among the items that are left out, and nothing where none are."""
-        without = np.array(sorted(request.exclude.difference(self._replaced(request.filter))), dtype=np.int64)
+        left_out = request.exclude.difference(look.replaced(request)) if request.exclude else ()
+        without = np.array(sorted(left_out), dtype=np.int64)
         if not len(without):
             chunks, scores = no_passages()
             return Ranking(chunks, scores, scores, scores, Weights(0.0, 0.0))
@@ -368,7 +369,3 @@ def _least(vector: VectorLeg | None, request: Request) -> float:
     if request.least_cosine is None:
         return -np.inf
     return float(vector.scaled(np.array(request.least_cosine))) if vector else np.inf
-
-
-def _micros(moment: datetime | None) -> int | None:
-    return micros(moment) if moment else None

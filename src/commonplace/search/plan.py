@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from commonplace.index.lexical_query import LexicalQuery
+from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed
 from commonplace.text.analyze import stems
 from commonplace.text.languages import UNKNOWN, detect

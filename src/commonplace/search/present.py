@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Chunk, Hit, Item, item_of
 from commonplace.search.request import Request
 from commonplace.store.base import Store
@@ -20,42 +21,56 @@ MOST_MATCHES = 100
 """Places that decide where a snippet is; a passage with more says the same thing everywhere."""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of a ranking that answer a request, and the terms that were looked for."""
+
+    request: Request
+    ranking: Ranking
+    rows: Sequence[int]
+    terms: Sequence[Term]
+
+    @property
+    def chunks(self) -> list[int]:
+        return [int(self.ranking.chunks[row]) for row in self.rows]
+
+
 class Presenter:
-    """Reads just what a page shows, in two queries, whatever the ranking's length."""
+    """Reads just what some answers show, in two queries, however many there are and however long their rankings."""
 
-    def __init__(self, store: Store, terms: Sequence[Term], languages: Sequence[str], request: Request) -> None:
-        self._store = store
+    def __init__(self, store: Store, languages: Sequence[str], answers: Sequence[Answer]) -> None:
+        self._languages = languages
+        wanted = list(dict.fromkeys(chunk for answer in answers for chunk in answer.chunks))
+        self._chunks = {chunk.id: chunk for chunk in store.chunks(wanted)}
+        self._items = {item.id: item for item in store.items(list(dict.fromkeys(map(item_of, wanted))))}
+
+    def hits(self, answer: Answer) -> list[Hit]:
+        """The hits of an answer. One whose item was deleted a moment ago is left out."""
         # Function words match everywhere: they would draw the snippet to where nothing is said.
-        self._matcher = Matcher([term for term in terms if term.weight >= 1] or terms, languages)
-        self._request = request
-
-    def hits(self, ranking: Ranking, rows: Sequence[int]) -> list[Hit]:
-        """The hits of these rows. One whose item was deleted a moment ago is left out."""
-        wanted = [int(ranking.chunks[row]) for row in rows]
-        chunks = {chunk.id: chunk for chunk in self._store.chunks(wanted)}
-        items = {item.id: item for item in self._store.items([item_of(chunk) for chunk in wanted])}
+        matcher = Matcher([term for term in answer.terms if term.weight >= 1] or answer.terms, self._languages)
         hits = []
-        for row, identity in zip(rows, wanted, strict=True):
-            chunk, item = chunks.get(identity), items.get(item_of(identity))
+        for row, identity in zip(answer.rows, answer.chunks, strict=True):
+            chunk, item = self._chunks.get(identity), self._items.get(item_of(identity))
             if chunk is not None and item is not None:
-                hits.append(self._hit(chunk, item, ranking, int(row)))
+                hits.append(_hit(chunk, item, answer, row, matcher))
         return hits
 
-    def _hit(self, chunk: Chunk, item: Item, ranking: Ranking, row: int) -> Hit:
-        matches, length = self._matcher.find(chunk.text)[:MOST_MATCHES], self._request.snippet_length
-        return Hit(
-            uri=item.uri,
-            kind=item.kind,
-            parent=item.parent,
-            title=item.title,
-            score=round(float(ranking.scores[row]), 4),
-            snippet=snippet(chunk.text, matches, length).text if length else "",
-            line=chunk.line_start + best_line(chunk.text, matches),
-            headings=chunk.headings,
-            chunk=chunk,
-            item=item,
-            explain=_explain(ranking, row) if self._request.explain else None,
-        )
+
+def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, matcher: Matcher) -> Hit:
+    matches, length = matcher.find(chunk.text)[:MOST_MATCHES], answer.request.snippet_length
+    return Hit(
+        uri=item.uri,
+        kind=item.kind,
+        parent=item.parent,
+        title=item.title,
+        score=round(float(answer.ranking.scores[row]), 4),
+        snippet=snippet(chunk.text, matches, length).text if length else "",
+        line=chunk.line_start + best_line(chunk.text, matches),
+        headings=chunk.headings,
+        chunk=chunk,
+        item=item,
+        explain=_explain(answer.ranking, row) if answer.request.explain else None,
+    )
 
 
 def _explain(ranking: Ranking, row: int) -> dict[str, float | int | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
@@ -18,6 +18,7 @@ from commonplace.index.follower import IndexDamaged
 from commonplace.index.lexical_entries import Found, nothing_found
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.wanted import Wanted
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Filter
 from commonplace.search.entry_times import EntryTimes
 from commonplace.search.pipeline import Floats, SemanticSource

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.scope import Ids
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.fuse import Weights, calibrate, combine, weigh
 from commonplace.search.legs import LexicalLeg, VectorLeg
@@ -98,10 +99,11 @@ def near_enough(ranking: Ranking, least: float) -> Ranking:
 
 
 def rows_of(ranking: Ranking, rows: Ids) -> Ranking:
-    return replace(
-        ranking,
-        chunks=ranking.chunks[rows],
-        scores=ranking.scores[rows],
-        lexical=ranking.lexical[rows],
-        vector=ranking.vector[rows],
+    return Ranking(
+        ranking.chunks[rows],
+        ranking.scores[rows],
+        ranking.lexical[rows],
+        ranking.vector[rows],
+        ranking.weights,
+        ranking.unplaced,
     )

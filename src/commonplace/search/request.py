@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter, Mode
 
 MOST_HITS = 10_000

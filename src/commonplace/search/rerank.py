@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.scope import Ids
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.feedback import CENTRE_OF, centre
 from commonplace.search.fuse import Weights, calibrate, combine

@@ -7,12 +7,12 @@ meaning tells only where the model reads the language.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.scope import distinct
+from commonplace.lazy_dataclass import dataclass
 from commonplace.search.feedback import shared_words
 from commonplace.search.fuse import Weights
 from commonplace.search.rerank_text import Reading

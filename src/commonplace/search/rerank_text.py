@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
 import regex
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import UNSPACED, fold, stems
 from commonplace.text.languages import UNKNOWN, detect
 

@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextvars import copy_context
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Stage
 from commonplace.models.hurry import hurried
 

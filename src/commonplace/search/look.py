@@ -1,0 +1,112 @@
+"""One look at a library, for all searches of a call: what each would ask of store and indexes is asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from commonplace.errors import Unavailable
+from commonplace.index.base import WordReader
+from commonplace.index.scope import Ids, Scope
+from commonplace.model import Filter
+from commonplace.search.request import Request
+from commonplace.store.base import Store
+from commonplace.store.filters import fold_tag, micros
+
+if TYPE_CHECKING:
+    from commonplace.search.pipeline import Semantic, SemanticSource
+
+
+class Scopes:
+    """Which items may answer. Only the ids that the last filter let through are kept, until the next change."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._let_through: tuple[int, Filter, Ids] | None = None
+
+    def of(self, filter: Filter, left_out: frozenset[int]) -> Scope:
+        left_out = left_out.union(self.replaced(filter))
+        without = np.array(sorted(left_out), dtype=np.int64) if left_out else None
+        hidden = self._hidden(filter)
+        if hidden is not None and len(hidden):
+            without = hidden if without is None else np.union1d(without, hidden)
+        if not filter:
+            return Scope(without=without)
+        items = self._store.select(filter) if filter.where or filter.entries else None
+        if items is not None:  # the store has applied the whole filter, not only the part an index cannot
+            return Scope(items=items, without=without)
+        return Scope(
+            without=without,
+            kinds=filter.kinds,
+            parents=filter.parents,
+            tags=tuple(dict.fromkeys(map(fold_tag, filter.tags))),
+            created=(_micros(filter.created_from), _micros(filter.created_to)),
+            updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
+        )
+
+    def items(self, filter: Filter, scope: Scope) -> Ids | None:
+        """The item ids a vector index is held to: it keeps no fields, so the store evaluates the filter."""
+        if scope.items is not None:
+            return scope.items
+        if not scope.by_fields:
+            return None
+        change, kept = self._store.last_change(), self._let_through
+        if kept is None or kept[:2] != (change, filter):
+            kept = self._let_through = (change, filter, self._store.select(filter))
+        return kept[2]
+
+    def replaced(self, filter: Filter) -> Sequence[int]:
+        """Memory entries whose place a newer one has taken: no answers, unless the filter speaks of entries itself."""
+        told = filter.entries is not None or (filter.kinds and "memory" not in filter.kinds)
+        return () if told else self._store.superseded_items()
+
+    def _hidden(self, filter: Filter) -> Ids | None:
+        """Nodes of tables that only their own search tools show."""
+        return self._store.hidden_nodes() if not filter.kinds or "table" in filter.kinds else None
+
+
+class Look:
+    """A commit of the lexical index, the vector side and the scopes of what is asked. It lives as long as a call."""
+
+    def __init__(self, words: WordReader, semantic: SemanticSource, scopes: Scopes) -> None:
+        self.words = words
+        self._source, self._scopes = semantic, scopes
+        self._semantic: Semantic | Unavailable | None = None
+        # By identity, for requests outlive a look: what a filter compares with need not be hashable.
+        self._known: dict[tuple[int, frozenset[int]], Scope] = {}
+        self._items: dict[int, Ids | None] = {}
+
+    def semantic(self) -> Semantic:
+        """The vector side, level with the log. Raises Unavailable, to every search the same."""
+        if self._semantic is None:
+            try:
+                self._semantic = self._source()
+            except Unavailable as reason:
+                self._semantic = reason
+        if isinstance(self._semantic, Unavailable):
+            raise self._semantic
+        return self._semantic
+
+    def scope(self, request: Request) -> Scope:
+        place = id(request.filter), request.exclude
+        if place not in self._known:
+            self._known[place] = self._scopes.of(request.filter, request.exclude)
+        return self._known[place]
+
+    def items(self, request: Request) -> Ids | None:
+        """The item ids a vector index is held to; None lets all of them."""
+        place = id(request.filter)
+        if place not in self._items:
+            self._items[place] = self._scopes.items(request.filter, self.scope(request))
+        return self._items[place]
+
+    def replaced(self, request: Request) -> Sequence[int]:
+        """Items that no search finds, whatever it leaves out."""
+        return self._scopes.replaced(request.filter)
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return micros(moment) if moment else None
