@@ -53,7 +53,7 @@ def pretend_pulled(models: Path, *names: str) -> Settings:
 )
 def test_the_language_of_most_passages_decides(library: Library, counts: dict[str, int], model: str) -> None:
     put(library, **counts)
-    assert suited(library.store) == model
+    assert suited(languages(library.store)) == model
 
 
 def test_a_large_library_is_looked_into_all_over(library: Library) -> None:

@@ -32,7 +32,7 @@ def same(calls: Calls, kept: Scopes, place: str) -> None:
     assert nodes.items.tolist() == fresh.items.tolist()
     assert nodes.chunks.tolist() == fresh.chunks.tolist()
     outside = np.setdiff1d(store.select(Filter()), fresh.items).tolist()
-    found = kept.others(table, place)
+    found = kept.around(table, place)[1]
     assert found is None or found.tolist() == outside
     counts = kept.counts(table, place)
     assert (counts.nodes, counts.chunks) == (len(fresh.items), int(fresh.chunks.sum()))
@@ -75,11 +75,11 @@ def test_more_than_a_few_outside_are_not_named(calls: Calls, monkeypatch: pytest
     calls.tool("search", "/rows")
     calls.settle()
     kept, table = Scopes(calls.library.tables.store, calls.library.embedding), calls.library.tables.table("t")
-    assert kept.others(table, "/rows") is not None
+    assert kept.around(table, "/rows")[1] is not None
     for number in range(3):
         calls.library.put(Draft("note", f"n{number}", body="A kettle."))
-    assert kept.others(table, "/rows") is None
-    assert kept.others(table, "/rows/0") is None  # too small to be worth while
+    assert kept.around(table, "/rows")[1] is None
+    assert kept.around(table, "/rows/0")[1] is None  # too small to be worth while
 
 
 @pytest.mark.parametrize("notes", [0, 3, 40])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -11,6 +10,7 @@ from commonplace.errors import Unavailable
 from commonplace.index.follower import Follower
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.wanted import Wanted
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Change, IndexedItem
 from commonplace.text.terms import Term
 

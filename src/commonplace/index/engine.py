@@ -7,7 +7,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from tantivy import Query
 
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, among
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import SCHEMES
 from commonplace.text.languages import LANGUAGES
 

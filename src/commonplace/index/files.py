@@ -130,7 +130,7 @@ def check_content(path: Path, expected: Sealed) -> None:
 def stamp(path: Path) -> tuple[int, int]:
     """The size and time of change of a file; `IndexDamaged` when it is missing."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except FileNotFoundError:
         raise IndexDamaged(f"{path} is missing") from None
     return found.st_size, found.st_mtime_ns

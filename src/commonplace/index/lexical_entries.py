@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from commonplace.index.lexical_atoms import Atoms
 from commonplace.index.lexical_query import scope_queries
 from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.index.wanted import Atom, Join, Wanted, atoms, fold
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 FEWEST = 64

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tantivy import Occur, Query
 from commonplace.index.engine import Floats, Snapshot, counted_hits, engine, hits
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery, _either, _phrase, _term, scope_queries
 from commonplace.index.scope import Ids, Scope, distinct
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term
 

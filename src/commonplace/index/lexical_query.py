@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import regex
 from tantivy import FieldType, Occur, Query, Schema
 
 from commonplace.index.scope import Scope
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term
 
 TITLE_WEIGHT = 0.3

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from commonplace.lazy_dataclass import dataclass
 
 Ids = NDArray[np.int64]
 Range = tuple[int | None, int | None]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from commonplace.index.turbopuffer_ledger import Ledger
 from commonplace.index.turbopuffer_send import Sender
 from commonplace.index.turbopuffer_settings import is_table
 from commonplace.index.turbopuffer_wire import Wire
+from commonplace.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +13,7 @@ from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer_ledger import Terms
 from commonplace.index.turbopuffer_match import ANYTHING, Every, Match, Times, either
 from commonplace.index.turbopuffer_wire import Filter
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import apsw
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.turbopuffer_rows import TABLE, Row
 from commonplace.index.turbopuffer_settings import is_table
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 FORMAT = 2

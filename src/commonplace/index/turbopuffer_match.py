@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from rapidfuzz.distance import OSA
@@ -17,6 +16,7 @@ from rapidfuzz.distance import OSA
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery
 from commonplace.index.turbopuffer_ledger import FIELDS, Ledger, Terms
 from commonplace.index.turbopuffer_wire import Filter, all_of, any_of
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term
 
 K1, B = 1.2, 0.75

@@ -7,13 +7,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.turbopuffer_settings import Naming, document_id
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, IndexedItem
 from commonplace.text.analyze import analyse, stems, stems_once
 from commonplace.text.languages import UNKNOWN

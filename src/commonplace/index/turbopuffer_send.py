@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from commonplace.index.turbopuffer_ledger import Ledger, Sent
 from commonplace.index.turbopuffer_rows import Row, schema
 from commonplace.index.turbopuffer_settings import is_table
 from commonplace.index.turbopuffer_wire import Refused, Wire
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 MOST_ROWS = 1_000

@@ -6,9 +6,10 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote, urlsplit
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import BadSetting
 
 KEY, REGION, BASE_URL = "TURBOPUFFER_API_KEY", "TURBOPUFFER_REGION", "TURBOPUFFER_BASE_URL"

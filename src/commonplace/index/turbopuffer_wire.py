@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.errors import Unavailable
 from commonplace.index.base import Near
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer_settings import KEY, Service
+from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import BadSetting
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from commonplace.errors import Busy
 from commonplace.index.files import Sealed, check_content, stamp, sweep, write_atomically, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.vector_scan import BLOCK, Floats, Halves, Ids, Mask, RowOrder, Rows, code_words, codes_of, widen
+from commonplace.lazy_dataclass import dataclass
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -92,7 +93,7 @@ class VectorFolder:
     def manifest_stamp(self) -> tuple[int, int, int] | None:
         """Changes with every commit, and costs one `stat` to look at. None: there is no commit."""
         try:
-            found = (self.path / MANIFEST).stat()
+            found = os.stat(f"{self.path}/{MANIFEST}")  # at every search, so no path is made of it
         except FileNotFoundError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import distinct
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 Ids = NDArray[np.int64]
@@ -26,16 +27,19 @@ BLOCK = 8_192
 """Rows scanned at a time: the work arrays stay in the second-level cache."""
 EXACT_ROWS = 2_000
 """Up to this many rows (or a fiftieth of all) reading every vector costs less than choosing which to read."""
-FEWEST_FINALISTS, MOST_FINALISTS = 1_000, 8_000
+FEWEST_FINALISTS, MOST_FINALISTS = 600, 8_000
 """How many rows are rescored exactly: a fiftieth, within these bounds. Half as many lose 2 in 100 of the best ten."""
 ONE_IN = 50
-FEWEST_SAMPLED_BLOCKS = 8
-"""Fewer are looked at whole before a sample of them would have told how."""
+SAMPLED = 8_192
+"""Distances that tell how near a row has to be; of less than twice as many all are looked at."""
 CHECKED = 16
 """Best rows whose sign bits are compared with their codes, to notice a vector that changed on the disk."""
 STRAY_BITS = 2
 """Bits by which a sound row may differ from its code: another CPU may round a tiny value to the other sign."""
 NORM_TOLERANCE = 0.02
+_SLACK = 1.1 * NORM_TOLERANCE
+"""By how much of itself a product may differ from that of a row with the same cosine, at the two bounds of length."""
+_RUN = 16
 _SORT_TAIL = 4_096
 _SCORED_AT_ONCE = 256
 _HALF_BITS = np.int32(-0x70002000)  # 0x8fffe000: sign, exponent and fraction of a half, moved into place
@@ -48,11 +52,16 @@ def widen(halves: Halves) -> Floats:
     A half shifted into the bits of a float is short of the difference of the exponents' biases; one multiplication
     sets that right, subnormals included. Infinities come out as large numbers, which no check of norms lets pass.
     """
+    floats = _unscaled(halves)
+    return np.multiply(floats, _HALF_SCALE, out=floats)
+
+
+def _unscaled(halves: Halves) -> Floats:
+    """The same before that multiplication."""
     bits = halves.view(np.int16).astype(np.int32)
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _HALF_BITS, out=bits)
-    floats: Floats = bits.view(np.float32)
-    return np.multiply(floats, _HALF_SCALE, out=floats)
+    return bits.view(np.float32)
 
 
 def unit(vector: NDArray[Any]) -> Floats | None:
@@ -143,7 +152,7 @@ class Rows:
         towards = unit(query)
         if towards is None or k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        rows = self._candidates(towards, k, self._allowed(items, without))
+        rows = self._contenders(self._candidates(towards, k, self._allowed(items, without)), towards, k)
         scores = self._cosines(rows, towards)
         best = _best(scores, self.ids[rows], k)
         self._check_codes(rows[best[:CHECKED]])
@@ -208,6 +217,22 @@ class Rows:
     def _alive(self, rows: Ids) -> Ids:
         return rows if self.live is None else rows[self.live[rows]]
 
+    def _contenders(self, rows: Ids, towards: Floats, k: int) -> Ids:
+        """Those of the rows that may be among the k nearest, told by products alone: lengths are one but for rounding.
+
+        A product of nothing is no answer but a sign of a row that was wiped out, so those are looked at as well.
+        """
+        if len(rows) <= 2 * k:
+            return rows
+        products = np.empty(len(rows), np.float32)
+        scaled = towards * _HALF_SCALE  # instead of scaling every row, which gives the same to the last bit
+        for start in range(0, len(rows), _SCORED_AT_ONCE):
+            part = slice(start, start + _SCORED_AT_ONCE)
+            np.vecdot(_unscaled(self.vectors.take(rows[part], axis=0)), scaled, out=products[part])
+        last = float(np.partition(products, len(rows) - k)[len(rows) - k])
+        kept: Ids = rows[(products >= last - abs(last) * _SLACK) | (products == 0)]
+        return kept
+
     def _cosines(self, rows: Ids, towards: Floats) -> Floats:
         """Exact cosines. Row by row (`vecdot`), so that a chunk scores the same to the last bit in any company."""
         cosines = np.empty(len(rows), np.float32)
@@ -233,88 +258,59 @@ class Rows:
 def closest_codes(blocks: Sequence[Words], ids: Ids, code: Words, count: int, allowed: Mask | None) -> Ids:
     """The `count` rows whose codes differ from `code` in the fewest bits, ties by id.
 
-    Few blocks are looked at whole. Else a sample tells how near a row has to be, and a look at all is repeated only
-    where that was too near by far.
+    A sample tells how near a row most likely has to be, so that only the few which are that near are sorted (6 ms per
+    million rows; to partition a million distances takes 19). Where that was too near by far, all of them are.
     """
-    scan = _Scan(code)
-    if len(blocks) < FEWEST_SAMPLED_BLOCKS:
-        starts = range(0, len(ids), BLOCK)
-        found = [scan.distances(block[:, : len(ids) - start]) for start, block in zip(starts, blocks, strict=True)]
-        rows = np.arange(len(ids)) if allowed is None else allowed.nonzero()[0]
-        return _closest(rows, np.concatenate(found)[rows], ids, count)[0]
-    rows, distances = _within(scan, blocks, ids, count, allowed, _likely_limit(scan, blocks, ids, count, allowed))
-    if len(rows) < count:
-        rows, distances = _within(scan, blocks, ids, count, allowed, 64 * len(code))
-    return _closest(rows, distances, ids, count)[0]
+    distances = _distances(blocks, len(ids), code)
+    near = None if len(ids) < 2 * SAMPLED else distances <= _likely_limit(distances, count, allowed)
+    if near is not None and allowed is not None:
+        near &= allowed
+    if near is None or np.count_nonzero(near) < count:
+        near = allowed
+    rows = np.arange(len(ids)) if near is None else near.nonzero()[0]
+    return _closest(rows, distances[rows], ids, count)
 
 
-def _within(
-    scan: _Scan, blocks: Sequence[Words], ids: Ids, count: int, allowed: Mask | None, limit: int
-) -> tuple[Ids, NDArray[np.uint16]]:
-    """Rows that are near enough, the `count` nearest among them, and their distances.
+def _distances(blocks: Sequence[Words], count: int, code: Words) -> NDArray[np.uint16]:
+    """In how many bits each row differs from a code."""
+    distances = np.empty(count, np.uint16)
+    differing, counts = np.empty((len(code), BLOCK), np.uint64), np.empty((len(code), BLOCK), np.uint8)
+    for start, block in zip(range(0, count, BLOCK), blocks, strict=True):
+        part = distances[start : start + BLOCK]
+        size = len(part)
+        np.bitwise_xor(block[:, :size], code[:, None], out=differing[:, :size])
+        np.bitwise_count(differing[:, :size], out=counts[:, :size])
+        np.add.reduce(counts[:, :size], axis=0, dtype=np.uint16, out=part)
+    return distances
 
-    What was found so far sets the distance a later row has to beat, so the scan never sorts more than a block
-    and holds nothing as long as the index (8 ms per million rows; to partition a million distances takes 19).
+
+def _likely_limit(distances: NDArray[np.uint16], count: int, allowed: Mask | None) -> int:
+    """A distance that most likely no fewer than `count` rows are within, from some of them.
+
+    They are taken in short runs: of rows that come in fives, as those of a table may, every fifteenth is of one kind.
     """
-    rows, distances = np.empty(0, np.int64), np.empty(0, np.uint16)
-    for start, block in zip(range(0, len(ids), BLOCK), blocks, strict=True):
-        found = scan.distances(block[:, : len(ids) - start])
-        near = found <= limit
-        if allowed is not None:
-            near &= allowed[start : start + len(found)]
-        places = near.nonzero()[0]
-        rows, distances = np.concatenate([rows, places + start]), np.concatenate([distances, found[places]])
-        if len(rows) > 2 * count:
-            rows, distances = _closest(rows, distances, ids, count)
-            limit = int(distances.max())
-    return rows, distances
-
-
-def _likely_limit(scan: _Scan, blocks: Sequence[Words], ids: Ids, count: int, allowed: Mask | None) -> int:
-    """A distance that most likely no fewer than `count` rows are within, from a few rows of every block."""
-    size = max(1, BLOCK // len(blocks))
-    starts = range(0, len(ids), BLOCK)
-    sample = np.concatenate(
-        [scan.distances(block[:, : min(size, len(ids) - start)]) for start, block in zip(starts, blocks, strict=True)]
-    )
-    total = len(ids)
+    apart = _RUN * (len(distances) // SAMPLED)
+    whole = len(distances) // apart * apart
+    sample, total = distances[:whole].reshape(-1, apart)[:, :_RUN].ravel(), len(distances)
     if allowed is not None:
-        sample = sample[np.concatenate([allowed[start : start + size] for start in starts])]
-        total = int(np.count_nonzero(allowed))
+        sample, total = sample[allowed[:whole].reshape(-1, apart)[:, :_RUN].ravel()], int(np.count_nonzero(allowed))
     expected = count * len(sample) / max(total, 1)
     place = int(expected + 3 * expected**0.5) + 3
-    return int(np.partition(sample, place)[place]) if place < len(sample) else 64 * scan.words
+    return int(np.partition(sample, place)[place]) if place < len(sample) else int(np.iinfo(np.uint16).max)
 
 
-class _Scan:
-    """Distances from one code, block by block, in work arrays made once."""
-
-    def __init__(self, code: Words) -> None:
-        self.words = len(code)
-        self._code = code[:, None]
-        self._differing = np.empty((len(code), BLOCK), np.uint64)
-        self._counts = np.empty((len(code), BLOCK), np.uint8)
-
-    def distances(self, block: Words) -> NDArray[np.uint16]:
-        size = block.shape[1]
-        differing = np.bitwise_xor(block, self._code, out=self._differing[:, :size])
-        counts = np.bitwise_count(differing, out=self._counts[:, :size])
-        found: NDArray[np.uint16] = np.add.reduce(counts, axis=0, dtype=np.uint16)
-        return found
-
-
-def _closest(rows: Ids, distances: NDArray[np.uint16], ids: Ids, count: int) -> tuple[Ids, NDArray[np.uint16]]:
+def _closest(rows: Ids, distances: NDArray[np.uint16], ids: Ids, count: int) -> Ids:
     """The first `count` by distance, then id: which rows are kept does not depend on the order they were written in."""
     if len(rows) <= count:
-        return rows, distances
+        return rows
     # Counting them is thrice as quick as a partition: there are only as many distances as a code has bits.
     limit = np.searchsorted(np.bincount(distances).cumsum(), count)
     sure, tied = np.flatnonzero(distances < limit), np.flatnonzero(distances == limit)
     wanted = count - len(sure)
     if wanted < len(tied):
         tied = tied[np.argpartition(ids[rows[tied]], wanted - 1)[:wanted]]
-    kept = np.concatenate([sure, tied])
-    return rows[kept], distances[kept]
+    closest: Ids = rows[np.concatenate([sure, tied])]
+    return closest
 
 
 def _best(scores: Floats, ids: Ids, k: int) -> Ids:

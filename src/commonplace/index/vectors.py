@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -30,6 +29,7 @@ from commonplace.index.vector_scan import (
     common_direction,
     widen,
 )
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Change
 
 BATCH = 4_096

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
+
+from commonplace.lazy_dataclass import dataclass
 
 AtomKind = Literal["word", "phrase", "prefix"]
 Join = Literal["and", "or", "not"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from commonplace.errors import CommonplaceError, StorageBroken, StorageFull
 from commonplace.ingest.embedding import BATCH, Embedding
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Chunk, Filter
 from commonplace.store.base import Store
 from commonplace.store.rows import Model

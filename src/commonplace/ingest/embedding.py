@@ -6,7 +6,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from commonplace.index.vectors import VectorIndex
 from commonplace.ingest.prepare import RULES, embedded_text
 from commonplace.ingest.stored_vectors import StoredVectors
 from commonplace.ingest.suited import first_choice
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk, Filter, fingerprint, item_of
 from commonplace.models import open_embedder
 from commonplace.models.embedder import Embedder
@@ -127,9 +127,12 @@ class Embedding:
         model = self._store.model(vector_fingerprint(embedder)) if embedder else None
         if embedder is None or model is None:
             return None
-        self._embed_few(model)
+        last = self._store.last_change()
+        if self._level != (model.fingerprint, last):
+            self._embed_few(model)
+            last = self._store.last_change()
         index = self._vector_index(model)
-        if index.position() != self._store.last_change():  # behind the store, or ahead of one that was put back
+        if index.position() != last:  # behind the store, or ahead of one that was put back
             index.catch_up()
         return index, embedder
 

@@ -65,15 +65,15 @@ def check(draft: Draft) -> None:
     if not draft.key:
         raise InvalidInput(f"A {draft.kind} needs a key: its path, id or name.")
     name = f"{draft.kind} {draft.key!a}"
-    for place, text in (
-        ("key", draft.key),
-        ("parent", draft.parent),
-        ("title", draft.title),
-        ("body", draft.body),
-        ("format", draft.format),
-        *(("tags", tag) for tag in draft.tags),
-    ):
-        if "\0" in text or not text.isascii():
+    if _is_odd(draft.body) or _is_odd("".join((draft.key, draft.parent, draft.title, draft.format, *draft.tags))):
+        for place, text in (
+            ("key", draft.key),
+            ("parent", draft.parent),
+            ("title", draft.title),
+            ("body", draft.body),
+            ("format", draft.format),
+            *(("tags", tag) for tag in draft.tags),
+        ):
             _check_text(text, f"The {place} of {name}")
     for place, value in (("fields", draft.fields), ("metadata", draft.metadata)):
         _check_json(value, f"The {place} of {name}", 0)
@@ -87,6 +87,11 @@ def check(draft: Draft) -> None:
                 raise InvalidInput(
                     f"A passage of {uri_of(draft.kind, draft.parent, draft.key)} does not quote its body."
                 )
+
+
+def _is_odd(text: str) -> bool:
+    """Whether it is worth a closer look: most text is not."""
+    return "\0" in text or not text.isascii()
 
 
 def _check_text(text: str, place: str) -> None:
@@ -108,12 +113,14 @@ def _check_json(value: JSON, place: str, depth: int) -> None:
     elif isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
             raise InvalidInput(f"{place} hold a number that JSON cannot: {value}. Use null or a string.")
-    elif isinstance(value, Mapping):
+    elif type(value) is dict or isinstance(value, Mapping):  # asking for the one type is ten times as fast
         for name, member in value.items():
             if not isinstance(name, str):
                 raise InvalidInput(f"{place} are a JSON object: its names are strings, not {name!r}.")
-            _check_text(name, place)
-            _check_json(member, place, depth + 1)
+            if "\0" in name or not name.isascii():
+                _check_text(name, place)
+            if type(member) is not str or depth == DEEPEST or "\0" in member or not member.isascii():
+                _check_json(member, place, depth + 1)
     elif isinstance(value, list | tuple):
         for member in value:
             _check_json(member, place, depth + 1)

@@ -27,19 +27,21 @@ def languages(store: Store) -> Counter[str]:
     return counts
 
 
-def suited(store: Store) -> str:
-    """The catalogue's model for a library: the default, unless most of it is in languages that only another speaks."""
+def suited(counts: Counter[str]) -> str:
+    """The catalogue's model for these languages: the default, unless most are in ones that only another speaks."""
     english, many = (catalog()[name].card.languages for name in (DEFAULT, MULTILINGUAL))
-    counts = languages(store)
     only_many = sum(count for language, count in counts.items() if language in many - english)
     return MULTILINGUAL if only_many > sum(counts[language] for language in english) else DEFAULT
 
 
 def first_choice(store: Store, settings: Settings) -> str:
     """The model of a library that has none yet: the one set, else the best of those that are here."""
-    if settings.model:
-        return settings.model
-    here = (name for name in (suited(store), DEFAULT) if find(name, settings.models))
+    return settings.model or best_here(languages(store), settings)
+
+
+def best_here(counts: Counter[str], settings: Settings) -> str:
+    """The model that suits these languages, or the next best, among those that were pulled."""
+    here = (name for name in (suited(counts), DEFAULT) if find(name, settings.models))
     return next(here, STATIC)
 
 
@@ -47,6 +49,6 @@ def better_model(chosen: str | None, settings: Settings, store: Store) -> str | 
     """The model that would find more than the one in use, or than the one that the first embedding would use."""
     if chosen is None and settings.model:
         return None  # somebody has decided
-    name, best = chosen or first_choice(store, settings), suited(store)
+    name, best = chosen or first_choice(store, settings), suited(languages(store))
     worse = {STATIC, *catalog()} - {best} if best == MULTILINGUAL else {STATIC, MULTILINGUAL}
     return best if name in worse else None

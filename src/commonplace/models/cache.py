@@ -9,11 +9,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from commonplace.errors import DownloadFailed
+from commonplace.lazy_dataclass import dataclass
 from commonplace.models.catalog import Card, Entry, catalog
 
 HUB = "hf:"

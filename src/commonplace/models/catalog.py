@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from commonplace.errors import NotFound
+from commonplace.lazy_dataclass import dataclass
 
 Progress = Callable[[int, int], None]
 """Called with (done, total)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
+from commonplace.lazy_dataclass import dataclass
 from commonplace.models.catalog import Card, Pooling
 from commonplace.models.embedder import Vectors, unit
 from commonplace.models.tokens import Tokens

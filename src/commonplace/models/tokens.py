@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ _ALPHABET = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _LETTERS_OF_ALPHABET, _LETTERS_OF_OTHERS = 4, 2
 """How many letters make a word where words are not spaced: in alphabets, and in scripts of syllables or words."""
 
+_REMEMBERED, _LONGEST_QUESTION = 32, 300
+
 
 class Tokens:
     """A tokenizer without truncation and padding, both of which would silently change what a text is."""
@@ -32,6 +35,7 @@ class Tokens:
     def __init__(self, path: Path) -> None:
         self._tokenizer = _load(path)
         self._unknown = _unknown_id(self._tokenizer)
+        self._remembered = lru_cache(maxsize=_REMEMBERED)(self._ids)
         self.head, self.tail = self._frame()
 
     def framed(self, text: str) -> list[int]:
@@ -39,7 +43,10 @@ class Tokens:
         return self._tokenizer.encode(_readable(text)).ids
 
     def plain(self, text: str) -> list[int]:
-        """The ids of a text alone."""
+        """The ids of a text alone. A question's are kept a while: it is embedded, and then its words are looked at."""
+        return self._remembered(text) if len(text) <= _LONGEST_QUESTION else self._ids(text)
+
+    def _ids(self, text: str) -> list[int]:
         return self._tokenizer.encode(_readable(text), add_special_tokens=False).ids
 
     def known(self, text: str) -> list[int]:

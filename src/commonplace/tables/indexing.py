@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Item
 from commonplace.store.shredding import index_of
 from commonplace.store.table_base import TableStore

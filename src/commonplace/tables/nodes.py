@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from commonplace.ingest.prepare import prepare
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Span
 from commonplace.store.places import escaped
 from commonplace.store.rows import Write

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 
 import numpy as np
 
 from commonplace.index.scope import Ids, among
 from commonplace.ingest.embedding import Embedding
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Nodes, TableRow
@@ -82,12 +82,13 @@ class Scopes:
                 self._others.pop(gone, None)
         return now
 
-    def others(self, table: TableRow, pointer: str) -> Ids | None:
-        """The items that are not inside a place which is most of a large library, if they are few."""
+    def around(self, table: TableRow, pointer: str) -> tuple[Ids, Ids | None]:
+        """The items inside a place and, where that is most of a large library, those outside of it, if they are few."""
         key = (table.id, table.generation, pointer)
         now = self._now(key)
-        if len(now.nodes.items) < LARGE:
-            return None
+        return now.nodes.items, self._others_of(key, now) if len(now.nodes.items) >= LARGE else None
+
+    def _others_of(self, key: _Key, now: _Kept) -> Ids | None:
         kept = self._others.get(key)
         if kept is None or not 0 <= now.change - kept[0] <= MOST_FOLLOWED:
             kept = self._others[key] = (now.change, self._outside(now.nodes))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from commonplace.errors import Unavailable
 from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope, among
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk
 from commonplace.models.hurry import hurried
 from commonplace.search.blend import falling
@@ -137,11 +138,10 @@ class TableSearch:
     ) -> list[dict[str, JSON]]:
         table, place = live.table, live.place
         pointer = plain(render(place))
-        items = self._scopes.nodes(table, pointer).items
+        items, outside = self._scopes.around(table, pointer)
         if not len(items):
             return []
         parsed, scope = parse(query), _scope(table, pointer, items)
-        outside = self._scopes.others(table, pointer)
         vector = _vector_leg(semantic, words, parsed, items, outside) if semantic else None
         for phrases in (parsed.phrases, ()) if parsed.phrases else ((),):
             asked = replace(parsed, phrases=phrases)

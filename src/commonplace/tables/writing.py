@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, TooLarge
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.store.shredding import INDEX, dumps, size_of
 from commonplace.store.table_base import TableStore

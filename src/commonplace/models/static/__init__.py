@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
+from commonplace.lazy_dataclass import dataclass
 from commonplace.models.catalog import Card, Progress
 from commonplace.models.embedder import Carded, Vectors, unit
 from commonplace.models.tokens import Tokens
@@ -51,7 +51,8 @@ def open_table(model: Path) -> Table:
     """`codes.npy` with `scales.npy` beside it, or a model2vec `model.safetensors`."""
     try:
         if model.suffix == ".npy":
-            return Table(np.load(model, mmap_mode="r"), np.load(model.with_name("scales.npy")))
+            codes = np.load(model, mmap_mode="r").view(np.ndarray)  # mapped all the same, and quicker to index
+            return Table(codes, np.load(model.with_name("scales.npy")))
         return Table(_read_safetensors(model))
     except (OSError, ValueError, KeyError) as error:
         raise Unavailable(f"{model} cannot be read ({error}). Delete its folder and pull the model again.") from error
