@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import check
+from commonplace.lazy_dataclass import dataclass
 from commonplace.memories.entry import Image, normal_tags
 from commonplace.memories.writing import Rules, cut
 from commonplace.model import JSON, Draft

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.patch import merge
 from commonplace.ingest.prepare import prepare
+from commonplace.lazy_dataclass import dataclass
 from commonplace.memories.entry import (
     MOST_METADATA,
     UNSET,

@@ -11,12 +11,12 @@ import secrets
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from commonplace.errors import InvalidInput, NotFound
+from commonplace.lazy_dataclass import dataclass
 from commonplace.store.connection import Database, explained
 
 FILE = "accounts.db"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,9 @@ from commonplace.store.rows import (
     ThreadRow,
     Write,
 )
-from commonplace.text.outline import Outline
+
+if TYPE_CHECKING:
+    from commonplace.text.outline import Outline
 
 
 class Store(Protocol):

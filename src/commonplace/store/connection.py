@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -162,14 +161,7 @@ def _version(connection: apsw.Connection) -> int:
 
 def load_migrations(folder: str = "migrations") -> list[str]:
     """The numbered SQL files of a folder, in order. Their numbers run from 1 without gaps."""
-    files = sorted(
-        (
-            file
-            for file in resources.files("commonplace.store").joinpath(folder).iterdir()
-            if file.name.endswith(".sql")
-        ),
-        key=lambda file: file.name,
-    )
+    files = sorted(Path(__file__).with_name(folder).glob("*.sql"))
     numbers = [int(file.name.split("_")[0]) for file in files]
     if numbers != list(range(1, len(files) + 1)):
         raise StorageBroken(f"Migrations are numbered {numbers}: reinstall Commonplace.")

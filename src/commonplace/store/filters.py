@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from commonplace.errors import InvalidInput
-from commonplace.model import JSON, Condition, Entries, Filter
+from commonplace.model import JSON, SCHEMES, Condition, Entries, Filter
 
 Compiled = tuple[str, dict[str, Any]]
 _ORDERINGS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -69,6 +69,10 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
         by_index = "+" if any(part.startswith(HELD_BY) for part in found) else ""
         sql.parts.append(f"{by_index}items.kind in {sql.bind_all(filter.kinds)}")
     if filter.parents:
+        if not filter.kinds:
+            sql.parts.append(f"items.kind in {sql.bind_all(tuple(SCHEMES))}")  # it leads in the index of addresses
+        elif "memory" not in filter.kinds:
+            sql.parts.append("items.kind <> 'memory'")  # says so to SQLite: the index by parent is of these alone
         sql.parts.append(f"items.parent in {sql.bind_all(filter.parents)}")
     if filter.tags:
         folded = tuple(dict.fromkeys(map(fold_tag, filter.tags)))
@@ -112,7 +116,7 @@ def shapes(metadata: JSON, path: tuple[str, ...]) -> set[tuple[str, Any]]:
     """What the index keeps of the value at a path: what it is, and its elements where it is a list."""
     value = metadata
     for name in path:
-        if not isinstance(value, Mapping) or name not in value:
+        if not (type(value) is dict or isinstance(value, Mapping)) or name not in value:
             return set()
         value = value[name]
     kept = {_shape(value)}
@@ -123,12 +127,12 @@ def shapes(metadata: JSON, path: tuple[str, ...]) -> set[tuple[str, Any]]:
 
 def _shape(value: JSON) -> tuple[str, Any]:
     match value:
+        case str():  # first, as most are
+            return "text", fold_value(value)
         case None:
             return "null", ""
         case bool():
             return ("true" if value else "false"), ""
-        case str():
-            return "text", fold_value(value)
         case int() | float():
             return "number", number(value)
         case list() | tuple():

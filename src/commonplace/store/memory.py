@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -268,7 +268,7 @@ class EntryRows(Items):
         rows: Any = db.execute("select path, id from metadata_fields order by id")
         return {_path(path): field for path, field in rows}
 
-    def _index_metadata(self, db: apsw.Connection, metadata: Sequence[tuple[int, JSON]]) -> None:
+    def _index_metadata(self, db: apsw.Connection, metadata: Sequence[tuple[int, Mapping[str, JSON]]]) -> None:
         fields = self._fields(db) if any(values for _, values in metadata) else {}
         hold_values(
             db,
@@ -276,6 +276,7 @@ class EntryRows(Items):
                 ((field, *kept), item_id)
                 for item_id, values in metadata
                 for path, field in fields.items()
+                if path[0] in values  # few entries have all of the fields
                 for kept in shapes(values, path)
             ],
         )

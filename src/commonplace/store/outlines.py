@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from commonplace.store.rows import DocumentRow
 from commonplace.store.sqlite import Items, consistent, guarded
-from commonplace.text.outline import Heading, Outline
+
+if TYPE_CHECKING:
+    from commonplace.text.outline import Heading, Outline
 
 _HEADING = "level, title, path, line, line_end, char_start, char_end, own_line_end, own_char_end, slug, occurrence"
 
@@ -57,6 +59,8 @@ class Outlines(Items):
         if row is None:
             return None
         rows: Any = db.execute(f"select {_HEADING} from headings where item_id = ? order by line", (item_id,))
+        from commonplace.text.outline import Outline
+
         return Outline(row[0], row[1], tuple(_heading(row) for row in rows))
 
     @guarded
@@ -106,6 +110,8 @@ def _heading_row(heading: Heading) -> tuple[Any, ...]:
 
 
 def _heading(row: tuple[Any, ...]) -> Heading:
+    from commonplace.text.outline import Heading
+
     level, title, path, line, line_end, start, end, own_line_end, own_end, slug, occurrence = row
     return Heading(
         level, title, tuple(path.split("\n")), line, line_end, start, end, own_line_end, own_end, slug, occurrence

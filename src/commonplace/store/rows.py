@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Span
-from commonplace.text.outline import Outline
+
+if TYPE_CHECKING:  # it reads Markdown, which a search does not
+    from commonplace.text.outline import Outline
 
 
 @dataclass(frozen=True, slots=True)

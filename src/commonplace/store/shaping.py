@@ -52,13 +52,15 @@ def passage_row(passage: Passage) -> tuple[Any, ...]:
 
 
 _encoders = [
-    json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort, default=dict).encode
+    json.JSONEncoder(
+        ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort, default=dict, check_circular=False
+    ).encode
     for sort in (False, True)
-]  # `default`: a Mapping that is no dict
+]  # `default`: a Mapping that is no dict; circular: what is stored was checked for how deep it is
 
 
 def json_text(value: Any, *, sort: bool = False) -> str:
-    return _encoders[sort](value)
+    return "{}" if value == {} else _encoders[sort](value)
 
 
 def json_value(text: str) -> Any:

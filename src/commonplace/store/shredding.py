@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Literal
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 
 FRAGMENT = 8192

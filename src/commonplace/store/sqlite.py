@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import apsw
 import numpy as np
@@ -32,8 +32,18 @@ from commonplace.store.shaping import (
     passage_row,
     says_the_same,
 )
-from commonplace.store.sqlite_rows import Kept, hash_of, insert_items, insert_texts, log_changes, update_item
-from commonplace.text.outline import Outline
+from commonplace.store.sqlite_rows import (
+    Kept,
+    forget_vectors,
+    hash_of,
+    insert_items,
+    insert_texts,
+    log_changes,
+    update_item,
+)
+
+if TYPE_CHECKING:
+    from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -171,11 +181,7 @@ class Items:
     @staticmethod
     def _drop_orphans(db: apsw.Connection, keys: set[bytes]) -> None:
         """Vectors go with the last passage that has them: what is forgotten leaves nothing behind."""
-        db.executemany(
-            """delete from embeddings where key = :key and model in (select id from models)
-               and not exists (select 1 from chunks where vector_key = :key)""",
-            [{"key": key} for key in keys],
-        )
+        forget_vectors(db, keys)
 
     @guarded
     def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:

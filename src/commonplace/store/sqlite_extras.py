@@ -29,7 +29,7 @@ from commonplace.store.rows import Attachment, Job, Model
 from commonplace.store.sessions import Sessions
 from commonplace.store.shaping import CHUNK_COLUMNS, chunk_from, json_text
 from commonplace.store.sqlite import consistent, guarded
-from commonplace.store.sqlite_rows import log_changes
+from commonplace.store.sqlite_rows import find_by_vector, log_changes
 from commonplace.store.table_nodes import TableNodes
 
 _MODEL = "id, fingerprint, name, dims, position"
@@ -108,6 +108,7 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
                 "select 1 from models where (id, fingerprint) = (?, ?)", (model.id, model.fingerprint)
             ).fetchone():
                 return  # the model was dropped while it was at work
+            find_by_vector(db)
             for key, vector in vectors:
                 items = {
                     chunk >> CHUNK_BITS for (chunk,) in db.execute("select id from chunks where vector_key = ?", (key,))
@@ -322,7 +323,7 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
 
 _LEFTOVERS = {
     "vectors": """embeddings where model not in (select id from models)
-        or not exists (select 1 from chunks where vector_key = key)""",
+        or key not in (select vector_key from chunks)""",
     "tombstones": "files where collection not in (select key from items where kind = 'collection')",
     "answers": "kept_answers where answered_at < (strftime('%s', 'now') - 7 * 86400) * 1000000",
 }
@@ -344,7 +345,7 @@ _INVARIANTS = {
     "items whose version is not their last logged one": """select count(*) from items where version is not
         (select version from changes where item_id = items.id order by seq desc limit 1)""",
     "vectors without a chunk": """select count(*) from embeddings
-        where not exists (select 1 from chunks where vector_key = key)""",
+        where key not in (select vector_key from chunks)""",
     "documents that are not found by name": """select count(*) from items where kind = 'document'
         and not exists (select 1 from document_names where item_id = items.id
                         and docid = name_hash(parent, key) and backwards = name_backwards(parent, key))""",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -83,8 +83,31 @@ def insert_texts(db: apsw.Connection, kept: Sequence[Kept]) -> None:
             (chunk_id(item_id, ordinal), *passage_row(passage)) for ordinal, passage in enumerate(write.passages)
         ]
     db.executemany("insert into bodies (item_id, body) values (?, ?)", bodies)
+    tags.sort()  # neighbours in the table go in together
     db.executemany("insert or ignore into tags (folded, item_id, position, tag) values (?, ?, ?, ?)", tags)
     db.executemany(f"insert into chunks ({CHUNK_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?)", chunks)
+
+
+def find_by_vector(db: apsw.Connection) -> None:
+    """Make the chunks that have a vector be found by its key: from the first vector on, and not where there is none.
+
+    Keys are hashes. Every chunk that is stored changes another page of this index, which costs more than the chunk.
+    """
+    db.execute("create index if not exists chunks_by_vector on chunks (vector_key)")
+
+
+def forget_vectors(db: apsw.Connection, keys: Iterable[bytes]) -> None:
+    """Remove the vectors of these keys that no chunk has any more."""
+    held = "select key from embeddings where key = ? and model in (select id from models) limit 1"
+    embedded: Any = db.executemany(held, [(key,) for key in keys]).fetchall()
+    if not embedded:
+        return
+    find_by_vector(db)
+    db.executemany(
+        """delete from embeddings where key = ?1 and model in (select id from models)
+           and not exists (select 1 from chunks where vector_key = ?1)""",
+        embedded,
+    )
 
 
 def log_changes(db: apsw.Connection, op: Op, changed: Sequence[tuple[int, int]]) -> None:

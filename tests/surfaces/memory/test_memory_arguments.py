@@ -88,7 +88,7 @@ def nested(depth: int) -> Any:
         ({"metadata": {"a\ud800": 1}}, "metadata contains a lone surrogate"),
         ({"images": "x"}, "images must be a list"),
         ({"ttl_seconds": 10**12}, "ttl_seconds reaches beyond the year 9999"),
-        ({"ttl_seconds": "5"}, "ttl_seconds must be a whole number"),
+        ({"ttl_seconds": "five"}, "ttl_seconds must be a whole number"),
         ({"ttl_seconds": True}, "ttl_seconds must be a whole number"),
         ({"expires_at": "tomorrow"}, 'Invalid expires_at format: "tomorrow". Use ISO 8601 format'),
         ({"supersedes": list(range(1, 102))}, "supersedes must have at most 100 items, not 101"),

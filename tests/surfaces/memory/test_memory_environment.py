@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from memory_calls import Tools
 
+from commonplace.cli.serve import reads_variables
 from commonplace.library import Library
 from commonplace.memories.fields import sync_fields, wanted_fields
 from commonplace.settings import BadSetting, Settings
-from commonplace.surfaces.memory.environment import HONOURED, adopt_database, aliases, is_wanted, without_effect
+from commonplace.surfaces.memory.environment import HONOURED, adopt_database, aliases, without_effect
 from opening import library_settings
 
 ARCHIVE = Path(__file__).parents[2] / "memories" / "context-server-2.2.2.zip"
@@ -52,9 +53,9 @@ def test_what_cannot_be_parsed_names_the_variable_and_ends_with_78(name: str, va
 
 
 def test_only_this_profile_or_the_compatible_mode_reads_them() -> None:
-    assert is_wanted("memory", {})
-    assert is_wanted("all", {"COMMONPLACE_COMPAT": "context-server"})
-    assert not is_wanted("commonplace", {"COMMONPLACE_COMPAT": "other"})
+    assert reads_variables("memory", {})
+    assert reads_variables("all", {"COMMONPLACE_COMPAT": "context-server"})
+    assert not reads_variables("commonplace", {"COMMONPLACE_COMPAT": "other"})
 
 
 def test_a_provider_that_is_not_there_means_no_vectors(caplog: pytest.LogCaptureFixture) -> None:

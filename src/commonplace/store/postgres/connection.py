@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
@@ -15,6 +14,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
+from commonplace.lazy_dataclass import dataclass
 from commonplace.store.postgres.addresses import checked, shown
 from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost
 

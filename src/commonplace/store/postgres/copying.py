@@ -10,7 +10,6 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from decimal import Decimal
 from graphlib import TopologicalSorter
 from itertools import islice
@@ -22,6 +21,7 @@ import apsw
 from psycopg import sql
 
 from commonplace.errors import NotFound, StorageBroken
+from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
 from commonplace.store.connection import explained as explained_file
 from commonplace.store.postgres.connection import SCHEMA

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, StorageBroken
+from commonplace.lazy_dataclass import dataclass
 from commonplace.store.accounts import FILE, Accounts
 from commonplace.store.connection import explained as explained_file
 from commonplace.store.connection import load_migrations

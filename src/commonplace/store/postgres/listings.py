@@ -103,7 +103,7 @@ class Listings(Items):
             "active_connections": self._database.connections,
             "total_queries": self._database.uses,
             "failed_queries": self._database.failures,
-            "circuit_state": "closed",
+            "circuit_state": "healthy",
         }
 
     @reads

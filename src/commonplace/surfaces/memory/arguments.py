@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput
+from commonplace.lazy_dataclass import dataclass
 from commonplace.memories.entry import MOST_METADATA, json_size
 from commonplace.model import JSON
 from commonplace.surfaces.arguments import Signature
@@ -17,6 +17,7 @@ from commonplace.surfaces.tool import Check
 MIB = 1 << 20
 MOST_DEEP = 32
 MOST_DIGITS_BITS = 1000
+_MOST_ESCAPED, _MOST_NUMBER = 6, 303  # bytes of a character and of a number in JSON
 MOST_THREAD, MOST_TAGS, MOST_TAG, MOST_QUERY = 1000, 100, 200, 10_000
 MOST_BATCH, MOST_IDS, MOST_FILTERS, MOST_PAGE = 100, 1000, 100, 100
 
@@ -112,15 +113,17 @@ def one_of(*values: str) -> Read:
 
 
 def boolean(value: JSON, name: str) -> bool:
+    value = decoded(value, bool, name)
     if not isinstance(value, bool):
         raise Wrong(f"{name} must be true or false")
     return value
 
 
 def whole(least: int, most: int | None = None) -> Read:
-    """An integer within bounds. A float without a fraction is one, as in JSON Schema."""
+    """An integer within bounds. A float without a fraction is one, as in JSON Schema; and either as a JSON string."""
 
     def read(value: JSON, name: str) -> int:
+        value = decoded(value, (int, float), name)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
@@ -183,8 +186,7 @@ def mapping(value: JSON, name: str) -> dict[str, JSON]:
     value = decoded(value, dict, name)
     if not isinstance(value, dict):
         raise Wrong(f"{name} must be an object")
-    storable(value, name)
-    if json_size(value) > MOST_METADATA:
+    if storable(value, name) > MOST_METADATA and json_size(value) > MOST_METADATA:
         raise Wrong(f"{name} must be at most {MOST_METADATA // MIB} MiB as JSON")
     return value
 
@@ -195,26 +197,33 @@ def anything(value: JSON, name: str) -> JSON:
     return value
 
 
-def storable(value: JSON, name: str, depth: int = 0) -> None:
-    """Refuse what no JSON text or no store can hold."""
+def storable(value: JSON, name: str, depth: int = 0) -> int:
+    """Refuse what no JSON text or no store can hold. Returns the most bytes that it may take as JSON."""
     if isinstance(value, str):
-        string(value, name)
-    elif isinstance(value, dict | list):
+        if "\0" in value or not value.isascii():
+            string(value, name)
+        return _MOST_ESCAPED * len(value) + 2
+    if isinstance(value, dict | list):
         if depth >= MOST_DEEP:
             raise Wrong(f"{name} must be nested at most {MOST_DEEP} deep")
+        size = 2
         if isinstance(value, dict):
             for key in value:
-                string(key, name)
+                if "\0" in key or not key.isascii():
+                    string(key, name)
+                size += _MOST_ESCAPED * len(key) + 3
         for member in value.values() if isinstance(value, dict) else value:
-            storable(member, name, depth + 1)
-    elif isinstance(value, float):
+            size += storable(member, name, depth + 1) + 1
+        return size
+    if isinstance(value, float):
         if not math.isfinite(value):
             raise Wrong(f"{name} must hold finite numbers only")
     elif isinstance(value, int) and value.bit_length() > MOST_DIGITS_BITS:
         raise Wrong(f"{name} must not hold numbers of more than 300 digits")
+    return _MOST_NUMBER
 
 
-def decoded(value: JSON, kind: type, name: str) -> JSON:
+def decoded(value: JSON, kind: type | tuple[type, ...], name: str) -> JSON:
     """The value itself, or what it is as a JSON string, once or twice encoded; as given where that is no help."""
     found = value
     for _ in range(2):

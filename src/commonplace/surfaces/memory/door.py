@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import BadSetting
 from commonplace.surfaces.memory.variables import among, whole
 

@@ -15,7 +15,6 @@ from commonplace.surfaces.memory.variables import Parse, among, as_it_is, boolea
 
 log = logging.getLogger(__name__)
 
-COMPAT = f"{PREFIX}COMPAT"
 LANGUAGES = (
     "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",
     "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
@@ -62,11 +61,6 @@ _WITHOUT_EFFECT = (
     "POSTGRESQL_STATEMENT_CACHE_SIZE", "POSTGRESQL_SESSION_", "POSTGRESQL_MIGRATION_", "POSTGRESQL_MAX_",
     "POSTGRESQL_TCP_", "RERANKING_CHARS_PER_TOKEN", "RERANKING_INTRA_OP_THREADS", "RERANKING_CPU_MEM_ARENA",
 )  # fmt: skip
-
-
-def is_wanted(profile: str, environment: Mapping[str, str]) -> bool:
-    """Whether a process that serves a profile on stdio reads these variables."""
-    return profile == "memory" or environment.get(COMPAT) == "context-server"
 
 
 def aliases(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import cast, get_args
 
 from commonplace.errors import InvalidInput
+from commonplace.lazy_dataclass import dataclass
 from commonplace.memories.entry import normal_tags
 from commonplace.memories.fields import parse_path
 from commonplace.model import JSON, Condition, Entries, Filter, Operator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.memories import Image
 from commonplace.model import JSON
 from commonplace.settings import Settings

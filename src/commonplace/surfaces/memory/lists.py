@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from commonplace.index.engine import Floats
 from commonplace.index.lexical_entries import Found, nothing_found
 from commonplace.index.scope import Ids
 from commonplace.index.wanted import Wanted, joined
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import Filter
 from commonplace.search.boolean import LexicalMode, Reading, match_atoms

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from commonplace.index.engine import Floats
 from commonplace.index.scope import Ids
 from commonplace.index.wanted import Atom, Wanted, atoms
+from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker

@@ -304,7 +304,7 @@ def _revision(given: Given, call: Call) -> Revision:
 
 def _fits(text: str, call: Call) -> None:
     most = call.library.settings.memory_max_text_mb
-    if len(text) > most * MIB or len(text.encode()) > most * MIB:
+    if len(text) > most * MIB // 4 and len(text.encode()) > most * MIB:  # a character has four bytes at most
         raise Wrong(f"text must be at most {most} MiB as UTF-8")
 
 

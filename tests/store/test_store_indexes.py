@@ -1,0 +1,106 @@
+"""The store on SQLite: what its indexes hold, and what they spare.
+
+1. A file of the ninth schema opens with everything in it, its vectors go with their last passage, and it checks out.
+2. Chunks are found by the keys of their vectors from the first vector on, and cost nothing for it before.
+3. What is asked for by its parent is found by an index, whatever its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+import numpy as np
+import pytest
+
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft, Filter
+from commonplace.store import SqliteStore, connection
+from opening import open_store
+
+ONE = np.array([1, 0], np.float16).tobytes()
+SAID = Draft("memory", "1", parent="thread", body="Oolong.", fields={"source": "user"}, metadata={"status": "open"})
+DRAFTS = (SAID, Draft("document", "a.md", parent="docs", body="Oolong."), Draft("note", "n", body="Green."))
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = open_store("sqlite", tmp_path / "store")
+    yield store
+    store.close()
+
+
+def indexes(store: SqliteStore) -> dict[str, str]:
+    with apsw.Connection(str(store.path)) as db:
+        rows = db.execute("select name, sql from sqlite_master where type = 'index' and sql is not null").fetchall()
+    db.close()
+    return {str(name): str(sql) for name, sql in rows}
+
+
+def embed(store: SqliteStore) -> int:
+    """A vector for every chunk, and how many there are then."""
+    model = store.add_model("f", "m", 2)
+    store.add_vectors(model, [(chunk.vector_key, ONE) for chunk in store.unembedded(model, 0, 99)[0]])
+    return store.embedded_total(model.id)
+
+
+def vectors(store: SqliteStore) -> int:
+    with apsw.Connection(str(store.path)) as db:
+        found = int(next(db.execute("select count(*) from embeddings"))[0])
+    db.close()
+    return found
+
+
+def test_a_file_of_the_ninth_schema_opens_and_its_vectors_go_with_their_last_passage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former = connection.load_migrations()[:9]
+    monkeypatch.setattr(connection, "load_migrations", lambda _: former)
+    old = SqliteStore(tmp_path / "library.db")
+    said, document, note = old.put([prepare(draft) for draft in DRAFTS])
+    assert embed(old) == 3
+    before = old.scan(Filter(), body=True)
+    assert "where" not in indexes(old)["items_by_parent"]
+    old.close()
+    monkeypatch.undo()
+
+    store = SqliteStore(tmp_path / "library.db")
+    assert store.scan(Filter(), body=True) == before
+    assert "chunks_by_vector" not in indexes(store)
+    assert store.check() == []
+    assert vectors(store) == 2, "two passages say the same"
+    store.delete([said.id])
+    assert vectors(store) == 2, "a document still says it"
+    store.delete([document.id])
+    assert vectors(store) == 1
+    store.put([prepare(replace(DRAFTS[2], body="Black."))])
+    assert vectors(store) == 0
+    assert [item.id for item in store.scan(Filter())] == [note.id]
+    assert store.check() == []
+    store.close()
+
+
+def test_chunks_are_found_by_their_vectors_from_the_first_vector_on(sqlite: SqliteStore) -> None:
+    items = sqlite.put([prepare(draft) for draft in DRAFTS])
+    sqlite.put([prepare(replace(DRAFTS[2], body="Black."))])
+    sqlite.delete([items[1].id])
+    assert "chunks_by_vector" not in indexes(sqlite)
+    assert embed(sqlite) == 2
+    assert "chunks_by_vector" in indexes(sqlite)
+    assert embed(sqlite) == 2, "it is made once"
+    assert sqlite.check() == []
+
+
+@pytest.mark.parametrize("kinds", [("document",), ("document", "note"), ("memory",), ("memory", "document"), ()])
+def test_what_is_asked_for_by_its_parent_is_found_by_an_index(sqlite: SqliteStore, kinds: tuple[str, ...]) -> None:
+    items = sqlite.put([prepare(draft) for draft in DRAFTS])
+    for parent in ("thread", "docs", "elsewhere"):
+        wanted = Filter(kinds=kinds, parents=(parent,))
+        expected = [item.id for item in items if item.parent == parent and (not kinds or item.kind in kinds)]
+        assert sqlite.select(wanted).tolist() == expected
+        assert [item.id for item in sqlite.scan(wanted)] == expected
+        plan = sqlite.plan(wanted)
+        assert "parent=?" in plan
+        assert "SCAN items" not in plan
