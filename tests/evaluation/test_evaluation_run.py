@@ -17,9 +17,9 @@ import pytest
 from commonplace.errors import InvalidInput
 from commonplace.evaluation.judged import Document, Judged, Question
 from commonplace.evaluation.results import CPU, METRICS, NDCG, ModeResult, Run, SetResult, compare, load_run, save_run
-from commonplace.evaluation.run import MODES, evaluate, library_home
+from commonplace.evaluation.run import MODES, evaluate, library_home, suited_to
 from commonplace.library import Library
-from commonplace.models import open_embedder
+from commonplace.models import DEFAULT, MULTILINGUAL, catalog, open_embedder
 from commonplace.settings import Settings
 
 TEXTS = {
@@ -79,6 +79,23 @@ def test_the_searches_of_qmd_are_measured_the_same_way(collection: Judged, setti
     asked = tuple(replace(question, group="one") for question in collection.questions)
     found = evaluate(replace(grouped, questions=asked), settings, work=tmp_path, through="qmd", modes=["rerank"])
     assert found.modes["rerank"].mean(NDCG) > 0.8
+
+
+def test_without_a_model_set_a_collection_gets_the_one_its_library_would_choose(
+    collection: Judged, settings: Settings, tmp_path: Path
+) -> None:
+    unset = replace(settings, model="")
+    assert evaluate(collection, unset, work=tmp_path, modes=["semantic"]).model == "static"
+    german = Judged("german", (Document("tee", "", "Das Wasser für den Tee soll nicht zu heiß sein."),), ())
+    for name in (DEFAULT, MULTILINGUAL):
+        entry = catalog()[name]
+        for member in entry.files.values():  # all that is looked at before a model is opened
+            path = settings.models / entry.folder / member.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as file:
+                file.truncate(member.bytes)
+    assert suited_to(german, unset) == MULTILINGUAL
+    assert suited_to(collection, unset) == DEFAULT
 
 
 def test_a_question_is_asked_among_its_group(collection: Judged, settings: Settings) -> None:

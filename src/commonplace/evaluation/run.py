@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +14,7 @@ from commonplace.evaluation.judged import Judged, Question
 from commonplace.evaluation.metrics import ndcg, recall, reciprocal_rank
 from commonplace.evaluation.results import CPU, DEEP_RECALL, MRR, NDCG, RECALL, ModeResult, SetResult
 from commonplace.ingest.prepare import prepare
+from commonplace.ingest.suited import best_here
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode, fingerprint
 from commonplace.models import Embedder, open_embedder
@@ -64,7 +66,8 @@ def evaluate(
     """
     watch, modes = watch or _unwatched, modes or MODES[through]
     settings = replace(settings, store="", store_owner="", index="local")  # never among what people keep
-    model = open_embedder(settings.model or None, settings.models, threads=settings.threads, settings=settings)
+    settings = replace(settings, model=settings.model or suited_to(collection, settings))
+    model = open_embedder(settings.model, settings.models, threads=settings.threads, settings=settings)
     home = library_home(collection, model, work or settings.home / "eval")
     fill(home, collection, settings, embed=any(mode != "lexical" for mode in modes), watch=watch)
     measured: dict[str, ModeResult] = {}
@@ -74,6 +77,11 @@ def evaluate(
             measured[mode] = _ask_all(partial(ask, library, mode), mode, collection.questions, watch)
     queries = tuple(question.id for question in collection.questions)
     return SetResult(collection.name, model.name, len(collection.documents), queries, measured)
+
+
+def suited_to(collection: Judged, settings: Settings) -> str:
+    """The model that a library of these documents would choose for itself."""
+    return best_here(Counter(prepare(draft).language for draft in _drafts(collection)), settings)
 
 
 def library_home(collection: Judged, model: Embedder, work: Path) -> Path:
