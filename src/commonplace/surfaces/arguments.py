@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput
@@ -67,6 +66,8 @@ def refusal(tool: str, problem: ValidationError) -> InvalidInput:
         accepted = list(schema["properties"])
         unknown = next(name for name in given if name not in accepted)
         full = f"{place}.{unknown}" if place else unknown
+        from difflib import get_close_matches
+
         close = get_close_matches(unknown, accepted, n=1)
         hint = f' Did you mean "{close[0]}"?' if close else ""
         takes = f"It takes: {', '.join(accepted)}." if accepted else "It takes none."
