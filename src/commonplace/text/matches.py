@@ -31,6 +31,7 @@ class Matcher:
         starts = _shortest(_beginning(form, languages) for form in forms if form.isascii())
         self._hints = starts if _PREFIXES_GO.isdisjoint(languages) else None
         self._broken = {start[:end] for start in starts for end in range(1, len(start))}  # of `email` in `e-mail`
+        self._ends = {part[-1] for part in self._broken}
         self._known: dict[str, Match | None] = {}  # the same tokens come again from hit to hit
 
     def find(self, text: str) -> list[Match]:
@@ -63,15 +64,21 @@ class Matcher:
         for joint in _JOINTS:
             at = flat.find(joint)
             while at >= 0:
-                start = at
-                while start > 0 and at - start < _LONGEST_HINT and flat[start - 1].isalnum():
-                    start -= 1
-                at = flat.find(joint, take(at) if flat[start:at] in self._broken else at + 1)
+                at = flat.find(joint, take(at) if self._breaks(flat, at) else at + 1)
         if not text.isascii():
             place = _BEYOND_ASCII.search(text)
             while place:
                 place = _BEYOND_ASCII.search(text, take(place.start()))
         return sorted(tokens.items())
+
+    def _breaks(self, flat: str, at: int) -> bool:
+        """Whether a joint stands inside of what may be the beginning of a term."""
+        if not flat[at + 1 : at + 2].isalnum() or flat[at - 1 : at] not in self._ends:
+            return False  # nearly always
+        start = at
+        while start > 0 and at - start < _LONGEST_HINT and flat[start - 1].isalnum():
+            start -= 1
+        return flat[start:at] in self._broken
 
     def _words(self, tokens: Iterator[tuple[int, str]] | Sequence[tuple[int, str]]) -> Iterator[Match]:
         for start, token in tokens:
