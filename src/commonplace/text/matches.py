@@ -31,7 +31,7 @@ class Matcher:
         starts = _shortest(_beginning(form, languages) for form in forms if form.isascii())
         self._hints = starts if _PREFIXES_GO.isdisjoint(languages) else None
         self._broken = {start[:end] for start in starts for end in range(1, len(start))}  # of `email` in `e-mail`
-        self._ends = {part[-1] for part in self._broken}
+        self._ends = {part[-1] for part in self._broken}  # a look at one letter tells nearly always
         self._known: dict[str, Match | None] = {}  # the same tokens come again from hit to hit
 
     def find(self, text: str) -> list[Match]:
@@ -64,7 +64,8 @@ class Matcher:
         for joint in _JOINTS:
             at = flat.find(joint)
             while at >= 0:
-                at = flat.find(joint, take(at) if self._breaks(flat, at) else at + 1)
+                breaks = flat[at - 1 : at] in self._ends and self._breaks(flat, at)
+                at = flat.find(joint, take(at) if breaks else at + 1)
         if not text.isascii():
             place = _BEYOND_ASCII.search(text)
             while place:
@@ -73,8 +74,8 @@ class Matcher:
 
     def _breaks(self, flat: str, at: int) -> bool:
         """Whether a joint stands inside of what may be the beginning of a term."""
-        if not flat[at + 1 : at + 2].isalnum() or flat[at - 1 : at] not in self._ends:
-            return False  # nearly always
+        if not flat[at + 1 : at + 2].isalnum():
+            return False
         start = at
         while start > 0 and at - start < _LONGEST_HINT and flat[start - 1].isalnum():
             start -= 1
