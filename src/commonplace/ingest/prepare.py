@@ -10,7 +10,7 @@ from commonplace.model import JSON, SCHEMES, Draft, Span, fingerprint, uri_of
 from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Passage, Write
 from commonplace.text.chunk import ChunkRules, chunk
-from commonplace.text.languages import detect
+from commonplace.text.languages import SAMPLE, detect
 from commonplace.text.outline import outline_of
 
 RULES = ChunkRules()
@@ -32,7 +32,8 @@ def prepare(draft: Draft, expected_version: int | None = None) -> Write:
         for span in spans
     ]
     outline = outline_of(draft.body, draft.format) if draft.kind == "document" else None
-    return Write(draft, passages, detect(f"{draft.title}\n{draft.body}"), expected_version, outline)
+    beginning = f"{draft.title}\n{draft.body[:SAMPLE]}"  # all that is looked at
+    return Write(draft, passages, detect(beginning), expected_version, outline)
 
 
 def _plain(anchor: Mapping[str, JSON] | None) -> dict[str, JSON] | None:

@@ -39,7 +39,8 @@ _STEMMERS = {
 
 UNKNOWN = "und"
 LANGUAGES = frozenset(_STEMMERS)
-_SAMPLE = 800  # characters: enough function words for a verdict, whatever the length of the text
+SAMPLE = 800
+"""Characters that tell the language of a text: enough function words for a verdict, however long it is."""
 _LEAST_SHARE = 0.08  # of all words: prose has four times as many function words, code and tables fewer
 _NOT_LATIN = regex.compile(r"[^\P{L}\p{Latin}]")
 
@@ -59,7 +60,7 @@ STOP_WORDS = {language: frozenset(words.split()) for language, words in FUNCTION
 
 def detect(text: str) -> str:
     """The language of a text as an ISO 639-1 code, or "und" when neither its script nor its words tell."""
-    sample = text[:_SAMPLE]
+    sample = text[:SAMPLE]
     if not sample.isascii():
         script = _by_script(sample)
         if script is not None:

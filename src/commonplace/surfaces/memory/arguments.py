@@ -213,7 +213,10 @@ def storable(value: JSON, name: str, depth: int = 0) -> int:
                     string(key, name)
                 size += _MOST_ESCAPED * len(key) + 3
         for member in value.values() if isinstance(value, dict) else value:
-            size += storable(member, name, depth + 1) + 1
+            if type(member) is str and member.isascii() and "\0" not in member:  # as most are
+                size += _MOST_ESCAPED * len(member) + 3
+            else:
+                size += storable(member, name, depth + 1) + 1
         return size
     if isinstance(value, float):
         if not math.isfinite(value):
