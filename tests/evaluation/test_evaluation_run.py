@@ -19,8 +19,9 @@ from commonplace.evaluation.judged import Document, Judged, Question
 from commonplace.evaluation.results import CPU, METRICS, NDCG, ModeResult, Run, SetResult, compare, load_run, save_run
 from commonplace.evaluation.run import MODES, evaluate, library_home, suited_to
 from commonplace.library import Library
-from commonplace.models import DEFAULT, MULTILINGUAL, catalog, open_embedder
+from commonplace.models import DEFAULT, MULTILINGUAL, open_embedder
 from commonplace.settings import Settings
+from opening import pretend_pulled
 
 TEXTS = {
     "tea": "Oolong tea wants water just off the boil and three minutes in the pot.",
@@ -87,13 +88,7 @@ def test_without_a_model_set_a_collection_gets_the_one_its_library_would_choose(
     unset = replace(settings, model="")
     assert evaluate(collection, unset, work=tmp_path, modes=["semantic"]).model == "static"
     german = Judged("german", (Document("tee", "", "Das Wasser für den Tee soll nicht zu heiß sein."),), ())
-    for name in (DEFAULT, MULTILINGUAL):
-        entry = catalog()[name]
-        for member in entry.files.values():  # all that is looked at before a model is opened
-            path = settings.models / entry.folder / member.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
-                file.truncate(member.bytes)
+    pretend_pulled(settings.models, DEFAULT, MULTILINGUAL)
     assert suited_to(german, unset) == MULTILINGUAL
     assert suited_to(collection, unset) == DEFAULT
 

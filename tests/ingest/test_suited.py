@@ -9,8 +9,9 @@ import pytest
 from commonplace.ingest.suited import better_model, first_choice, languages, suited
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.models import DEFAULT, MULTILINGUAL, STATIC, catalog
+from commonplace.models import DEFAULT, MULTILINGUAL, STATIC
 from commonplace.settings import Settings
+from opening import pretend_pulled
 
 ENGLISH = "The water for the tea should not be too hot, or it will be bitter."
 GERMAN = "Das Wasser für den Tee soll nicht zu heiß sein, sonst wird er bitter."
@@ -25,18 +26,6 @@ def put(library: Library, **counts: int) -> None:
         for language, count in counts.items()
         for number in range(count)
     )
-
-
-def pretend_pulled(models: Path, *names: str) -> Settings:
-    """Files of the right lengths are all that is looked at before a model is opened."""
-    for name in names:
-        entry = catalog()[name]
-        for member in entry.files.values():
-            path = models / entry.folder / member.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("wb") as file:
-                file.truncate(member.bytes)
-    return Settings(models=models)
 
 
 @pytest.mark.parametrize(
