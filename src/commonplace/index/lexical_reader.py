@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from tantivy import Occur, Query, Searcher
+from tantivy import Query, Searcher
 
 from commonplace.index.base import Near
 from commonplace.index.engine import Floats, Snapshot, engine, fetch, hits
 from commonplace.index.lexical_entries import EntrySearch
 from commonplace.index.lexical_items import ItemSearch
-from commonplace.index.lexical_query import LexicalQuery, compile_marks, compile_query
+from commonplace.index.lexical_query import LexicalQuery, compile_marks, compile_query, compile_scores
 from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.index.wanted import Wanted
 from commonplace.model import CHUNK_BITS
@@ -83,11 +83,8 @@ class LexicalReader:
         if not query or not len(chunks):
             return np.zeros(len(chunks), dtype=np.float32)
         snapshot, wanted = self._snapshot, chunks.tolist()
-        # Alternatives, not a set: four times quicker to make and to run for a few dozen (bench/engine.py, row hybrid).
-        each = [(Occur.Should, Query.term_query(snapshot.schema, "chunk", chunk)) for chunk in wanted]
-        among = Query.const_score_query(Query.boolean_query(each), 0.0)
-        both = Query.boolean_query([(Occur.Must, compile_query(snapshot.schema, query, Scope())), (Occur.Must, among)])
-        found, values = hits(snapshot.searcher, both, len(wanted))
+        scoring = compile_scores(snapshot.schema, query, wanted, self.idf)
+        found, values = hits(snapshot.searcher, scoring, len(wanted))
         known = dict(zip(found.tolist(), values.tolist(), strict=True))
         return np.array([known.get(chunk, 0.0) for chunk in wanted], dtype=np.float32)
 
