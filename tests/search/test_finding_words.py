@@ -93,6 +93,29 @@ def test_a_word_with_symbols_ranks_what_holds_it_whole_first(
     assert [hit.uri for hit in library.search(query).hits] == ["notes://whole", "notes://part"]
 
 
+@pytest.mark.parametrize(
+    ("body", "query"),
+    [
+        ("用Python做machine learning的笔记", "machine learning"),
+        ("東京都庁 running", "running"),
+        ("ภาษาไทย windows", "window"),
+    ],
+)
+def test_an_english_word_is_found_in_text_that_has_no_stems_of_its_own(library: Library, body: str, query: str) -> None:
+    library.put_many(Draft("note", str(n), body=f"The machines of the {n} windows run and learn") for n in range(4))
+    library.put(Draft("note", "it", body=body))
+    assert "notes://it" in [hit.uri for hit in library.search(query, mode="lexical").hits]
+
+
+def test_what_only_removed_texts_had_is_looked_for_as_what_nobody_has(library: Library) -> None:
+    library.put_many(Draft("note", str(n), body=f"fish {n}") for n in range(30))
+    library.put(Draft("note", "zoo", body="a zebra"))
+    library.put(Draft("note", "tank", body="a zebrafish"))
+    assert [hit.uri for hit in library.search("zebra").hits] == ["notes://zoo"]
+    library.put(Draft("note", "zoo", body="a lion"))
+    assert [hit.uri for hit in library.search("zebra").hits] == ["notes://tank"]
+
+
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory, index: str) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("shelf")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import tantivy
 from numpy.typing import NDArray
-from tantivy import Query
+from tantivy import Occur, Query
 
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, among
@@ -56,9 +56,16 @@ class Snapshot:
         if known is None:
             # The words of a document's key are in its title alone.
             found = self.searcher.doc_freq("body", form) or self.searcher.doc_freq("title", form)
+            if 0 < found <= self.counted - self.searcher.num_docs and not self._is_anywhere(form):
+                found = 0
             known = math.log(1 + (self.counted - found + 0.5) / (found + 0.5)) if found else 0.0
             self.idfs[form] = known
         return known
+
+    def _is_anywhere(self, form: str) -> bool:
+        """Whether a chunk has it that was not removed."""
+        fields = [(Occur.Should, Query.term_query(self.schema, field, form, "freq")) for field in ("body", "title")]
+        return bool(self.searcher.search(Query.boolean_query(fields), 1, count=False).hits)
 
 
 def engine(work: Callable[[], T]) -> T:
@@ -140,7 +147,7 @@ def _languages(searcher: tantivy.Searcher, fallback: str) -> tuple[str, ...]:
 def stamp_of(folder: Path) -> tuple[int, int, int]:
     """What tells one commit from another without reading it."""
     try:
-        found = os.stat(folder / META)
+        found = os.stat(f"{folder}/{META}")  # at every search, so no path is made of it
     except OSError as error:
         raise IndexDamaged(f"{folder / META}: {error}") from error
     return found.st_ino, found.st_size, found.st_mtime_ns

@@ -46,11 +46,11 @@ from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import Change, IndexedItem
 from commonplace.text.analyze import analyse, stems, stems_once
-from commonplace.text.languages import UNKNOWN
+from commonplace.text.languages import stemmed_as
 
 log = logging.getLogger(__name__)
 
-FORMAT = 5
+FORMAT = 6
 BATCH = 100_000  # changes per commit: fewer commits make fewer segments, and those are quicker to search
 GROUP = 200  # items read at a time while following
 QUIET = 5_000  # changes without text after which the position is committed all the same
@@ -216,7 +216,7 @@ class LexicalIndex:
         return highest
 
     def _documents(self, item: IndexedItem) -> Iterator[Document]:
-        language = self._fallback if item.language == UNKNOWN else item.language
+        language = stemmed_as(item.language, self._fallback)
         headline = stems(item.title, language)
         title = f"{headline} {stems_once(item.key, language)}" if item.kind == "document" else headline
         for chunk, headings, text in item.chunks:

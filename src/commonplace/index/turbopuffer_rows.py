@@ -17,7 +17,7 @@ from commonplace.index.turbopuffer_settings import Naming, document_id
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, IndexedItem
 from commonplace.text.analyze import analyse, stems, stems_once
-from commonplace.text.languages import UNKNOWN
+from commonplace.text.languages import stemmed_as
 
 _ORDINAL = (1 << CHUNK_BITS) - 1
 TABLE = "table"
@@ -107,7 +107,7 @@ def schema(dims: int | None, *, of_table: bool) -> dict[str, Any]:
 
 def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterator[Row]:
     """The rows of an item, without vectors."""
-    language = fallback_language if item.language == UNKNOWN else item.language
+    language = stemmed_as(item.language, fallback_language)
     title = stems(item.title, language)
     if item.kind == "document":
         title = f"{title} {stems_once(item.key, language)}"

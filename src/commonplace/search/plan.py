@@ -10,7 +10,7 @@ from commonplace.index.lexical_query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed
 from commonplace.text.analyze import stems
-from commonplace.text.languages import UNKNOWN, detect
+from commonplace.text.languages import detect, stemmed_as
 from commonplace.text.terms import MOST_TERMS, Term, beginning, phrase_terms, query_terms
 
 GUESS_WEIGHT = 0.5
@@ -87,8 +87,7 @@ def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:
 
 def plan_telling(text: str, vocabulary: Vocabulary, most: int = 25) -> LexicalPlan:
     """What sets a text apart: the stems with the highest term frequency × idf, as they are indexed."""
-    language = detect(text)
-    counts = Counter(stems(text, vocabulary.languages()[0] if language == UNKNOWN else language).split())
+    counts = Counter(stems(text, stemmed_as(detect(text), vocabulary.languages()[0])).split())
     worth = {form: count * vocabulary.idf(form) for form, count in counts.items()}
     telling = sorted((form for form in worth if worth[form]), key=lambda form: -worth[form])[:most]
     return LexicalPlan(LexicalQuery(tuple(Term((form,), 1.0) for form in telling)), sum(map(vocabulary.idf, telling)))

@@ -9,7 +9,7 @@ import regex
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import UNSPACED, fold, stems
-from commonplace.text.languages import UNKNOWN, detect
+from commonplace.text.languages import detect, stemmed_as
 
 MOST_PIECES = 256
 """Of a question: a longer one has said what it is about by then."""
@@ -55,10 +55,8 @@ class Reading:
 
 
 def read(heading: str, text: str, language: str) -> Reading:
-    """`language`: that of texts whose own cannot be told."""
-    found = detect(text)
-    if found == UNKNOWN:
-        found = language
+    """`language`: whose stems texts get that have none of their own."""
+    found = stemmed_as(detect(text), language)
     parts = [part for part in _SENTENCE.split(text) if part and not part.isspace()]
     counts = Counter(stems(f"{heading}\n{text}", found).split())
     return Reading(_spaced(heading), tuple(map(_spaced, parts)), counts)

@@ -105,6 +105,14 @@ def stemmer(language: str) -> Stemmer.Stemmer | None:
     return Stemmer.Stemmer(algorithm, 0) if algorithm else None  # no cache: who asks remembers
 
 
+def stemmed_as(language: str, otherwise: str) -> str:
+    """Whose stems a text gets: those of its language, or another's where it has none.
+
+    Chinese or Thai has no endings, but English words stand in it as well, and are asked for by their stems.
+    """
+    return language if language in LANGUAGES else otherwise
+
+
 def code_of(name: str) -> str:
     """The ISO 639-1 code of a language that is named in English or by its code; UNKNOWN where it is neither."""
     known = name.strip().lower()
