@@ -66,9 +66,12 @@ def fused(
 
 def _nth_item(chunks: Ids, scores: Floats, n: int) -> float:
     """The score of the n-th best item, so far; minus infinity where there are fewer."""
-    order = np.argsort(-scores, kind="stable")
-    _, first = np.unique(chunks[order] >> CHUNK_BITS, return_index=True)
-    return float(np.sort(scores[order][first])[-n]) if len(first) >= n else -np.inf
+    items, seen = (chunks >> CHUNK_BITS).tolist(), set[int]()
+    for row in np.argsort(-scores, kind="stable").tolist():
+        seen.add(items[row])
+        if len(seen) == n:
+            return float(scores[row])
+    return -np.inf
 
 
 def in_order(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:

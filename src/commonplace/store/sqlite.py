@@ -295,7 +295,7 @@ class Items:
         ]
         return self._items(db, ids, body=body)
 
-    @consistent
+    @guarded
     def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
         query = f"select {CHUNK_COLUMNS} from chunks where id in (select value from json_each(?))"
         rows = self._database.reading().execute(query, (json.dumps(list(chunk_ids)),))
