@@ -113,7 +113,10 @@ def test_what_only_removed_texts_had_is_looked_for_as_what_nobody_has(library: L
     library.put(Draft("note", "tank", body="a zebrafish"))
     assert [hit.uri for hit in library.search("zebra").hits] == ["notes://zoo"]
     library.put(Draft("note", "zoo", body="a lion"))
+    library.put(Draft("note", "typo", body="a zebro"))
     assert [hit.uri for hit in library.search("zebra").hits] == ["notes://tank"]
+    library.put(Draft("note", "tank", body="a shark"))
+    assert [hit.uri for hit in library.search("zebra").hits] == ["notes://typo"]
 
 
 @pytest.fixture(scope="module")

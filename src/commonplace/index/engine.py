@@ -50,13 +50,18 @@ class Snapshot:
     def schema(self) -> tantivy.Schema:
         return self.index.schema
 
+    @property
+    def removed(self) -> int:
+        """How many of those were removed."""
+        return self.counted - self.searcher.num_docs
+
     def idf(self, form: str) -> float:
         """BM25's inverse document frequency of a stem; 0 when no chunk has it."""
         known = self.idfs.get(form)
         if known is None:
             # The words of a document's key are in its title alone.
             found = self.searcher.doc_freq("body", form) or self.searcher.doc_freq("title", form)
-            if 0 < found <= self.counted - self.searcher.num_docs and not self._is_anywhere(form):
+            if 0 < found <= self.removed and not self._is_anywhere(form):
                 found = 0
             known = math.log(1 + (self.counted - found + 0.5) / (found + 0.5)) if found else 0.0
             self.idfs[form] = known

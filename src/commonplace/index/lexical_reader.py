@@ -11,7 +11,7 @@ from commonplace.index.base import Near
 from commonplace.index.engine import Floats, Snapshot, engine, fetch, hits
 from commonplace.index.lexical_entries import EntrySearch
 from commonplace.index.lexical_items import ItemSearch
-from commonplace.index.lexical_query import LexicalQuery, compile_marks, compile_query, compile_scores
+from commonplace.index.lexical_query import LexicalQuery, beginning_query, compile_marks, compile_query, compile_scores
 from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.index.wanted import Wanted
 from commonplace.model import CHUNK_BITS
@@ -40,7 +40,11 @@ class LexicalReader:
 
     def begins(self, prefix: str) -> bool:
         """Whether any indexed word begins so."""
-        return bool(engine(lambda: self._snapshot.searcher.terms_with_prefix("words", prefix, limit=1)))
+        snapshot = self._snapshot
+        if not engine(lambda: snapshot.searcher.terms_with_prefix("words", prefix, limit=1)):
+            return False
+        # A removed chunk's words are there until tantivy merges its segment.
+        return not snapshot.removed or len(hits(snapshot.searcher, beginning_query(snapshot.schema, prefix), 1)[0]) > 0
 
     def entries(self, wanted: Wanted, language: str) -> EntrySearch:
         """A search for whole entries, stemmed as this language and the library's own are."""
