@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,6 +98,22 @@ def test_looking_at_likely_words_alone_misses_none(
     alone = Matcher(terms, languages)
     alone._hints = None  # then every word is looked at
     assert found == alone.find(text)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(INFLECTED), st.integers(0, 9), st.sampled_from("-_ ")), max_size=6),
+    st.lists(st.sampled_from(INFLECTED), min_size=1, max_size=3),
+    st.sampled_from(["%s", "(%s)", "x-%s", "%s_y", "Ein%s", "“%s”", "%s\u00a0z", "?%s", "--%s--"]),
+    st.sampled_from([str, str.upper, str.title]),
+)
+def test_looking_at_likely_words_alone_misses_none_in_parts(
+    words: list[tuple[str, int, str]], asked: list[str], around: str, write: Callable[[str], str]
+) -> None:
+    text = " ".join(around % write(f"{word[:at]}{joint}{word[at:]}".strip("-_ ")) for word, at, joint in words)
+    terms = query_terms(" ".join(asked), ("en",))
+    alone = Matcher(terms, ("en",))
+    alone._hints = None  # then every word is looked at
+    assert Matcher(terms, ("en",)).find(text) == alone.find(text)
 
 
 def test_a_word_is_found_where_it_is_written_in_parts() -> None:

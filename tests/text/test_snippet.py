@@ -43,6 +43,21 @@ def test_a_snippet_quotes_fits_and_wastes_little(text: str, length: int, terms: 
         assert len(shown.text) >= length - 40
 
 
+@given(
+    st.lists(st.sampled_from(["tea", "cup", "pot", " ", "  ", "\n\n", "\r\n", "\t", "\f", "\u3000"]), max_size=60),
+    LENGTHS,
+    st.lists(st.sampled_from(["tea", "up", "pot"]), max_size=3, unique=True),
+)
+def test_white_space_changes_nothing(parts: list[str], length: int, terms: list[str]) -> None:
+    text = "".join(parts)
+    flat = " ".join(text.split())
+    shown, plain = (snippet(given, found(given, *terms), length) for given in (text, flat))
+    assert shown.text == plain.text
+    if shown.text:
+        assert len(" ".join(text[: shown.start].split())) in (plain.start, max(0, plain.start - 1))
+        assert len(" ".join(text[: shown.end].split())) in (plain.end, plain.end - 1)
+
+
 @given(TEXTS, LENGTHS)
 def test_a_snippet_tears_no_character(text: str, length: int) -> None:
     flat = " ".join(text.split())
@@ -60,6 +75,8 @@ def test_no_other_window_holds_more_terms(text: str, length: int) -> None:
     shown = snippet(flat, matches, length)
     held = {term for s, e, term in matches if s >= shown.start and e <= shown.end}
     assert len(held) >= max(map(len, windows), default=0)
+    if len(held) == max(map(len, windows), default=0):
+        assert held >= max(windows, key=len, default=set())  # the first of equals
 
 
 @pytest.mark.parametrize(
@@ -92,6 +109,19 @@ def test_the_window_shows_what_was_looked_for(text: str, terms: list[str], shown
 )
 def test_the_best_line_has_the_most_terms(text: str, terms: list[str], line: int) -> None:
     assert best_line(text, found(text, *terms)) == line
+
+
+@given(
+    st.lists(st.sampled_from(["tea", "cup", "pot", " ", "\n", "\r\n", "\u2028"]), max_size=40).map("".join),
+    st.dictionaries(st.integers(0, 2), st.sampled_from([0.3, 0.5, 1.0])),
+)
+def test_the_best_line_is_the_one_that_counting_every_line_finds(text: str, weights: dict[int, float]) -> None:
+    terms = ("tea", "cup", "pot")
+    counts = [
+        sum(weights.get(number, 1.0) for number, term in enumerate(terms) if term in line) for line in text.split("\n")
+    ]
+    if matches := found(text, *terms):
+        assert best_line(text, matches, weights) == counts.index(max(counts))
 
 
 def test_terms_of_an_intent_count_less() -> None:

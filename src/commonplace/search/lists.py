@@ -55,6 +55,27 @@ class Bounds:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Passages best first, and the items they belong to, ascending, with where each has its first passage."""
+
+    chunks: Ids
+    scores: Floats
+    items: Ids
+    first: Ids
+    exhausted: bool
+    """Whether there are no more passages."""
+
+    def only(self, which: NDArray[Any]) -> _Found:
+        """The same with some of the items."""
+        return _Found(self.chunks, self.scores, self.items[which], self.first[which], self.exhausted)
+
+    @property
+    def best(self) -> Floats:
+        """The score of each item's first passage."""
+        return self.scores[self.first]
+
+
 class WordSearch:
     """Lists by words over one scope of one commit."""
 
@@ -110,12 +131,11 @@ class WordSearch:
         leg = LexicalLeg(self._reader, plan, scope)
         if 2 * self._depth.ordered < self._depth.items and (sure := self._sure(leg)):
             return sure
-        chunks, strengths, exhausted = _deep(leg.candidates, self._depth.items)
-        if not len(chunks):
+        found = _deep(leg.candidates, self._depth.items)
+        if not len(found.chunks):
             return Listed(), 0, True
-        items, first = _first_of(chunks, self._depth.items)
-        tally = self._tally(plan, items, chunks)
-        return self._listed(tally, items, first, chunks, strengths), tally.seen, exhausted
+        tally = self._tally(plan, found)
+        return self._listed(tally, found), tally.seen, found.exhausted
 
     def _sure(self, leg: LexicalLeg) -> tuple[Listed, int, bool] | None:
         """The first of the list where they are sure without the rest of it, else None.
@@ -124,59 +144,61 @@ class WordSearch:
         the strongest, no weaker one need be looked at.
         """
         wanted = self._depth.ordered
-        chunks, strengths, _ = _deep(leg.candidates, 2 * wanted + 1)
-        items, first = _first_of(chunks, 2 * wanted + 1)
-        if len(items) <= 2 * wanted:
+        found = _deep(leg.candidates, 2 * wanted + 1)
+        if len(found.items) <= 2 * wanted:
             return None
-        few = first < first.max()
-        tally = self._tally(leg.plan, items[few], chunks)
-        sure = tally.complete() & (strengths[first[few]] > strengths[first.max()])
+        last = found.first.max()
+        few = found.only(found.first < last)
+        tally = self._tally(leg.plan, few)
+        sure = tally.complete() & (few.best > found.scores[last])
         if np.count_nonzero(sure) < wanted:
             return None
-        return self._listed(tally, items[few], first[few], chunks, strengths), tally.seen, False
+        return self._listed(tally, few), tally.seen, False
 
-    def _tally(self, plan: LexicalPlan, items: Ids, chunks: Ids) -> _Tally:
-        tally = _Tally(plan, items, chunks, len(self._intent))
-        for number, (marked, marks) in enumerate(self._reader.marks((*plan.query.terms, *self._intent), items)):
+    def _tally(self, plan: LexicalPlan, found: _Found) -> _Tally:
+        tally = _Tally(plan, found, len(self._intent))
+        for number, (marked, marks) in enumerate(self._reader.marks((*plan.query.terms, *self._intent), found.items)):
             tally.add(marked, marks, number * MOST_MARKS)
         return tally
 
-    def _listed(self, tally: _Tally, items: Ids, first: Ids, chunks: Ids, strengths: Floats) -> Listed:
-        scores = by_words(strengths[first].astype(np.float64), tally.covered(), tally.complete())
-        order = settled(np.lexsort((first, -scores)), scores, items, self._depth.ordered, self._names_of)
-        passages = tally.passages(chunks[first])
-        return Listed(tuple(items[order].tolist()), tuple(scores[order].tolist()), tuple(passages[order].tolist()))
+    def _listed(self, tally: _Tally, found: _Found) -> Listed:
+        items, scores = found.items, by_words(found.best.astype(np.float64), tally.covered(), tally.complete())
+        order = settled(np.lexsort((found.first, -scores)), scores, items, self._depth.ordered, self._names_of)
+        passages = tally.passages()[order]
+        return Listed(tuple(items[order].tolist()), tuple(scores[order].tolist()), tuple(passages.tolist()))
 
 
 class _Tally:
     """Which terms whole items have, and which of their passages has most of them."""
 
-    def __init__(self, plan: LexicalPlan, items: Ids, ranked: Ids, intents: int) -> None:
-        self._items, self._ranked = items, ranked
+    def __init__(self, plan: LexicalPlan, found: _Found, intents: int) -> None:
+        self._found = found
         terms, self._mass = plan.query.terms, plan.mass or 1.0
         content = [term.weight >= 1 for term in terms]
         asked = [1.0 if counts or not any(content) else 0.0 for counts in content]
         self._shares = np.array([*plan.shares, *[0.0] * intents])
         self._worths = np.array([*asked, *[INTENT] * intents])
         self._telling = np.array([*(term.weight >= 1 or term.match != "word" for term in terms), *[False] * intents])
-        self._held = np.zeros(len(items))
-        self._told = np.zeros(len(items))
-        self._chunks: list[tuple[Ids, NDArray[np.float64]]] = []
+        self._held = np.zeros(len(found.items))
+        self._told = np.zeros(len(found.items))
+        self._marked: list[tuple[Ids, Ids, NDArray[np.float64]]] = []
+        """Chunks, the places of their items, and what they are worth by some of the terms."""
         self.seen = 0
 
     def add(self, chunks: Ids, marks: Ids, first: int) -> None:
         """Marks of the terms from one on, of chunks in any order."""
         if not len(chunks):
             return
-        places = np.arange(len(self._shares[first : first + MOST_MARKS]))
-        bits = (marks[:, None] >> places) & 1
-        self._chunks.append((chunks, bits @ self._worths[first : first + MOST_MARKS]))
-        union = np.zeros((len(self._items), len(places)), dtype=np.int64)
-        np.bitwise_or.at(union, np.searchsorted(self._items, chunks >> CHUNK_BITS), bits)
-        held = union * self._shares[first : first + MOST_MARKS]
+        terms = slice(first, first + MOST_MARKS)
+        bits = np.arange(len(self._shares[terms]))
+        owners = np.searchsorted(self._found.items, chunks >> CHUNK_BITS)
+        self._marked.append((chunks, owners, (marks[:, None] >> bits & 1) @ self._worths[terms]))
+        union = np.zeros(len(self._held), dtype=np.int64)
+        np.bitwise_or.at(union, owners, marks)
+        held = (union[:, None] >> bits & 1) * self._shares[terms]
         self._held += held.sum(axis=1)
-        self._told += held[:, self._telling[first : first + MOST_MARKS]].sum(axis=1)
-        self.seen |= sum(1 << int(place) + first for place in np.flatnonzero(union.any(axis=0)))
+        self._told += held @ self._telling[terms]
+        self.seen |= int(np.bitwise_or.reduce(union)) << first
 
     def covered(self) -> NDArray[np.float64]:
         """The share of the query's mass that each item has."""
@@ -187,22 +209,29 @@ class _Tally:
         wanted = self._mass - float(self._shares[~self._telling].sum())
         return self._told >= wanted * (1 - 1e-9)
 
-    def passages(self, otherwise: Ids) -> Ids:
+    def passages(self) -> Ids:
         """The passage of each item with the most terms; among equals the one ranked best, then the first."""
-        chunks = np.concatenate([chunks for chunks, _ in self._chunks]) if self._chunks else otherwise[:0]
-        if not len(chunks):
-            return otherwise
-        unique, place = np.unique(chunks, return_inverse=True)
-        worth = np.zeros(len(unique))
-        np.add.at(worth, place, np.concatenate([worths for _, worths in self._chunks]))
-        by_id = np.argsort(self._ranked)
-        where = np.minimum(np.searchsorted(self._ranked, unique, sorter=by_id), len(by_id) - 1)
-        rank = np.where(self._ranked[by_id[where]] == unique, by_id[where], len(by_id))
-        order = np.lexsort((unique, rank, -worth))
-        found, first = np.unique(unique[order] >> CHUNK_BITS, return_index=True)
-        best = otherwise.copy()
-        best[np.searchsorted(self._items, found)] = unique[order][first]
+        best = self._found.chunks[self._found.first]
+        if self._marked:
+            chunks, owners, worths = self._marked[0] if len(self._marked) == 1 else self._together()
+            order = np.lexsort((chunks, self._ranks(chunks), -worths))[::-1]
+            best[owners[order]] = chunks[order]  # an item's last one stays, which is its best
         return best
+
+    def _together(self) -> tuple[Ids, Ids, NDArray[np.float64]]:
+        """The chunks, each once, with what they are worth by all terms."""
+        chunks, owners, worths = map(np.concatenate, zip(*self._marked, strict=True))
+        unique, first, places = np.unique(chunks, return_index=True, return_inverse=True)
+        worth = np.zeros(len(unique))
+        np.add.at(worth, places, worths)
+        return unique, owners[first], worth
+
+    def _ranks(self, chunks: Ids) -> Ids:
+        """Where these passages stand among those found; after all of them where they do not."""
+        ranked = self._found.chunks
+        by_id = np.argsort(ranked)
+        nearest = by_id[np.minimum(np.searchsorted(ranked, chunks, sorter=by_id), len(by_id) - 1)]
+        return np.where(ranked[nearest] == chunks, nearest, len(by_id))
 
 
 class MeaningSearch:
@@ -228,11 +257,13 @@ class MeaningSearch:
         """The items nearest to a vector, each at its nearest passage. `everything`: what a filter lets answer."""
         items = everything if scope.items is None else scope.items
         leg = VectorLeg(self.semantic.index, self.semantic.embedder, vector, items, 1.0, scope.without)
-        chunks, scaled, _ = _deep(leg.candidates, self._depth.items)
-        found, first = _first_of(chunks, self._depth.items)
-        order = settled(np.argsort(first), scaled[first], found, self._depth.ordered, self._names_of)
-        scores = calibrate(scaled[first])[order]
-        return Listed(tuple(found[order].tolist()), tuple(scores.tolist()), tuple(chunks[first][order].tolist()))
+        found = _deep(leg.candidates, self._depth.items)
+        scaled = found.best
+        order = settled(np.argsort(found.first), scaled, found.items, self._depth.ordered, self._names_of)
+        chunks = found.chunks[found.first[order]]
+        return Listed(
+            tuple(found.items[order].tolist()), tuple(calibrate(scaled)[order].tolist()), tuple(chunks.tolist())
+        )
 
 
 def settled(order: Ids, scores: NDArray[Any], items: Ids, first: int, names_of: NamesOf) -> Ids:
@@ -276,6 +307,9 @@ class _InScope:
     def languages(self) -> tuple[str, ...]:
         return self._reader.languages()
 
+    def rarer(self) -> tuple[str, ...]:
+        return self._reader.rarer()
+
     def idf(self, form: str) -> float:
         return 0.0 if form in self._absent else self._reader.idf(form)
 
@@ -284,22 +318,24 @@ class _InScope:
         return bool(len(self._reader.search(begun, 1, self._scope)[0]))
 
 
-def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> tuple[Ids, Floats, bool]:
-    """Passages of at least so many items, however many belong to the same few; and whether they are all there are."""
+def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> _Found:
+    """Passages of so many items where there are, however many belong to the same few; of more, the first items."""
     depth = 2 * documents
     while True:
         chunks, scores = candidates(depth)
-        if len(chunks) < depth:
-            return chunks, scores, True
-        if len(distinct(chunks >> CHUNK_BITS)) >= documents:
-            return chunks, scores, False
+        found = _Found(chunks, scores, *_firsts(chunks >> CHUNK_BITS), len(chunks) < depth)
+        if found.exhausted or len(found.items) >= documents:
+            break
         depth *= 4
+    if len(found.items) <= documents:
+        return found
+    return found.only(np.sort(np.argpartition(found.first, documents)[:documents]))
 
 
-def _first_of(chunks: Ids, most: int) -> tuple[Ids, Ids]:
-    """The first items of passages that come best first, ascending, and where each has its first passage."""
-    items, first = np.unique(chunks >> CHUNK_BITS, return_index=True)
-    if len(items) <= most:
-        return items, first
-    kept = np.sort(np.argpartition(first, most)[:most])
-    return items[kept], first[kept]
+def _firsts(ids: Ids) -> tuple[Ids, Ids]:
+    """Ids ascending, each once, and where each comes first. `np.unique` takes twice as long for so few."""
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    new = np.ones(len(ids), dtype=np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[new], order[new]

@@ -12,10 +12,12 @@ from commonplace.text.snippet import Match, blanked
 from commonplace.text.terms import Term
 
 _TOKEN = re.compile(r"\S+")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f\s]")
 _CORE = regex.compile(r"[\w\p{M}](?:.*[\w\p{M}])?", regex.DOTALL)
 _PREFIXES_GO = frozenset({"nl", "id", "ga"})  # languages whose stemmers also take something off the beginning
-_JOINTS = "-_"
+_FLAT = {"_": "-"} | {sign: " " for sign in map(chr, range(128)) if sign.isspace()}
+_FLATTENED = bytes(ord(_FLAT.get(chr(code), chr(code).lower())) for code in range(128)) + bytes(128)
+"""ASCII in lower case, with one kind of white space and one of joints."""
+
 _LONGEST_HINT = 6
 
 
@@ -26,69 +28,60 @@ class Matcher:
         self._languages = languages
         self._which = {form: number for number, term in enumerate(terms) if term.match == "word" for form in term.forms}
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
-        forms = (*self._which, *self._begins)
-        self._pairs = {form: number for form, number in (self._which | self._begins).items() if UNSPACED.match(form)}
+        forms = self._which | self._begins
+        self._pairs = {form: number for form, number in forms.items() if not form.isascii() and UNSPACED.match(form)}
         starts = _shortest(_beginning(form, languages) for form in forms if form.isascii())
         self._hints = starts if _PREFIXES_GO.isdisjoint(languages) else None
-        self._broken = {start[:end] for start in starts for end in range(1, len(start))}  # of `email` in `e-mail`
-        self._ends = {part[-1] for part in self._broken}  # a look at one letter tells nearly always
+        self._within = {start[at : at + 2] for start in starts for at in range(len(start) - 1)}
         self._known: dict[str, Match | None] = {}  # the same tokens come again from hit to hit
 
     def find(self, text: str) -> list[Match]:
         """Every place a term matches, in order."""
         if not self._which and not self._begins:
             return []
-        if self._hints is None or (not text.isascii() and len(text.lower()) != len(text)):
-            places = list(self._words((token.start(), token[0]) for token in _TOKEN.finditer(text)))
+        if self._hints is None:
+            tokens = [(token.start(), token[0]) for token in _TOKEN.finditer(text)]
         else:
-            places = list(self._words(self._hinted(text, self._hints)))
+            tokens = self._hinted(text, self._hints)
+        known, places = self._known, list[Match]()
+        for start, token in tokens:
+            if token not in known:
+                known[token] = self._place(token)
+            place = known[token]
+            if place is not None:
+                places.append((start + place[0], start + place[1], place[2]))
         return places if text.isascii() else sorted(places + self._runs(text))
 
     def _hinted(self, text: str, hints: Sequence[str]) -> list[tuple[int, str]]:
-        """The tokens that may match: where a term begins, those of several parts, and those not written in ASCII."""
-        flat = blanked(text.lower())
-        tokens: dict[int, str] = {}
+        """The tokens that may match, in order: where a term begins or is in parts, and those not written in ASCII."""
+        spaced = text if text.isascii() else blanked(text)
+        # The space at the end ends every token, and is what stands before the first character, at -1.
+        flat = spaced.encode("ascii", "replace").translate(_FLATTENED).decode("ascii") + " "
+        likely = self._likely(text, flat, hints)
+        if not text.isascii():
+            likely += _beyond_ascii(text, flat)
+        tokens, end = list[tuple[int, str]](), 0
+        for at in sorted(likely):
+            if at >= end:
+                start, end = flat.rfind(" ", end, at) + 1, flat.find(" ", at)
+                tokens.append((start, text[start:end]))
+        return tokens
 
-        def take(at: int) -> int:
-            start, end = flat.rfind(" ", 0, at) + 1, flat.find(" ", at)
-            end = end if end >= 0 else len(flat)
-            tokens[start] = text[start:end]
-            return end
-
+    def _likely(self, text: str, flat: str, hints: Sequence[str]) -> list[int]:
+        likely, within = list[int](), self._within
         for hint in hints:  # one by one: a pattern of alternatives would look at every character
             at = flat.find(hint)
             while at >= 0:
-                # A term begins where a word does, or at a capital inside of one; what is not ASCII comes below.
-                begins = at == 0 or not flat[at - 1].isalnum() or text[at].isupper()
-                at = flat.find(hint, take(at) if begins else at + 1)
-        for joint in _JOINTS:
-            at = flat.find(joint)
-            while at >= 0:
-                breaks = flat[at - 1 : at] in self._ends and self._breaks(flat, at)
-                at = flat.find(joint, take(at) if breaks else at + 1)
-        if not text.isascii():
-            place = _BEYOND_ASCII.search(text)
-            while place:
-                place = _BEYOND_ASCII.search(text, take(place.start()))
-        return sorted(tokens.items())
-
-    def _breaks(self, flat: str, at: int) -> bool:
-        """Whether a joint stands inside of what may be the beginning of a term."""
-        if not flat[at + 1 : at + 2].isalnum():
-            return False
-        start = at
-        while start > 0 and at - start < _LONGEST_HINT and flat[start - 1].isalnum():
-            start -= 1
-        return flat[start:at] in self._broken
-
-    def _words(self, tokens: Iterator[tuple[int, str]] | Sequence[tuple[int, str]]) -> Iterator[Match]:
-        for start, token in tokens:
-            if token not in self._known:
-                self._known[token] = self._place(token)
-            place = self._known[token]
-            if place is not None:
-                low, high, number = place
-                yield start + low, start + high, number
+                # A term begins where a word does, or at a capital inside of one.
+                if not flat[at - 1].isalnum() or text[at].isupper():
+                    likely.append(at)
+                at = flat.find(hint, at + 1)
+        at = flat.find("-")
+        while at >= 0:
+            if flat[at - 1] + flat[at + 1] in within:  # `em` of `email`, in `e-mail`
+                likely.append(at)
+            at = flat.find("-", at + 2)  # one beside another joins no letters
+        return likely
 
     def _place(self, token: str) -> Match | None:
         """The part of a token that is the word, and the term it matches."""
@@ -97,7 +90,7 @@ class Matcher:
         number = self._term_of(token)
         if number is None:
             return None
-        core = _CORE.search(token)
+        core = None if token.isalnum() else _CORE.search(token)
         low, high = core.span() if core else (0, len(token))
         return low, high, number
 
@@ -125,6 +118,18 @@ class Matcher:
         # A look-ahead, because overlapping pairs both count.
         found = re.finditer(rf"(?=({either}))", text)
         return [(place.start(), place.start() + len(place[1]), self._pairs[place[1]]) for place in found]
+
+
+def _beyond_ascii(text: str, flat: str) -> Iterator[int]:
+    """A place in every token that is not all ASCII, which `flat` has a question mark for."""
+    at = flat.find("?")
+    while at >= 0:
+        if text[at] == "?":
+            at += 1
+        else:
+            yield at
+            at = flat.find(" ", at)
+        at = flat.find("?", at)
 
 
 def _shortest(starts: Iterable[str]) -> list[str]:

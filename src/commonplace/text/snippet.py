@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.lines import line_of, split_lines, starts_of
+from commonplace.text.lines import split_lines
 from commonplace.text.tokens import next_cut, safe_cut
 
 Match = tuple[int, int, int]
@@ -16,7 +16,8 @@ Match = tuple[int, int, int]
 
 ELLIPSIS = "…"
 _SPACE = re.compile(r"\s")
-_SELDOM = tuple(sign for sign in map(chr, range(0x3001)) if sign.isspace() and sign not in " \n\t")
+_SELDOM = tuple(sign for sign in map(chr, range(0x3001)) if sign.isspace() and sign not in " \n\t\r")
+_SELDOM_ASCII = tuple(filter(str.isascii, _SELDOM))
 _MOST_GIVEN_UP = 36
 """How much of the allowed length a cut at a word boundary may cost, so that a snippet is never 40 short of it."""
 
@@ -30,24 +31,23 @@ class Snippet:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Flat:
+class _Flat(NamedTuple):
     """A text with each run of white space as one space, and the way back to where its characters came from."""
 
     text: str
-    lead: int
     gaps: list[int]
-    """Where the text goes on after each run that was shortened, in the source."""
-    lost: list[int]
-    """Characters lost before the first run, and after each of them."""
+    """Where the text begins, and goes on after each run that was shortened, in the source."""
+    landings: list[int]
+    """The same here."""
+    shifts: list[int]
+    """How far the source is ahead: before the first of them, and after each."""
 
     def inward(self, char: int) -> int:
-        place = char - self.lead - self.lost[bisect_right(self.gaps, char)]
-        return max(0, min(place, len(self.text)))
+        place = char - self.shifts[bisect_right(self.gaps, char)]
+        return place if 0 <= place <= len(self.text) else max(0, min(place, len(self.text)))
 
     def outward(self, char: int) -> int:
-        afters = [gap - self.lead - lost for gap, lost in zip(self.gaps, self.lost[1:], strict=True)]
-        return char + self.lead + self.lost[bisect_right(afters, char)]
+        return char + self.shifts[bisect_right(self.landings, char)]
 
 
 def snippet(text: str, matches: Sequence[Match], length: int = 300) -> Snippet:
@@ -58,8 +58,11 @@ def snippet(text: str, matches: Sequence[Match], length: int = 300) -> Snippet:
     flat = _flatten(text)
     if not flat.text:
         return Snippet("", 0, 0)
-    inside = [(flat.inward(start), flat.inward(end), term) for start, end, term in matches]
-    low, high = window(flat.text, inside, length)
+    if len(flat.text) <= length:
+        low, high = 0, len(flat.text)
+    else:
+        inside = [(flat.inward(start), flat.inward(end), term) for start, end, term in matches]
+        low, high = window(flat.text, inside, length)
     if low >= high:
         return Snippet(ELLIPSIS, flat.outward(low), flat.outward(low))
     return Snippet(_framed(flat.text, low, high), flat.outward(low), flat.outward(high - 1) + 1)
@@ -86,18 +89,21 @@ def window(text: str, matches: Sequence[Match], length: int) -> tuple[int, int]:
 def best_line(text: str, matches: Sequence[Match], weights: Mapping[int, float] | None = None) -> int:
     """The line, from 0, with the most distinct terms (each counts 1 unless weighed), the first of equals.
 
-    Without a match it is the first line that says something: neither blank nor a heading.
+    Without a match it is the first line that says something: neither blank nor a heading. Matches come sorted by their
+    start.
     """
-    lines = split_lines(text)
     if not matches:
-        said = (number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
+        lines = enumerate(split_lines(text))
+        said = (number for number, line in lines if line.strip() and not line.lstrip().startswith("#"))
         return next(said, 0)
-    starts = starts_of(lines)
     terms: dict[int, set[int]] = {}
+    line = seen = 0
     for start, _, term in matches:
-        terms.setdefault(line_of(starts, start) - 1, set()).add(term)
-    worth = weights or {}
-    return min(terms, key=lambda line: (-sum(worth.get(term, 1.0) for term in terms[line]), line))
+        line, seen = line + text.count("\n", seen, start), start
+        terms.setdefault(line, set()).add(term)
+    if not weights:
+        return max(terms, key=lambda line: len(terms[line]))
+    return max(terms, key=lambda line: sum(weights.get(term, 1.0) for term in terms[line]))
 
 
 def numbered(text: str, first_line: int, best: int, limit: int = 300, matches: Sequence[Match] = ()) -> str:
@@ -112,7 +118,7 @@ def around(text: str, best: int, limit: int = 300, matches: Sequence[Match] = ()
     Only the best line is ever cut, around its matches.
     """
     lines = split_lines(text)
-    shown = {best: _fitted(lines[best], _within(lines, best, matches), limit)}
+    shown = {best: _fitted(lines, best, matches, limit)}
     room = limit - len(shown[best])
     for nearby in ([best - 1], [best + 1, best + 2]):
         for number in nearby:
@@ -124,15 +130,15 @@ def around(text: str, best: int, limit: int = 300, matches: Sequence[Match] = ()
     return sorted(shown.items())
 
 
-def _within(lines: Sequence[str], number: int, matches: Sequence[Match]) -> list[Match]:
-    start = sum(len(line) + 1 for line in lines[:number])
+def _fitted(lines: Sequence[str], number: int, matches: Sequence[Match], limit: int) -> str:
+    """A line, cut around its matches where it is too long."""
+    line = lines[number].removesuffix("\r")
+    if len(line) <= limit:
+        return line
+    start = sum(map(len, lines[:number])) + number
     end = start + len(lines[number])
-    return [(low - start, min(high, end) - start, term) for low, high, term in matches if start <= low < end]
-
-
-def _fitted(line: str, matches: Sequence[Match], limit: int) -> str:
-    line = line.removesuffix("\r")
-    return _framed(line, *window(line, matches, limit))
+    inside = [(low - start, min(high, end) - start, term) for low, high, term in matches if start <= low < end]
+    return _framed(line, *window(line, inside, limit))
 
 
 def _framed(text: str, low: int, high: int) -> str:
@@ -141,44 +147,46 @@ def _framed(text: str, low: int, high: int) -> str:
 
 def blanked(text: str) -> str:
     """A text with a space for every character of white space, as long as it was."""
-    if any(map(text.__contains__, _SELDOM)):
+    if any(map(text.__contains__, _SELDOM_ASCII if text.isascii() else _SELDOM)):
         return _SPACE.sub(" ", text)
-    return text.replace("\n", " ").replace("\t", " ")  # ten times quicker, and nearly always enough
+    return text.replace("\n", " ").replace("\t", " ").replace("\r", " ")  # ten times quicker, and nearly always enough
 
 
 def _flatten(text: str) -> _Flat:
     spaced = blanked(text)
     whole = spaced.strip(" ")
-    lead = spaced.find(whole[:1])
-    at = whole.find("  ")
-    if at < 0:
-        return _Flat(whole, lead, [], [0])  # every run was one character long: nothing moved
-    pieces, gaps, lost, start = list[str](), list[int](), [0], 0
-    while at >= 0:
-        end = at + 2
-        while whole[end] == " ":
-            end += 1
-        pieces.append(whole[start:at])
-        gaps.append(lead + end)
-        lost.append(lost[-1] + end - at - 1)
-        start, at = end, whole.find("  ", end)
-    return _Flat(" ".join((*pieces, whole[start:])), lead, gaps, lost)
+    at, landing = spaced.find(whole[:1]), 0
+    kept, gaps, landings, shifts = list[str](), list[int](), list[int](), [at]
+    for piece in whole.split("  "):
+        bare = piece.lstrip(" ")
+        if bare:
+            gap = at + len(piece) - len(bare)
+            kept.append(bare)
+            gaps.append(gap)
+            landings.append(landing)
+            shifts.append(gap - landing)
+            landing += len(bare) + 1
+        at += len(piece) + 2
+    return _Flat(" ".join(kept), gaps, landings, shifts)
 
 
 def _densest(matches: Sequence[Match], room: int) -> tuple[int, int]:
     """The earliest stretch of at most `room` characters with the most distinct terms, from its first to its last."""
     best, span = 0, (0, 0)
-    held: Counter[int] = Counter()
-    right = 0
+    held: dict[int, int] = {}
+    right, all_terms = 0, len({term for _, _, term in matches})
     for left, (start, end, term) in enumerate(matches):
         right = max(right, left)
         while right < len(matches) and matches[right][1] - start <= room:
-            held[matches[right][2]] += 1
+            added = matches[right][2]
+            held[added] = held.get(added, 0) + 1
             right += 1
             if len(held) > best:
                 best, span = len(held), (start, max(match[1] for match in matches[left:right]))
         if best == 0:
             best, span = 1, (start, min(end, start + room))
+        if best == all_terms:
+            break
         if right > left:
             held[term] -= 1
             if not held[term]:
