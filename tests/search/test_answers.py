@@ -184,6 +184,12 @@ def test_a_hit_says_where_it_is(library: Library) -> None:
     assert body[hit.chunk.char_start : hit.chunk.char_end] == hit.chunk.text
 
 
+def test_a_snippet_shows_both_words_however_often_one_of_them_came_before(library: Library) -> None:
+    library.put(Draft("note", "tea", body=f"{'tea ' * 150}\n\nThe lantern lights the tea."))
+    (hit,) = library.search("lantern tea", mode="lexical", snippet_length=80).hits
+    assert ("lantern" in hit.snippet, hit.line) == (True, 3)
+
+
 def test_a_snippet_is_as_long_as_asked_and_shows_the_match(library: Library) -> None:
     library.put(Draft("note", "x", body="filler words go here " * 30 + "oolong " + "and more of them " * 30))
     (hit,) = library.search("oolong", snippet_length=60).hits

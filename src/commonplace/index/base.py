@@ -81,6 +81,10 @@ class WordReader(Protocol):
         """The languages that stem this library's queries, commonest first."""
         ...
 
+    def rarer(self) -> tuple[str, ...]:
+        """The library's other languages."""
+        ...
+
     def idf(self, form: str) -> float:
         """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
         ...

@@ -24,7 +24,8 @@ from commonplace.text.languages import LANGUAGES
 
 META = "meta.json"
 MANY = "many"  # what `parts` says of an item's chunk that is not its only one
-LEAST_SHARE = 0.05  # of the chunks: languages below it do not add stems to queries
+LEAST_SHARE = 0.05  # of the chunks: languages below it add stems only to words that no other language knows
+MOST_LANGUAGES = 3
 
 Floats = NDArray[np.float32]
 T = TypeVar("T")
@@ -42,6 +43,8 @@ class Snapshot:
     highest: int
     """The largest item id ever indexed: a larger one need not be removed before it is added."""
     languages: tuple[str, ...]
+    rarer: tuple[str, ...]
+    """The library's other languages."""
     counted: int
     """The documents that term counts are made of: removed ones too, until tantivy merges their segment."""
     idfs: dict[str, float] = field(default_factory=dict)
@@ -122,9 +125,11 @@ def take_snapshot(folder: Path, files: Mapping[str, Sequence[int]], fallback_lan
     engine(index.reload)
     searcher = index.searcher()
     position, highest = engine(lambda: _mark(searcher, index.schema))
-    languages = engine(lambda: _languages(searcher, fallback_language))
+    present = engine(lambda: _languages(searcher))
+    languages = common_of(present, searcher.num_docs) or (fallback_language,)
+    rarer = tuple(language for language in present if language not in languages)
     counted = engine(lambda: _counted(searcher))
-    return Snapshot(index, searcher, stamp, files, position, highest, languages, counted)
+    return Snapshot(index, searcher, stamp, files, position, highest, languages, rarer, counted)
 
 
 def _mark(searcher: tantivy.Searcher, schema: tantivy.Schema) -> tuple[int, int]:
@@ -141,12 +146,15 @@ def _counted(searcher: tantivy.Searcher) -> int:
     return searcher.doc_freq("mark", "position") + sum(searcher.doc_freq("kind", kind) for kind in SCHEMES)
 
 
-def _languages(searcher: tantivy.Searcher, fallback: str) -> tuple[str, ...]:
+def _languages(searcher: tantivy.Searcher) -> dict[str, int]:
     counts = {language: searcher.doc_freq("language", language) for language in sorted(LANGUAGES)}
-    least = LEAST_SHARE * searcher.num_docs
-    common = [language for language, count in counts.items() if count and count >= least]
-    common.sort(key=lambda language: -counts[language])
-    return tuple(common[:3]) or (fallback,)
+    return {language: count for language, count in counts.items() if count}
+
+
+def common_of(counts: Mapping[str, int], total: int) -> tuple[str, ...]:
+    """The languages that stem every query, commonest first, by how many of all chunks are in each."""
+    common = [language for language, count in counts.items() if count >= LEAST_SHARE * total]
+    return tuple(sorted(common, key=lambda language: -counts[language])[:MOST_LANGUAGES])
 
 
 def stamp_of(folder: Path) -> tuple[int, int, int]:

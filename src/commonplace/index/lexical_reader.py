@@ -34,6 +34,10 @@ class LexicalReader:
         """The languages that stem this library's queries, commonest first."""
         return self._snapshot.languages
 
+    def rarer(self) -> tuple[str, ...]:
+        """The library's other languages."""
+        return self._snapshot.rarer
+
     def idf(self, form: str) -> float:
         """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
         return engine(lambda: self._snapshot.idf(form))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from commonplace.index.base import Near
-from commonplace.index.engine import LEAST_SHARE, Floats
+from commonplace.index.engine import Floats, common_of
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import MOST_MARKS
 from commonplace.index.scope import Ids, Scope
@@ -181,9 +181,12 @@ class TurbopufferReader:
 
     def languages(self) -> tuple[str, ...]:
         """The languages that stem this library's queries, commonest first."""
-        least = LEAST_SHARE * self.vocabulary.rows
-        common = sorted(((-count, language) for language, count in self.ledger.languages() if count >= least))
-        return tuple(language for _, language in common[:3]) or (self._fallback,)
+        return common_of(dict(self.ledger.languages()), self.vocabulary.rows) or (self._fallback,)
+
+    def rarer(self) -> tuple[str, ...]:
+        """The library's other languages."""
+        common = self.languages()
+        return tuple(language for language, count in self.ledger.languages() if count and language not in common)
 
     def idf(self, form: str) -> float:
         """How much a stem tells, as BM25 has it; 0 when no chunk has it."""

@@ -8,9 +8,10 @@ from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed, parse
+from commonplace.search.plan import understood
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet
-from commonplace.text.terms import Term, beginning, phrase_terms, query_terms
+from commonplace.text.terms import Term, beginning, phrase_terms
 
 MOST_MATCHES = 2000
 """Places that decide where a window is; a text with more says the same thing everywhere."""
@@ -36,10 +37,9 @@ def ask(text: str, reader: WordReader) -> Asked:
 
 
 def _planned(parsed: Parsed, reader: WordReader) -> Asked:
-    languages = reader.languages()
     begun = tuple(Term((form,), 1.0, "prefix") for prefix in parsed.prefixes if (form := beginning(prefix)))
     whole = " ".join((parsed.words, *(prefix for prefix in parsed.prefixes if beginning(prefix) is None)))
-    words = query_terms(whole, languages)
+    languages, words = understood(whole, reader)
     known = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
     phrases = tuple(filter(None, map(phrase_terms, parsed.phrases)))
     excluded = tuple(filter(None, map(phrase_terms, parsed.excluded)))

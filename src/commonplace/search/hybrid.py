@@ -26,6 +26,7 @@ from commonplace.search.expand import Expansion
 from commonplace.search.lists import Depth, Listed, MeaningSearch, WordSearch, best_of
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import SemanticSource
+from commonplace.search.plan import understood
 from commonplace.search.rerank import SecondLook, time_for
 from commonplace.search.rerank_fused import FusedLook, Meaning
 from commonplace.search.timed import Budgets, Clock, Left, Stages, within
@@ -227,8 +228,13 @@ class _Finding:
         if task.parsed.only_excluded:
             return Listed()
         listed, plan = self._words.find(task.parsed, task.scope)
-        self._terms.update({term.forms: term for term in plan.query.terms})
+        self._learn(plan.query.terms, plan.languages)
         return listed
+
+    def _learn(self, terms: Sequence[Term], languages: Sequence[str]) -> None:
+        """What is looked for, and in which languages."""
+        self._terms.update({term.forms: term for term in terms})
+        self._languages = tuple(dict.fromkeys((*self._languages, *languages)))
 
     def _meanings(self, tasks: Sequence[_Task]) -> MeaningSearch | None:
         """The vector side, if these searches need one and it is there; otherwise the stage says why not."""
@@ -259,8 +265,9 @@ class _Finding:
         if meanings is None or not wanted:
             return []
         if self._only_meaning:
-            terms = (term for task in wanted for term in query_terms(task.meaning, self._languages))
-            self._terms.update({term.forms: term for term in terms})
+            for task in wanted:
+                languages, terms = understood(task.meaning, self._reader)
+                self._learn(terms, languages)
         try:
             lists = self._stages.timed("vector", lambda: self._near(wanted, meanings))
         except Left as left:

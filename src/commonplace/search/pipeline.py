@@ -37,7 +37,6 @@ from commonplace.search.rerank import CANDIDATES, Asked, Found, SecondLook, reor
 from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
-from commonplace.text.terms import Term
 
 Floats = NDArray[np.float32]
 T = TypeVar("T")
@@ -72,7 +71,7 @@ class _Ranked:
     request: Request
     ranking: Ranking
     skipped: Ranking
-    terms: Sequence[Term]
+    plan: LexicalPlan
     stages: Stages
     notes: tuple[str, ...]
 
@@ -84,7 +83,7 @@ class _Ranked:
     @property
     def answer(self) -> Answer:
         start = self.request.offset
-        return Answer(self.request, self.ranking, self.kept[start : start + self.request.limit].tolist(), self.terms)
+        return Answer(self.request, self.ranking, self.kept[start : start + self.request.limit].tolist(), self.plan)
 
     def page(self, presenter: Presenter) -> Page:
         kept, wanted = self.kept, self.request.offset + self.request.limit
@@ -116,7 +115,7 @@ class Pipeline:
 
     def search_all(self, requests: Sequence[Request]) -> list[Page]:
         """A page for each request, in their order, as each would have alone."""
-        return self._looking(lambda look: self._pages([self._ranked_page(request, look) for request in requests], look))
+        return self._looking(lambda look: self._pages([self._ranked_page(request, look) for request in requests]))
 
     def candidates(self, request: Request) -> tuple[Asked, Found]:
         """What a second look would be taken at: for those who learn how."""
@@ -166,13 +165,13 @@ class Pipeline:
             skipped = self._skipped(wider.lexical, wider.vector, request, look)
             notes += [wider.note] if request.explain else []
         ranking = self._reranked(ranking, lexical, vector, request, look, stages)
-        return _Ranked(request, ranking, skipped, lexical.plan.query.terms, stages, tuple(notes))
+        return _Ranked(request, ranking, skipped, lexical.plan, stages, tuple(notes))
 
-    def _pages(self, ranked: Sequence[_Ranked], look: Look) -> list[Page]:
+    def _pages(self, ranked: Sequence[_Ranked]) -> list[Page]:
         """All that is shown is read at once; the first page's presentation counts the time that takes."""
         answers = [one.answer for one in ranked]
-        languages, first = look.words.languages(), ranked[0].stages if ranked else Stages()
-        presenter = first.timed("present", lambda: Presenter(self._store, languages, answers))
+        first = ranked[0].stages if ranked else Stages()
+        presenter = first.timed("present", lambda: Presenter(self._store, answers))
         return [one.page(presenter) for one in ranked]
 
     def _related(self, item: Item, request: Request, look: Look) -> Page:
@@ -182,8 +181,8 @@ class Pipeline:
         vector = self._vector_leg_of(item, request, look, stages)
         ranking = self._rank(lexical, vector, request.limit + 1, request, stages)
         others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)[: request.limit]
-        answer = Answer(request, ranking, others.tolist(), plan.query.terms)
-        return Page(tuple(self._hits(answer, look)), stages.done)
+        answer = Answer(request, ranking, others.tolist(), plan)
+        return Page(tuple(self._hits(answer)), stages.done)
 
     def _like(self, text: str, vector: Floats | None, request: Request, look: Look) -> Page:
         stages, words = Stages(), look.words
@@ -195,12 +194,12 @@ class Pipeline:
             leg = VectorLeg(semantic.index, semantic.embedder, vector, items, trust=1.0, without=scope.without)
         request = replace(request, mode="semantic" if leg else "lexical")
         ranking = self._rank(LexicalLeg(words, plan, scope), leg, request.limit, request, stages)
-        answer = Answer(request, ranking, range(min(request.limit, len(ranking.chunks))), plan.query.terms)
-        hits = self._hits(answer, look)
+        answer = Answer(request, ranking, range(min(request.limit, len(ranking.chunks))), plan)
+        hits = self._hits(answer)
         return Page(tuple(hits), stages.done, more=len(ranking.chunks) > request.limit, found=len(ranking.chunks))
 
-    def _hits(self, answer: Answer, look: Look) -> list[Hit]:
-        return Presenter(self._store, look.words.languages(), [answer]).hits(answer)
+    def _hits(self, answer: Answer) -> list[Hit]:
+        return Presenter(self._store, [answer]).hits(answer)
 
     def _vector_leg_of(self, item: Item, request: Request, look: Look, stages: Stages) -> VectorLeg | None:
         try:

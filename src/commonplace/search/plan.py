@@ -26,6 +26,7 @@ class Vocabulary(Protocol):
     """What the plan asks an index."""
 
     def languages(self) -> tuple[str, ...]: ...
+    def rarer(self) -> tuple[str, ...]: ...
     def idf(self, form: str) -> float: ...
     def begins(self, prefix: str) -> bool: ...
 
@@ -38,6 +39,18 @@ class LexicalPlan:
     mass: float
     shares: tuple[float, ...] = ()
     """What each term of the query brings to the mass where it is found; a guess brings half of its word's part."""
+    languages: tuple[str, ...] = ()
+    """Those that its words were stemmed in."""
+
+
+def understood(words: str, vocabulary: Vocabulary) -> tuple[tuple[str, ...], tuple[Term, ...]]:
+    """The terms of some words, and the languages that stemmed them: a rarer one, too, where it alone knows a word."""
+    languages = vocabulary.languages()
+    terms = query_terms(words, languages)
+    missing = [term.written for term in terms if term.match == "word" and not any(map(vocabulary.idf, term.forms))]
+    asked = missing[:MOST_TERMS]
+    more = [one for one in vocabulary.rarer() if any(vocabulary.idf(stems(word, one)) for word in asked)]
+    return (languages, terms) if not more else ((*languages, *more), query_terms(words, (*languages, *more)))
 
 
 def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
@@ -46,7 +59,8 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
     unknown: list[Term] = []
     beginnings = {prefix: beginning(prefix) for prefix in parsed.prefixes}
     words = " ".join((parsed.words, *(prefix for prefix, form in beginnings.items() if form is None)))
-    for term in query_terms(words, vocabulary.languages()):
+    languages, terms = understood(words, vocabulary)
+    for term in terms:
         idf = max(map(vocabulary.idf, term.forms))
         if idf or term.match == "prefix":
             known.append((term, idf or 1.0))
@@ -71,7 +85,7 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
         *(GUESS_WEIGHT * UNKNOWN_TERM_SHARE * mean for _ in guesses),
         *(mean for _ in begun),
     )
-    return LexicalPlan(query, mass + mean * len(begun), shares)
+    return LexicalPlan(query, mass + mean * len(begun), shares, languages)
 
 
 def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:
@@ -87,7 +101,9 @@ def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:
 
 def plan_telling(text: str, vocabulary: Vocabulary, most: int = 25) -> LexicalPlan:
     """What sets a text apart: the stems with the highest term frequency × idf, as they are indexed."""
-    counts = Counter(stems(text, stemmed_as(detect(text), vocabulary.languages()[0])).split())
+    language = stemmed_as(detect(text), vocabulary.languages()[0])
+    counts = Counter(stems(text, language).split())
     worth = {form: count * vocabulary.idf(form) for form, count in counts.items()}
     telling = sorted((form for form in worth if worth[form]), key=lambda form: -worth[form])[:most]
-    return LexicalPlan(LexicalQuery(tuple(Term((form,), 1.0) for form in telling)), sum(map(vocabulary.idf, telling)))
+    query, mass = LexicalQuery(tuple(Term((form,), 1.0) for form in telling)), sum(map(vocabulary.idf, telling))
+    return LexicalPlan(query, mass, languages=tuple(dict.fromkeys((language, *vocabulary.languages()))))

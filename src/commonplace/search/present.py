@@ -11,24 +11,20 @@ from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import best_line, snippet
-from commonplace.text.terms import Term
 
 if TYPE_CHECKING:
+    from commonplace.search.plan import LexicalPlan
     from commonplace.search.ranking import Ranking
-
-
-MOST_MATCHES = 100
-"""Places that decide where a snippet is; a passage with more says the same thing everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The rows of a ranking that answer a request, and the terms that were looked for."""
+    """The rows of a ranking that answer a request, and what was looked for."""
 
     request: Request
     ranking: Ranking
     rows: Sequence[int]
-    terms: Sequence[Term]
+    plan: LexicalPlan
 
     @property
     def chunks(self) -> list[int]:
@@ -38,8 +34,7 @@ class Answer:
 class Presenter:
     """Reads just what some answers show, in two queries, however many there are and however long their rankings."""
 
-    def __init__(self, store: Store, languages: Sequence[str], answers: Sequence[Answer]) -> None:
-        self._languages = languages
+    def __init__(self, store: Store, answers: Sequence[Answer]) -> None:
         wanted = list(dict.fromkeys(chunk for answer in answers for chunk in answer.chunks))
         self._chunks = {chunk.id: chunk for chunk in store.chunks(wanted)}
         self._items = {item.id: item for item in store.items(list(dict.fromkeys(map(item_of, wanted))))}
@@ -47,7 +42,8 @@ class Presenter:
     def hits(self, answer: Answer) -> list[Hit]:
         """The hits of an answer. One whose item was deleted a moment ago is left out."""
         # Function words match everywhere: they would draw the snippet to where nothing is said.
-        matcher = Matcher([term for term in answer.terms if term.weight >= 1] or answer.terms, self._languages)
+        terms = answer.plan.query.terms
+        matcher = Matcher([term for term in terms if term.weight >= 1] or terms, answer.plan.languages)
         hits = []
         for row, identity in zip(answer.rows, answer.chunks, strict=True):
             chunk, item = self._chunks.get(identity), self._items.get(item_of(identity))
@@ -57,7 +53,7 @@ class Presenter:
 
 
 def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, matcher: Matcher) -> Hit:
-    matches, length = matcher.find(chunk.text)[:MOST_MATCHES], answer.request.snippet_length
+    matches, length = matcher.find(chunk.text), answer.request.snippet_length
     return Hit(
         uri=item.uri,
         kind=item.kind,
