@@ -79,6 +79,8 @@ def measure(home: Path) -> Iterator[Row]:
         ):
             calls = [{"name": tool, "arguments": given} for given in arguments]
             yield Row(name, server.cost("tools/call", calls), target, unit="ms")
+            if name == "search":
+                yield Row("memory after the searches", server.memory(), 100.0, unit="MB")
         yield Row("memory after all calls", server.memory(), 100.0, unit="MB")
     yield Row("fresh process, search", fresh(home, ["search", "socket connection timeout"]), 0.15, unit="s")
 

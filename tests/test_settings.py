@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 from pathlib import Path
 
+import platformdirs
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from commonplace.settings import PREFIX, BadSetting, Settings
+from commonplace.settings import PREFIX, BadSetting, Settings, user_path
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +24,21 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_without_anything_the_defaults_hold() -> None:
     assert Settings.load() == Settings()
+
+
+@pytest.mark.parametrize("kind", ["data", "cache", "config"])
+@given(
+    home=st.sampled_from([None, "", "/", "/home/ann", "/home/ann/", "relative", "/home/./b c"]),
+    xdg=st.sampled_from([None, "", " ", "/elsewhere", "relative", "~/own"]),
+)
+@settings(deadline=None, max_examples=50)
+def test_a_users_files_are_where_platformdirs_says(kind: str, home: str | None, xdg: str | None) -> None:
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in (("HOME", home), (f"XDG_{kind.upper()}_HOME", xdg)):
+            environment.delenv(name, raising=False)
+            if value is not None:
+                environment.setenv(name, value)
+        assert user_path(kind) == getattr(platformdirs, f"user_{kind}_path")("commonplace")
 
 
 def test_the_environment_is_stronger_than_the_file_and_an_argument_than_both(

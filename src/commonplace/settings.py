@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Self
-
-from platformdirs import user_cache_path, user_config_path, user_data_path
 
 from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
@@ -22,6 +21,24 @@ class BadSetting(CommonplaceError):
     code, status, exit_code = "bad_setting", 500, 78
 
 
+_USUAL = {"data": ".local/share", "cache": ".cache", "config": ".config"}
+
+
+def user_path(kind: str) -> Path:
+    """Where this platform wants a user's data, caches or configuration: platformdirs knows.
+
+    It loads tempfile, and with that takes 5 ms of every search. So it is not asked where its answer is sure: on a Linux
+    whose user has not set another place.
+    """
+    home, told = os.environ.get("HOME", ""), {f"XDG_{kind.upper()}_HOME", "ANDROID_ROOT"} & os.environ.keys()
+    if sys.platform == "linux" and home.startswith("/") and not told:
+        return Path(home, _USUAL[kind], "commonplace")
+    import platformdirs
+
+    found: Path = getattr(platformdirs, f"user_{kind}_path")("commonplace")
+    return found
+
+
 def setting(
     default: Any, doc: str, *, least: float | None = None, most: float | None = None, among: tuple[str, ...] = ()
 ) -> Any:
@@ -34,7 +51,7 @@ def setting(
 class Settings:
     """Everything a user may set. The environment variable of `home` is COMMONPLACE_HOME, and so on."""
 
-    home: Path = setting(lambda: user_data_path("commonplace"), "Where libraries live.")
+    home: Path = setting(lambda: user_path("data"), "Where libraries live.")
     store: str = setting(
         "",
         "Where what is stored is kept: unset, in a file of each space; or in a PostgreSQL database that servers share, "
@@ -44,9 +61,7 @@ class Settings:
         "", "The same address for the schema's owner: where it is set, the schema is made and brought up to date."
     )
     store_connections: int = setting(20, "How many connections to PostgreSQL a process keeps at most.", least=2)
-    models: Path = setting(
-        lambda: user_cache_path("commonplace") / "models", "Where pulled models live, shared by all homes."
-    )
+    models: Path = setting(lambda: user_path("cache") / "models", "Where pulled models live, shared by all homes.")
     model: str = setting(
         "",
         "The embedder for new libraries: a catalogue name, `static`, `hf:owner/name`, a folder, or a provider's: "
@@ -61,7 +76,7 @@ class Settings:
         "`anthropic:MODEL`.",
     )
     keys: Path = setting(
-        lambda: user_config_path("commonplace") / "keys.toml",
+        lambda: user_path("config") / "keys.toml",
         "A file of keys by host or provider, which nobody else may be able to read.",
     )
     embedder_url: str = setting("", "Where a provider's embedder is, if not at the provider's own address.")
@@ -281,7 +296,7 @@ class Settings:
 
 
 def _config_file() -> dict[str, Any]:
-    path = Path(os.environ.get(f"{PREFIX}CONFIG") or user_config_path("commonplace") / "config.toml")
+    path = Path(os.environ.get(f"{PREFIX}CONFIG") or user_path("config") / "config.toml")
     try:
         text = path.read_text(encoding="utf-8")
         import tomllib  # most people have no such file

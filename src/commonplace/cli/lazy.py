@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-import gc
+import errno
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import click
 
+from commonplace.cli.loading import nothing_collected
+from commonplace.errors import CommonplaceError
+
 
 class ReaderLeft(Exception):
     """Nobody reads the output any more, as with `| head`. No error: click makes one of a BrokenPipeError."""
+
+
+class NotWritten(CommonplaceError):
+    """The output goes to a place that takes no more of it, such as a file on a full disk."""
+
+    code, status, exit_code = "not_written", 500, 74
+
+
+_NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class LazyGroup(click.Group):
@@ -30,7 +41,7 @@ class LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.table:
             return None
-        with _nothing_collected():
+        with nothing_collected():
             module = importlib.import_module(f"{self.package}.{self.table[name][0]}")
         command: click.Command = module.COMMANDS[name]
         return command
@@ -44,17 +55,11 @@ class LazyGroup(click.Group):
             return super().invoke(context)
         except BrokenPipeError:
             raise ReaderLeft from None
-
-
-@contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """What is loaded is no garbage: looking it through, again and again, takes a tenth of the time of a search."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
+        except OSError as error:
+            if error.filename is not None or error.errno not in _NOT_WRITTEN:
+                raise
+            hush()
+            raise NotWritten(f"The output could not be written: {error.strerror}.") from error
 
 
 def spare_threads() -> None:

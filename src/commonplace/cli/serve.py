@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from commonplace.cli.common import split_names, with_library
+from commonplace.cli.loading import nothing_collected
 from commonplace.documents.visible import View, Visible
 from commonplace.errors import Denied, InvalidInput, NotFound, WritesDisabled
 from commonplace.library import Library
@@ -71,8 +72,9 @@ def mcp(
     if reads_variables(name, os.environ) and (door := _door()):
         _serve_door(settings, door, owner, name)
         return
-    from commonplace.server.mcp import serve_stdio  # the SDK costs a second to import
-    from commonplace.server.service import Service
+    with nothing_collected():
+        from commonplace.server.mcp import serve_stdio  # the SDK costs half a second to import
+        from commonplace.server.service import Service
 
     service = Service(settings, view=view)
     try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -119,6 +117,8 @@ def sha256_of(path: Path) -> str:
 
 
 def _replace(folder: Path, write: Callable[[Path], None]) -> None:
+    import shutil  # with tempfile 3 ms, and every search loads this module
+
     partial = f".partial-{folder.name}-"
     for left_over in folder.parent.glob(f"{partial}*"):
         shutil.rmtree(left_over)  # ours is the only process that may write it: the lock is held
@@ -133,6 +133,9 @@ def _replace(folder: Path, write: Callable[[Path], None]) -> None:
 
 @contextmanager
 def _staging(cache: Path, prefix: str) -> Iterator[Path]:
+    import shutil
+    import tempfile
+
     stage = Path(tempfile.mkdtemp(prefix=prefix, dir=cache))
     try:
         stage.chmod(0o755)  # mkdtemp's 0700 would hide a cache that is shared on purpose

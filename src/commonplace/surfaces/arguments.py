@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON
+from commonplace.surfaces.accepting import accepts
 from commonplace.surfaces.schema import Schema
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
 
 _ARTICLES = {"array": "a list", "object": "an object", "integer": "a whole number", "null": "null"}
 
@@ -19,16 +22,19 @@ class Signature:
     """A schema made ready to be checked against, once for all calls."""
 
     def __init__(self, schema: Schema) -> None:
-        from jsonschema import Draft202012Validator  # a tenth of a start-up, and only calls need it
-
-        self._validator = Draft202012Validator(schema)
         self._schema = schema
         self.properties: Schema = schema["properties"]
         self.defaults = {name: spec["default"] for name, spec in schema["properties"].items() if "default" in spec}
 
     def problems(self, given: Mapping[str, JSON]) -> list[ValidationError]:
         """Everything that is wrong, in the order found."""
-        return list(self._validator.iter_errors(given))
+        return [] if accepts(self._schema, given) else list(self._validator.iter_errors(given))
+
+    @cached_property
+    def _validator(self) -> Validator:
+        from jsonschema import Draft202012Validator  # a tenth of a start-up, and only what is wrong needs it
+
+        return Draft202012Validator(self._schema)
 
     def plain(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
         """What was accepted, with whole numbers as such: to JSON Schema, and to many clients, 5.0 is one."""

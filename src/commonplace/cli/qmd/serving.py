@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from commonplace.cli.loading import nothing_collected
 from commonplace.errors import Busy
 from commonplace.settings import Settings
 
@@ -101,11 +102,12 @@ def _serve(
     as_daemon: bool = False,
 ) -> None:
     settings = _settings(context)
-    from commonplace.cli.qmd import daemon
-    from commonplace.server.auth import check_binding, make_gate
-    from commonplace.server.principal import OWNER
-    from commonplace.server.qmd_app import Plan, PortTaken, listen, serve
-    from commonplace.server.service import Service
+    with nothing_collected():
+        from commonplace.cli.qmd import daemon
+        from commonplace.server.auth import check_binding, make_gate
+        from commonplace.server.principal import OWNER
+        from commonplace.server.qmd_app import Plan, PortTaken, listen, serve
+        from commonplace.server.service import Service
 
     principal = replace(OWNER, space=context.obj["space"])
     with ExitStack() as stack:

@@ -1,0 +1,18 @@
+"""How modules are loaded where starting is most of the work."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def nothing_collected() -> Iterator[None]:
+    """What is loaded is no garbage: looking it through, again and again, takes a tenth of the time of a search."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -1,0 +1,47 @@
+"""The MCP SDK, of which only what serves is loaded.
+
+`mcp` and `mcp.server` import all that the SDK has as soon as one module of theirs is imported: its clients, its other
+server, httpx2, cryptography. A server on standard input and output uses none of it, and it is 12 MB and a tenth of a
+second. So both packages are put in their place without being run. Whoever asks one of them for a name gets the whole.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
+from typing import Any
+
+_PACKAGES = ("mcp", "mcp.server")
+
+
+def load_when_asked() -> None:
+    """Before anything of the SDK is imported. What somebody else has imported already stays as it is."""
+    for name in _PACKAGES:
+        if name not in sys.modules and (spec := find_spec(name)) and spec.loader:
+            parent, _, own = name.rpartition(".")
+            module = sys.modules[name] = _unrun(spec, spec.loader)
+            if parent:
+                setattr(sys.modules[parent], own, module)
+
+
+def _unrun(spec: ModuleSpec, loader: Loader) -> ModuleType:
+    """A package whose modules can be imported; it runs itself when it is asked for a name that it does not have yet."""
+    module, running, begun = module_from_spec(spec), threading.RLock(), False
+
+    def ask(name: str) -> Any:
+        nonlocal begun
+        with running:  # who comes while it runs waits for the end, but for what it imports itself
+            if not begun:
+                begun = True
+                loader.exec_module(module)
+                del module.__getattr__
+        if name in module.__dict__:
+            return module.__dict__[name]
+        raise AttributeError(f"module {spec.name!r} has no attribute {name!r}")
+
+    module.__getattr__ = ask  # type: ignore[method-assign]
+    return module
