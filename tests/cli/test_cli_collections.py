@@ -314,6 +314,8 @@ def test_qmd_shows_no_package_as_a_collection_of_its_own(run: Run, guide: Path) 
 
     record = json.loads(qmd("status", "--json"))
     assert (record["totalDocuments"], [each["name"] for each in record["collections"]]) == (0, ["sub"])
+    assert record["needsEmbedding"] == 0
+    assert "need vectors" not in qmd("update")
     assert "pkg-" not in qmd("collection", "list") + qmd("ls") + qmd("search", "sourdough")
     assert "package guide: 2 documents" in run("status").stdout
 

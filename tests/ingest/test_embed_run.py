@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
-from commonplace.ingest.embedding import AlreadyEmbedding, Embedding
+from commonplace.ingest.embedding import BATCH, AlreadyEmbedding, Embedding
 from commonplace.library import Library
 from commonplace.model import Chunk, Draft
 from commonplace.store.rows import Model
@@ -79,6 +79,16 @@ def test_batches_hold_so_many_documents_and_so_many_bytes(library: Library) -> N
     by_size = moody(library)
     embed_documents(library.store, by_size, Limits(bytes=30), anew=True)
     assert max(by_size.calls) == 2
+
+
+def test_documents_are_counted_as_they_are_done_also_within_a_batch(library: Library) -> None:
+    fill(library, 2 * BATCH + 10)
+    seen: list[tuple[int, int]] = []
+    total = 2 * BATCH + 10
+    embed_documents(
+        library.store, library.embedding, Limits(documents=total), progress=lambda done, of: seen.append((done, of))
+    )
+    assert seen == [(BATCH, total), (2 * BATCH, total), (total, total)]
 
 
 def test_a_passage_has_three_attempts(library: Library) -> None:

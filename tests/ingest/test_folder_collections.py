@@ -253,3 +253,21 @@ def test_nothing_in_the_library_runs_an_update_command(library: Library, root: P
     assert "ran.md" not in exported
     library.folders.set_update_command("notes", " ")
     assert library.folders.update_command("notes") == ""
+
+
+def test_a_context_covers_a_folder_however_its_name_is_composed(library: Library, root: Path) -> None:
+    build(root, {"cafe\u0301/a.md": b"# One"})
+    library.add_folder(root, "n")
+    library.folders.set_context("n", "caf\u00e9", "Drinks.")
+    assert library.folders.context_of("n", "cafe\u0301/a.md") == "Drinks."
+    library.folders.set_context("n", "cafe\u0301", "Hot drinks.")
+    assert library.folders.contexts() == [Context("n", "caf\u00e9", "Hot drinks.")]
+    library.folders.remove_context("n", "cafe\u0301")
+    assert library.folders.context_of("n", "cafe\u0301/a.md") is None
+
+
+def test_an_ignore_glob_leaves_out_a_folder_however_its_name_is_composed(library: Library, root: Path) -> None:
+    build(root, {"cafe\u0301/a.md": b"# One", "b.md": b"# Two", ".commonplaceignore": "th\u00e9\n".encode()})
+    build(root, {"the\u0301/c.md": b"# Three"})
+    library.folders.add(root, "n", ignore=["caf\u00e9/**"])
+    assert library.folders.update("n").added == 1

@@ -119,6 +119,13 @@ def test_a_walk_finds_what_a_slow_look_at_every_file_finds(tree: set[str], patte
         assert paths(look(root, pattern, *ignore)) == sorted(expected)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_rule_files_are_text_as_files_are(root: Path, encoding: str) -> None:
+    make(root, "a.md", "geheim/tür.md", "tür.md")
+    (root / ".commonplaceignore").write_text("geheim\r\ntür.md\r\n", encoding)
+    assert paths(look(root)) == ["a.md"]
+
+
 def test_no_link_leads_out_of_the_root(root: Path, tmp_path: Path) -> None:
     make(root, "in/a.md")
     (tmp_path / "secret.md").write_text("secret", "utf-8")

@@ -172,6 +172,12 @@ def test_a_heading_is_its_words(source: str, words: str) -> None:
     [
         ("---\ntitle: Given\n---\n# Other\n", "Given"),
         ('---\r\ntitle: "It\'s \\"so\\"" # why\r\n---\r\n# Other\r\n', 'It\'s "so"'),
+        ('---\ntitle: "Caf\\xE9 \\u8336 \\U0001F375 \\ud83c\\udf75\\tto\\\\go\\/"\n---\n', "Café 茶 🍵 🍵 to\\go/"),
+        (
+            '---\ntitle: "a line that was bro\\\n  ken,\\\n  \\ by a program"\n---\n',
+            "a line that was broken, by a program",
+        ),
+        ('---\ntitle: "half \\ud83c, \\U00FFFFFF, \\x00"\n---\n', "half \ufffd, \ufffd, \ufffd"),
         ("---\na: 1\ntitle: plain text # comment\n...\n", "plain text"),
         ("---\ntitle: >-\n  folded\n  over\nb: 2\n---\n", "folded over"),
         ("---\ntitle:\n---\n# Heading\n", "Heading"),

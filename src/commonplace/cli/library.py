@@ -12,6 +12,7 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Mode
 from commonplace.models import STATIC, find
+from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
@@ -136,13 +137,13 @@ def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
 @click.argument("uri")
 @click.option("--section", help="Only the section under this heading.")
 @click.option("--from", "first", default=1, show_default=True, help="The first line to print.")
-@click.option("-l", "--lines", type=int, help="How many lines to print.")
+@click.option("-l", "--lines", type=click.IntRange(min=1), help="How many lines to print.")
 @with_library
 def get(library: Library, uri: str, section: str | None, first: int, lines: int | None) -> None:
     """Print an item, or part of it. A path such as notes/tea.md stands for qmd://notes/tea.md."""
     address = uri if "://" in uri else f"qmd://{uri}"
     text = library.section(address, section) if section else library.get(address).body or ""
-    chosen = text.split("\n")[max(first, 1) - 1 :]
+    chosen = split_lines(text)[max(first, 1) - 1 :]
     if not chosen:
         raise NotFound(f"{address} has no line {first}.")
     click.echo("\n".join(chosen[:lines]))

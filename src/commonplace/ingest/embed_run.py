@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 
@@ -93,11 +94,10 @@ class _Run:
         for batch in self._batches(pending):
             if anew:  # batch by batch, so that a run that ends early has lost nothing it did not come to
                 self._store.drop_vectors(model.id, batch)
-            if not self._embed(model, self._store.lacking(model, batch)):
+            before = self._outcome.documents
+            if not self._embed(model, self._store.lacking(model, batch), len(pending)):
                 break
-            self._outcome.documents += len(batch)
-            if self._progress:
-                self._progress(self._outcome.documents, len(pending))
+            self._outcome.documents = before + len(batch)
         if self._outcome.complete and not self._collections:
             self._embedding.embed_all()  # what is no document, and the note of how far it all got
         elif index := self._embedding.index():
@@ -124,8 +124,10 @@ class _Run:
         if batch:
             yield batch
 
-    def _embed(self, model: Model, chunks: Sequence[Chunk]) -> bool:
-        """Whether to go on after these."""
+    def _embed(self, model: Model, chunks: Sequence[Chunk], total: int) -> bool:
+        """Whether to go on after these. A document is done with its last passage."""
+        before = self._outcome.documents
+        ends = sorted({chunk.item_id: place for place, chunk in enumerate(chunks)}.values())
         for start in range(0, len(chunks), BATCH):
             if self._deadline is not None and time.monotonic() >= self._deadline:
                 self._outcome.late = True
@@ -134,6 +136,9 @@ class _Run:
             if not self._try(model, step):
                 for chunk in step:
                     self._persist(model, chunk)
+            self._outcome.documents = before + bisect_left(ends, start + BATCH)
+            if self._progress:
+                self._progress(self._outcome.documents, total)
             tried = self._outcome.passages + self._outcome.failed
             if tried >= LEAST_TRIED and self._outcome.failed > self._limits.failures * tried:
                 self._outcome.hopeless = True

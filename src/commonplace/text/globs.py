@@ -1,5 +1,7 @@
 """Globs as every surface reads them: `*` and `?` stop at `/`, `**` crosses it, `[a-z]`, `{a,b}`; case-sensitive.
 
+Letters are compared as names are, in NFC: some systems write `é` in two characters, and nobody types it so.
+
 A pattern may come from an agent, so matching takes no more than a moment whatever it is: alternatives are bounded, and
 what a star has skipped is never tried twice. Between two stars stands a text of fixed length, so the first place where
 it fits is as good as any later one; a look-ahead and a back-reference keep it, as `re` of Python 3.11.2 has no sound
@@ -9,6 +11,7 @@ way to say "no second thoughts".
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -29,18 +32,29 @@ def matcher(pattern: str) -> Matcher:
     """A test of whole paths, `/` between their components. Commas outside braces and brackets make a union."""
     heads: dict[str, list[str]] = defaultdict(list)
     names = iter(range(1_000_000))
-    for part in split_union(pattern):
+    for part in split_union(_composed(pattern)):
         for plain in expand(part):
             head, tail = _translate(plain, names)
             heads[head].append(tail)
     whole = "|".join(f"{head}(?:{'|'.join(dict.fromkeys(tails))})" for head, tails in heads.items())
-    return re.compile(f"(?:{whole})\\Z", re.DOTALL).match
+    return _matching(f"(?:{whole})", pattern)
 
 
 def plain_matcher(pattern: str) -> Matcher:
     """The same for one pattern in which commas and braces are themselves, as in an ignore file."""
-    head, tail = _translate(pattern, iter(range(1_000_000)))
-    return re.compile(f"{head}{tail}\\Z", re.DOTALL).match
+    head, tail = _translate(_composed(pattern), iter(range(1_000_000)))
+    return _matching(head + tail, pattern)
+
+
+def _matching(source: str, pattern: str) -> Matcher:
+    matches = re.compile(f"{source}\\Z", re.DOTALL).match
+    if pattern.isascii():
+        return matches  # it names no letter that could be written in two ways
+    return lambda path: matches(_composed(path))
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
 
 
 def split_union(pattern: str) -> list[str]:

@@ -393,3 +393,40 @@ def test_an_import_without_a_file_says_where_it_looked(qmd: Ask, desk: Path) -> 
     assert (done.code, done.out) == (1, "")
     assert str(desk / "config" / "qmd" / "index.yml") in done.err
     assert "work.yml" in qmd("import", "--index", "work").err
+
+
+def test_names_are_the_same_however_their_letters_are_composed(qmd: Ask, desk: Path) -> None:
+    folder = desk / "notes" / "cafe\u0301"
+    folder.mkdir()
+    (folder / "a.md").write_text("# One", "utf-8")
+    qmd("collection", "add", str(desk / "notes"))
+    assert "a.md" in qmd("ls", "notes/caf\u00e9").out
+    assert qmd("context", "add", "qmd://notes/caf\u00e9", "Drinks.").code == 0
+    assert "caf" not in qmd("context", "check").out
+    assert "Folder Context: Drinks." in qmd("get", "caf\u00e9/a.md").out
+
+
+@pytest.mark.parametrize(
+    ("context", "sentence"),
+    [
+        ("'../x': Somewhere else.", "A context hangs on a place inside its collection"),
+        (f"x: {'long ' * 20_001}", "A context has at most 100,000 characters"),
+    ],
+)
+def test_an_index_with_a_context_that_cannot_be_kept_is_not_half_imported(
+    qmd: Ask, desk: Path, context: str, sentence: str
+) -> None:
+    listing = desk / "index.yml"
+    listing.write_text(f"collections:\n  n:\n    path: {desk / 'notes'}\n    context:\n      {context}\n", "utf-8")
+    done = qmd("import", str(listing))
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.err
+    assert json.loads(qmd("collection", "list", "--json").out) == []
+
+
+def test_a_context_that_says_nothing_is_none(qmd: Ask, desk: Path) -> None:
+    listing = desk / "index.yml"
+    said = "      a: ''\n      b: null\n      c:\n      d: Something.\n"
+    listing.write_text(f"collections:\n  n:\n    path: {desk / 'notes'}\n    context:\n{said}", "utf-8")
+    assert qmd("import", str(listing)).code == 0
+    assert json.loads(qmd("context", "list", "--json").out) == [{"path": "qmd://n/d", "context": "Something."}]

@@ -173,6 +173,27 @@ def test_colour_is_for_terminals_that_want_it(process: Ask, notes: Path, monkeyp
     assert "\x1b[" not in process("search", "oolong").out
 
 
+def test_a_daemon_without_a_folder_is_a_sentence(process: Ask, desk: Path) -> None:
+    (desk / "file").write_text("no folder", "utf-8")
+    done = process("mcp", "--daemon", "--port", "0", COMMONPLACE_HOME=str(desk / "file"))
+    assert (done.code, done.out) == (1, "")
+    assert (
+        done.err
+        == f"{desk / 'file/spaces/default'} cannot be used: Not a directory. Check that path and its permissions.\n"
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize(("module", "code"), [("commonplace.cli.qmd", 1), ("commonplace", 74)])
+def test_output_that_finds_no_room_is_a_sentence(notes: Path, module: str, code: int) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", module, "search", "oolong"], stdout=full, stderr=subprocess.PIPE, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, "The output could not be written: No space left on device.\n")
+
+
 def test_a_reader_who_leaves_is_no_error(notes: Path) -> None:
     for number in range(200):
         (notes / f"many-{number}.md").write_text("# Many\n\n" + "tea " * 200, "utf-8")

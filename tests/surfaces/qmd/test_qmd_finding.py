@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.errors import InvalidInput, NotFound
+from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.surfaces.tool import Reply
@@ -299,6 +299,22 @@ def test_the_best_line_has_most_of_the_query_and_get_shows_it(call: Tools) -> No
     assert block["resource"]["text"].endswith("Budget and staff are in it.")
 
 
+def test_the_best_line_is_found_behind_any_number_of_lines_that_have_less(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
+        lines = [f"lantern {number}" for number in range(150)]
+        library.put(Draft("document", "log.md", parent="n", body="\n".join([*lines, "lantern quokka", "the end"])))
+        (result,) = results(tools_over(library)("search", query="lantern quokka"))
+    assert result["line"] == 151
+    assert "151: lantern quokka" in result["snippet"].split("\n")
+
+
+def test_a_long_line_is_cut_where_most_of_the_query_stands(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
+        library.put(Draft("document", "line.md", parent="n", body="lantern and more " * 150 + "quokka"))
+        (result,) = results(tools_over(library)("search", query="lantern quokka"))
+    assert "quokka" in result["snippet"]
+
+
 def test_intent_steers_the_line_but_never_searches(vcall: Tools, call: Tools) -> None:
     plain = call("query", query="the")
     steered = call("query", query="the", intent="marmalade zeppelin quokka")
@@ -481,6 +497,26 @@ def test_a_wrong_argument_is_one_sentence_that_names_it(
     code, said = failure(lambda: call(tool, **arguments))
     assert code == "invalid_argument"
     assert named in said
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search", {"query": "tea \ud800"}),
+        ("query", {"searches": [{"type": "lex", "query": "tea \udfff"}]}),
+        ("search", {"query": "tea", "collection": "\ud800"}),
+        ("search", {"query": "tea", "\ud800": 1}),
+        ("get", {"file": "tea\ud800.md"}),
+        ("multi_get", {"pattern": "tea\ud800*"}),
+    ],
+)
+def test_half_a_character_never_comes_back(call: Tools, tool: str, arguments: dict[str, Any]) -> None:
+    try:
+        said = text_of(call(tool, **arguments))
+    except CommonplaceError as refused:
+        said = str(refused)
+    assert "\ufffd" in said
+    said.encode()
 
 
 def test_an_unknown_argument_is_told_with_those_there_are(call: Tools) -> None:

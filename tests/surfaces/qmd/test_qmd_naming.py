@@ -96,6 +96,18 @@ def test_several_documents_are_an_error_that_names_them(words: Library) -> None:
     assert (code, said) == ("ambiguous", "Ambiguous path c.md: notes/a/c.md, notes/b/c.md. Use one of these paths.")
 
 
+def test_what_is_in_a_package_goes_by_no_name_and_is_in_nobodys_way(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
+        library.put(Draft("collection", "pkg-1", title="Guide", fields={"package": {}}))
+        for number in range(20):
+            library.put(Draft("document", f"{number}/readme.md", parent="pkg-1", body="# Theirs"))
+        library.put(Draft("document", "readme.md", parent="notes", body="# Ours"))
+        assert file_of(library, "readme.md") == "notes/readme.md"
+        theirs = hashlib.sha256(b"pkg-1/0/readme.md").hexdigest()[:6]
+        for name in ("pkg-1/0/readme.md", "0/readme.md", f"#{theirs}", "qmd://pkg-1/0/readme.md"):
+            assert failure(lambda name=name: locate(library, name))[0] == "not_found"
+
+
 def test_at_most_ten_are_named_and_the_rest_counted(backend: str, tmp_path: Path) -> None:
     with open_library(backend, tmp_path) as library:
         for number in range(13):
@@ -192,7 +204,23 @@ def test_a_name_that_an_ignore_rule_hides_says_which(words: Library, files: Path
     )
     on_disk = str(files / "notes/drafts/hidden.md")
     for name in ("notes/drafts/hidden.md", "drafts/hidden.md", "qmd://notes/drafts/hidden.md", on_disk):
-        assert failure(lambda name=name: locate(words, name)) == ("excluded_by_ignore", said)
+        for suffix in ("", ":5", ":5:2"):
+            asked = f"{name}{suffix}"
+            assert failure(lambda asked=asked: locate(words, asked)) == ("excluded_by_ignore", said)
+
+
+def test_the_rule_that_is_named_is_of_the_collection_that_was_named(backend: str, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "drafts").mkdir(parents=True)
+        (tmp_path / name / "drafts" / "x.md").write_text("# Half", "utf-8")
+    with open_library(backend, tmp_path / "home") as library:
+        library.folders.add(tmp_path / "a", ignore=["**/x.md"])
+        library.folders.add(tmp_path / "b", ignore=["drafts"])
+        for name in ("b/drafts/x.md", "qmd://b/drafts/x.md", str(tmp_path / "b/drafts/x.md")):
+            code, said = failure(lambda name=name: locate(library, name))
+            assert (code, said.split("\n")[0]) == (
+                "excluded_by_ignore", "Document excluded by ignore rule: b/drafts/x.md",
+            )  # fmt: skip
 
 
 @given(

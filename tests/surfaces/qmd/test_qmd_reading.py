@@ -159,6 +159,10 @@ def texts(reply: Reply) -> list[str]:
         (f"#{hashlib.sha256(b'notes/abc.md').hexdigest()[:6]}, plan.md", ["notes/abc.md", "notes/2025/plan.md"]),
         ("docs/日本/*", ["docs/日本/東京.md"]),
         ("A/*.md, abc.md", ["notes/abc.md"]),
+        ("qmd://notes/a/*.md", ["notes/a/c.md"]),
+        ("qmd://a/*.md, abc.md", ["notes/abc.md"]),
+        ("notes//a/*.md", ["notes/a/c.md"]),
+        ("docs/franc\u0327ais/re\u0301*.md", ["docs/français/résumé.md"]),
     ],
 )
 def test_a_pattern_is_names_docids_and_globs(call: Tools, pattern: str, expected: list[str] | None) -> None:

@@ -14,7 +14,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import Collection, Report
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.surfaces.qmd.status import moment
+from commonplace.surfaces.qmd.status import lacking, moment
 
 PATTERN = "**/*.md"
 
@@ -29,7 +29,7 @@ def print_indexed(report: Report) -> None:
 
 def print_needed(library: Library) -> None:
     """How many documents have no vectors yet, where any have none."""
-    if count := library.embedding.documents_lacking():
+    if count := lacking(library):
         click.echo(f"Run 'qmd embed' to update embeddings ({count} documents need vectors)")
 
 

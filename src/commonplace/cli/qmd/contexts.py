@@ -9,6 +9,7 @@ import click
 from commonplace.cli.common import with_library
 from commonplace.cli.qmd.formats import as_json, painted
 from commonplace.errors import NotFound
+from commonplace.ingest.files.contexts import is_described
 from commonplace.library import Library
 
 SCHEME = "qmd:"
@@ -103,7 +104,9 @@ def check(library: Library, json_wanted: bool) -> None:
     for collection in library.folders.all():
         folders = {path.split("/", 1)[0] for path in library.store.document_versions(collection.name) if "/" in path}
         places = ["", *sorted(folders)]
-        missing += [_shown((collection.name, place)) for place in places if place not in collection.contexts]
+        missing += [
+            _shown((collection.name, place)) for place in places if not is_described(collection.contexts, place)
+        ]
     if json_wanted:
         click.echo(as_json(missing), nl=False)
         return

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from commonplace.errors import Busy, CommonplaceError
 from commonplace.index.files import write_atomically
@@ -70,9 +70,8 @@ def running(folder: Path) -> Running | None:
 
 def start(folder: Path, arguments: Sequence[str]) -> Running:
     """Start `qmd` with these arguments as a daemon, and wait until it serves."""
-    folder.mkdir(parents=True, exist_ok=True)
     log = folder / LOG_FILE
-    with log.open("ab") as output:
+    with _opened(log) as output:
         from_here = output.tell()
         process = subprocess.Popen(  # noqa: S603 - ourselves
             [sys.executable, "-P", "-m", "commonplace.cli.qmd", *arguments],
@@ -92,6 +91,15 @@ def start(folder: Path, arguments: Sequence[str]) -> Running:
         process.wait(STOP_S)
     said = log.read_bytes()[from_here:][-_TAIL:].decode("utf-8", "replace").strip()
     raise DaemonFailed(f"The daemon did not start. {log} says: {said or 'nothing'}")
+
+
+def _opened(log: Path) -> IO[bytes]:
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log.open("ab")
+    except OSError as error:
+        said = f"{log.parent} cannot be used: {error.strerror}. Check that path and its permissions."
+        raise DaemonFailed(said) from error
 
 
 def stop(folder: Path) -> Running | None:

@@ -15,6 +15,7 @@ from commonplace.cli.folders import index_collection
 from commonplace.cli.qmd.collections import PATTERN, print_indexed, print_needed
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
 from commonplace.ingest.files.collections import check_name
+from commonplace.ingest.files.contexts import checked
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 
@@ -94,7 +95,7 @@ def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
         _text(_given(entry, "pattern") or PATTERN, f"{name}.pattern"),
         tuple(_text(glob, f"{name}.ignore") for glob in ignore),
         included == "true",
-        {path.strip("/"): _text(text, f"{name}.context") for path, text in contexts.items()},
+        dict(checked(path, text) for path in contexts if (text := _text(_given(contexts, path), f"{name}.context"))),
         _text(_given(entry, "update"), f"{name}.update"),
     )
 

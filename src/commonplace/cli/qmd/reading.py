@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unicodedata import normalize
 
 import click
 
@@ -12,6 +13,7 @@ from commonplace.cli.common import with_library
 from commonplace.cli.qmd.finding import place_of
 from commonplace.cli.qmd.formats import FORMATS, Document, as_json, documents, format_options, one_document, painted
 from commonplace.errors import NotFound
+from commonplace.ingest.files.collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
 from commonplace.surfaces.qmd.naming import locate
@@ -162,7 +164,7 @@ def _list_collections(library: Library, json_wanted: bool) -> None:
 
 def _items(library: Library, name: str) -> list[Item]:
     """The documents of a collection, by path."""
-    if name not in library.store.parents("document"):
+    if name not in library.store.parents("document") or name in packages(library.store):
         library.folders.get(name)
     filter, found, last = Filter(kinds=("document",), parents=(name,)), list[Item](), 0
     while batch := library.store.scan(filter, after=last):
@@ -172,6 +174,7 @@ def _items(library: Library, name: str) -> list[Item]:
 
 
 def _is_under(path: str, prefix: str) -> bool:
+    path, prefix = normalize("NFC", path), normalize("NFC", prefix)
     return not prefix or path == prefix or path.startswith(f"{prefix}/")
 
 

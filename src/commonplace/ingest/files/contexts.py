@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
+from unicodedata import normalize
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.ingest.files.collections import all_collections, change, find_collection
@@ -24,6 +25,15 @@ class Context(NamedTuple):
 
 def set_context(store: Store, collection: str | None, path: str, text: str) -> None:
     """Say something about a place, instead of what was said before. The place need not exist yet."""
+    place, text = checked(path, text)
+    if collection is None:
+        store.set_setting(_GLOBAL, text)
+        return
+    change(store, collection, lambda found: replace(found, contexts={**_without(found.contexts, place), place: text}))
+
+
+def checked(path: str, text: str) -> tuple[str, str]:
+    """A place and what is said about it, as they are kept. InvalidInput, in words, where they cannot be."""
     text = text.strip()
     if not text:
         raise InvalidInput("A context says something about a place. Remove it to say nothing.")
@@ -31,11 +41,7 @@ def set_context(store: Store, collection: str | None, path: str, text: str) -> N
         raise InvalidInput(f"A context has at most {LONGEST:,} characters.")
     if "\0" in text or any(0xD800 <= ord(mark) < 0xE000 for mark in text):
         raise InvalidInput("A context is text: it holds no U+0000 and no lone surrogate.")
-    if collection is None:
-        store.set_setting(_GLOBAL, text)
-        return
-    place = _place(path)
-    change(store, collection, lambda found: replace(found, contexts={**found.contexts, place: text}))
+    return _place(path), text
 
 
 def remove_context(store: Store, collection: str | None, path: str = "") -> None:
@@ -46,7 +52,7 @@ def remove_context(store: Store, collection: str | None, path: str = "") -> None
         store.set_setting(_GLOBAL, "")
         return
     found, place = find_collection(store, collection), _place(path)
-    if place not in found.contexts:
+    if not is_described(found.contexts, place):
         raise NotFound(f"There is no context on {'/'.join(filter(None, (collection, place)))}.")
     change(store, collection, lambda found: replace(found, contexts=_without(found.contexts, place)))
 
@@ -73,12 +79,22 @@ def context_of(store: Store, collection: str, path: str) -> str | None:
 
 def join_contexts(everything: str, said: Mapping[str, str], path: str) -> str | None:
     """The same for someone who has many documents and has read `Collection.contexts` already."""
-    texts = [everything, *(said.get(place, "") for place in _places(path))] if said else [everything]
+    texts = [everything, *(_said_of(said, place) for place in _places(path))] if said else [everything]
     return "\n\n".join(filter(None, texts)) or None
 
 
+def is_described(said: Mapping[str, str], place: str) -> bool:
+    """Whether something is said about this very place."""
+    return any(normalize("NFC", path) == normalize("NFC", place) for path in said)
+
+
+def _said_of(said: Mapping[str, str], place: str) -> str:
+    """Places are kept in NFC; one that was described before they were is found as it is written on disk."""
+    return said.get(normalize("NFC", place)) or said.get(place, "")
+
+
 def _without(said: Mapping[str, str], place: str) -> dict[str, str]:
-    return {path: text for path, text in said.items() if path != place}
+    return {path: text for path, text in said.items() if normalize("NFC", path) != place}
 
 
 def _places(path: str) -> Iterator[str]:
@@ -93,4 +109,4 @@ def _place(path: str) -> str:
     components = [component for component in path.split("/") if component not in ("", ".")]
     if ".." in components:
         raise InvalidInput(f"A context hangs on a place inside its collection: not {path!r}.")
-    return "/".join(components)
+    return normalize("NFC", "/".join(components))

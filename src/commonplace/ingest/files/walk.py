@@ -20,6 +20,7 @@ from commonplace.ingest.files.ignore import (
     read_rules,
     verdict,
 )
+from commonplace.ingest.files.read import decode
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.globs import Matcher, matcher, split_union
 
@@ -160,7 +161,7 @@ class _Walk:
     def _rule_text(self, entry: os.DirEntry[str], folder: str) -> str:
         try:
             with open(entry.path, "rb") as file:
-                return file.read(LARGEST_RULE_FILE).decode("utf-8-sig", errors="replace")
+                return decode(file.read(LARGEST_RULE_FILE))[0]
         except OSError as error:
             self._survey.skipped.append((folder + entry.name, code_of(error)))
             return ""

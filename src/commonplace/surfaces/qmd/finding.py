@@ -25,9 +25,6 @@ from commonplace.text.terms import Term
 LONGEST_QUERY = 100_000
 LONGEST_ECHO = 200
 SNIPPET = 300
-MOST_MATCHES = 100
-"""Places that decide which line is best; a passage with more says the same thing everywhere."""
-
 INTENT = 0.3
 """What a term of the intent counts beside one of the query where the best line is chosen."""
 
@@ -75,10 +72,11 @@ def scope(library: Library, there: Shelves, asked: Sequence[str]) -> Filter | No
     known = {collection.name: collection for collection in collections}
     if asked:
         names = dict.fromkeys(asked)
-        others = library.store.parents("document") if any(name not in known for name in names) else {}
-        for name in names:
-            if name not in known and name not in others:
-                available = ", ".join(sorted({*known, *others} - packaged.keys())) or "none"
+        unknown = [name for name in names if name not in known]
+        others = library.store.parents("document").keys() - packaged.keys() if unknown else frozenset()
+        for name in unknown:
+            if name not in others:
+                available = ", ".join(sorted({*known, *others})) or "none"
                 raise NotFound(
                     f"Collection not found: {name}. Available collections: {available}.", code="collection_not_found"
                 )
@@ -144,7 +142,7 @@ class _Lines:
         self._weights = dict.fromkeys(range(asked, len(terms)), INTENT)
 
     def of(self, text: str) -> tuple[int, list[Match]]:
-        matches = self._matcher.find(text)[:MOST_MATCHES]
+        matches = self._matcher.find(text)
         return best_line(text, matches, self._weights), matches
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -16,7 +17,7 @@ from commonplace.ingest.files.collections import Collection, all_collections
 from commonplace.library import Library
 from commonplace.store.naming import SHORTEST
 from commonplace.store.rows import Ending, Name
-from commonplace.surfaces.qmd.directory import directory, folded
+from commonplace.surfaces.qmd.directory import directory, folded, shelves
 
 MOST_NAMED = 10
 MOST_SUGGESTED = 5
@@ -83,6 +84,12 @@ def address(file: str) -> str:
     return f"qmd://{quote(file, safe=_UNENCODED)}"
 
 
+def without_scheme(text: str) -> str:
+    """`collection/path` of an address, encoded as it is; any other text itself."""
+    addressed = _ADDRESS.match(text)
+    return text[addressed.end() :].lstrip("/") if addressed else text
+
+
 def locate(library: Library, given: str) -> Located:
     """The document a name means. Raises Missing, Ambiguous or Excluded, in words."""
     located = find(library, given)
@@ -140,26 +147,36 @@ def _spelled(text: str) -> list[str]:
 
 def _by_id(library: Library, prefix: str, given: str) -> Name | None:
     store = library.store
-    names, total = store.documents_by_docid(prefix, MOST_NAMED + 1)
+    names, total = _ours(library, partial(store.documents_by_docid, prefix))
     if not names and len(prefix) >= SHORTEST:
-        names, total = store.documents_by_hash(prefix, MOST_NAMED + 1)
+        names, total = _ours(library, partial(store.documents_by_hash, prefix))
     return _only(names, total, "docid", given)
+
+
+def _ours(library: Library, ask: Callable[[int], tuple[list[Name], int]]) -> tuple[list[Name], int]:
+    """The first documents called so, and how many there are. Those of packages are nobody's files here."""
+    names, total = ask(MOST_NAMED + 1)
+    packaged = shelves(library).packaged if names else {}
+    if not packaged:
+        return names, total
+    found = names if total == len(names) else ask(total)[0]
+    ours = [name for name in found if name.collection not in packaged]
+    return ours, len(ours)
 
 
 def _by_path(library: Library, text: str) -> Name | None:
     inside = _under_roots(library, text)
     if inside:
         return _only(inside, len(inside), "path", text)
-    addressed = _ADDRESS.match(text)
-    rest = text[addressed.end() :].lstrip("/") if addressed else text
+    rest = without_scheme(text)
     spelled = _spelled(rest)
-    if addressed:
+    if rest != text:
         # What we write is encoded, so a percent sign is first taken for one that encodes something.
         spelled = [*spelled[1:2], spelled[0], *spelled[2:]]
         spelled += [bare for variant in spelled if (bare := _INDEX.sub("", variant)) != variant]
     for ending in _ENDINGS:
         for variant in filter(None, spelled):
-            names, total = library.store.documents_by_end(variant, ending, MOST_NAMED + 1)
+            names, total = _ours(library, partial(library.store.documents_by_end, variant, ending))
             same = [name for name in names if variant in (name.file, name.path)]
             if len(same) == 1 and ending != "end":
                 return same[0]  # two names that differ only in how their letters are composed
@@ -192,23 +209,22 @@ def _only(names: Sequence[Name], total: int, what: str, given: str) -> Name | No
 
 def _miss(library: Library, given: str) -> NotFound:
     collections, texts = all_collections(library.store), [text for text, _, _ in _readings(given)]
-    for text in texts:
-        for variant in _spelled(_ADDRESS.sub("", text, count=1).lstrip("/") if _ADDRESS.match(text) else text):
+    for text in reversed(texts):  # a rule that hides a folder hides `a.md:5` in it, too, and no file is called so
+        for variant in _spelled(without_scheme(text)):
             if excluded := _excluded(collections, variant):
                 return excluded
     return Missing(given, suggest(library, texts[-1]))
 
 
 def _excluded(collections: Sequence[Collection], text: str) -> Excluded | None:
+    """The rule that hides a name: first of the collection it begins with or lies in, then of any."""
     place = os.path.expanduser(text)
-    for collection in collections:
-        if not collection.ignore:
-            continue
-        root = str(collection.root).rstrip("/") + "/"
-        for prefix, whole in ((f"{collection.name}/", text), (root, place), ("", text)):
-            path = whole.removeprefix(prefix)
-            if whole.startswith(prefix) and path and (rule := collection.ignored_by(path)):
-                return Excluded(collection.name, path, rule)
+    roots = [(one, str(one.root).rstrip("/") + "/") for one in collections]
+    meant = [(one, text.removeprefix(f"{one.name}/")) for one in collections if text.startswith(f"{one.name}/")]
+    meant += [(one, place.removeprefix(root)) for one, root in roots if place.startswith(root)]
+    for collection, path in (*meant, *((one, text) for one in collections)):
+        if path and (rule := collection.ignored_by(path)):
+            return Excluded(collection.name, path, rule)
     return None
 
 
@@ -218,7 +234,7 @@ def suggest(library: Library, text: str, most: int = MOST_SUGGESTED) -> list[str
     from rapidfuzz.process import extract
 
     known = directory(library)
-    asked = folded(_ADDRESS.sub("", unquote(text), count=1).lstrip("/"))
+    asked = folded(without_scheme(unquote(text)).lstrip("/"))
     last = asked.rsplit("/", 1)[-1]
     near = ((known.folded, asked, FURTHEST), (known.lasts, last, int(FURTHEST_SHARE * len(last))))
     distances = {

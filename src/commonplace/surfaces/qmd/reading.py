@@ -14,7 +14,7 @@ from commonplace.library import Library
 from commonplace.model import JSON, Item
 from commonplace.store.rows import Name
 from commonplace.surfaces.qmd.directory import Directory, directory
-from commonplace.surfaces.qmd.naming import Excluded, Located, Missing, address, find, locate
+from commonplace.surfaces.qmd.naming import Excluded, Located, Missing, address, find, locate, without_scheme
 from commonplace.surfaces.tool import Call, Reply
 from commonplace.text.globs import is_glob, matcher, split_union
 from commonplace.text.lines import split_lines
@@ -23,6 +23,7 @@ MIME_TYPE = "text/markdown"
 MOST_DOCUMENTS = 1000
 _CHOICES = frozenset("[{\\")
 _STARS = re.compile(r"[*?]+")
+_SLASHES = re.compile("//+")
 
 
 class Contexts:
@@ -124,21 +125,22 @@ def gather(library: Library, pattern: str) -> Gathered:
 
 
 def _matching(glob: str, known: Directory) -> list[Name]:
-    """The documents whose `collection/path`, or path alone, a glob matches, by file."""
-    matches, literal = matcher(glob), _literal(glob)
+    """The documents whose `collection/path`, or path alone, a glob matches, by file. An address has no path alone."""
+    inside = without_scheme(glob)
+    matches, literal = matcher(inside), _literal(inside)
     found = [
         (file, identity)
         for identity, file in zip(known.ids, known.files, strict=True)
-        if literal in file and (matches(file) or matches(file[file.index("/") + 1 :]))
+        if literal in file and (matches(file) or (inside == glob and matches(file[file.index("/") + 1 :])))
     ]
     return [Name(identity, *file.split("/", 1)) for file, identity in sorted(found)]
 
 
 def _literal(glob: str) -> str:
     """The longest text that stands in whatever a glob matches: looking for it first spares most of the matching."""
-    if not _CHOICES.isdisjoint(glob):
+    if not _CHOICES.isdisjoint(glob) or not glob.isascii():
         return ""
-    return max((piece.strip("/") for piece in _STARS.split(glob)), key=len)
+    return max((piece.strip("/") for piece in _STARS.split(_SLASHES.sub("/", glob))), key=len)
 
 
 def _add_named(

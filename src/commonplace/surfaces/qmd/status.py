@@ -38,14 +38,26 @@ class State:
 
 def state(library: Library) -> State:
     """What is here. Loads no model."""
-    packaged = packages(library.store)
-    counts = {name: count for name, count in library.store.parents("document").items() if name not in packaged}
+    counts = _counts(library)
     folders = tuple(
         Folder(one.name, str(one.root), one.pattern, counts.get(one.name, 0), changed_at(library.store, one.name))
         for one in all_collections(library.store)
     )
     has_vectors = library.embedding.coverage().embedded > 0
-    return State(sum(counts.values()), library.embedding.documents_lacking(), has_vectors, folders)
+    return State(sum(counts.values()), lacking(library), has_vectors, folders)
+
+
+def lacking(library: Library) -> int:
+    """How many documents have a passage without a vector. Those of packages are not ours to count."""
+    if not packages(library.store):
+        return library.embedding.documents_lacking()
+    parents = tuple(_counts(library))
+    return library.embedding.documents_lacking(parents) if parents else 0
+
+
+def _counts(library: Library) -> dict[str, int]:
+    packaged = packages(library.store)
+    return {name: count for name, count in library.store.parents("document").items() if name not in packaged}
 
 
 def record(found: State) -> dict[str, JSON]:

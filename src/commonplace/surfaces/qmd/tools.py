@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
@@ -28,11 +29,13 @@ from commonplace.surfaces.schema import (
 )
 from commonplace.surfaces.tool import READ_ONLY, Tool
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
 
 def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     """The arguments with defaults. A refusal names the argument and all that there are; 5.0 is as good as 5."""
     try:
-        given = check(tool, signature, arguments)
+        given = check(tool, signature, {_written(name): _writable(value) for name, value in arguments.items()})
     except InvalidInput as refused:
         message = str(refused)
         if " takes: " not in message and "It takes" not in message:
@@ -46,6 +49,20 @@ def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> d
     if not str(given.get("query", "x")).strip():
         raise InvalidInput("query must not be empty")
     return given
+
+
+def _writable(value: JSON) -> JSON:
+    """The same value, in which every text can be echoed: U+FFFD stands for what is no character."""
+    if isinstance(value, str):
+        return _written(value)
+    if isinstance(value, list):
+        return [_writable(each) for each in value]
+    return {_written(name): _writable(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def _written(text: str) -> str:
+    """JSON can escape half of a surrogate pair, and UTF-8 cannot write one."""
+    return text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _query(description: str) -> Schema:
