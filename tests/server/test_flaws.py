@@ -1,6 +1,7 @@
 """Arguments that no reader could keep as they were sent are refused at every door, in one sentence, and change nothing.
 
 1. A key twice in one object, a number that cannot be held, nesting without end: the sentence names the argument.
+   Half of a surrogate pair is told of whatever profile is asked.
 2. What is well formed passes as it is, and what is no message at all is the SDK's to refuse.
 """
 
@@ -120,16 +121,20 @@ def over_websocket(world: World, data: str) -> dict[str, Any]:
 
 
 def over_stdio(world: World, data: str) -> dict[str, Any]:
-    lines = message(arguments(data), meta=json.dumps(ENVELOPE)) + "\n"
+    return result_of(spoken(world, "tables", message(arguments(data), meta=json.dumps(ENVELOPE))))
+
+
+def spoken(world: World, profile: str, line: str) -> str:
+    """What a server on standard input and output answers to a line."""
     server = subprocess.run(
-        [sys.executable, "-m", "commonplace", "mcp", "--profile", "tables", "--allow-writes"],
-        input=lines.encode(),
+        [sys.executable, "-m", "commonplace", "mcp", "--profile", profile, "--allow-writes"],
+        input=f"{line}\n".encode(),
         env=environment_of(world.home),
         capture_output=True,
         timeout=60,
         check=True,
     )
-    return result_of(server.stdout.decode())
+    return server.stdout.decode()
 
 
 DOORS: dict[str, Callable[[World, str], dict[str, Any]]] = {
@@ -169,6 +174,26 @@ def test_a_key_twice_among_the_arguments_themselves_is_told_of_the_whole(world: 
     (said,) = json.loads(world.post("/api/v1/tools/table_update", body)[1]).values()
     assert said["message"] == 'The body has the key "data" twice in one object at line 1.'
     assert "The message has the key" in world.over_http("/mcp/tables", message(body))["error"]["message"]
+
+
+@pytest.mark.parametrize("profile", ["tables", "qmd"])
+@pytest.mark.parametrize("door", ["stdio", "websocket"])
+def test_half_of_a_surrogate_pair_is_refused_in_a_sentence(world: World, door: str, profile: str) -> None:
+    tool = {"tables": "table_list", "qmd": "search"}[profile]
+    asked = message(r'{"query": "a\ud83d b"}', tool, meta=json.dumps(ENVELOPE))
+    if door == "stdio":
+        said = spoken(world, profile, asked)
+    else:
+        with connect(f"ws://127.0.0.1:{world.port}/ws/{profile}") as socket:
+            socket.send(asked)
+            said = str(socket.recv(timeout=30))
+    assert "What was asked holds a lone surrogate, which is no character. Remove it." in said
+
+
+@pytest.mark.parametrize("text", [r"\ud83c\udf75", r"\\ud83c", "🍵", r"\u00e9"])
+def test_a_character_that_was_escaped_is_none_of_them(text: str) -> None:
+    whole = message(f'{{"query": "{text}"}}', "search")
+    assert told(whole, exact=False) is whole
 
 
 def test_a_well_formed_call_passes_as_it_is(world: World) -> None:

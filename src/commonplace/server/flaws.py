@@ -1,8 +1,8 @@
 """Arguments that no reader could keep as they were sent, found in a message's own text before the SDK has read it.
 
-The SDK drops all but the last of two members with one key, and refuses a message for a number that it cannot hold
-without saying which. A message like that is passed on without its arguments and says in its `_meta` what is wrong, so
-that its call is answered like any other that is refused.
+The SDK drops all but the last of two members with one key, and refuses a message for a number that it cannot hold, or
+for half of a surrogate pair, without saying which, if it says anything. A message like that is passed on without its
+arguments and says in its `_meta` what is wrong, so that its call is answered like any other that is refused.
 """
 
 from __future__ import annotations
@@ -16,11 +16,31 @@ from commonplace.server.calls import Failure
 
 FLAW_META = "commonplace/flaw"
 ARGUMENTS = ("params", "arguments")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PART = re.compile(r'[\[\]{}]|"((?:[^"\\]|\\.)*)"')
 
 
-def told(message: str) -> str:
-    """A message as it is, unless it calls a tool with such arguments."""
+def told(message: str, *, exact: bool = True) -> str:
+    """A message as it is, unless it calls a tool with such arguments. `exact`: whether numbers and keys matter."""
+    if _SURROGATE.search(message) and not _is_text(message):
+        return _telling(
+            message, InvalidInput("What was asked holds a lone surrogate, which is no character. Remove it.")
+        )
+    return _told_exactly(message) if exact else message
+
+
+def _is_text(message: str) -> bool:
+    """Whether all that it says can be written; what is no JSON is the SDK's to refuse."""
+    try:
+        json.dumps(json.loads(message), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    return True
+
+
+def _told_exactly(message: str) -> str:
     from commonplace.tables.values import parsed  # servers of other profiles never need it
 
     if "call" not in message:

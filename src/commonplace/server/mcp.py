@@ -314,7 +314,7 @@ async def serve_input(service: Service, profile: str, principal: Principal, endi
 async def serve_server(server: Server[Any], ending: anyio.Event, *, exact: bool) -> None:
     """A server on standard input and output; `exact` as its profile is."""
     gc.freeze()  # what is there now stays: looking it through for garbage again and again is lost time
-    lines = Input(ending, told) if exact else Input(ending)
+    lines = Input(ending, partial(told, exact=exact))
     async with stdio_server(cast(Any, lines), cast(Any, Output())) as streams:
         await serve_streams(server, streams)
 

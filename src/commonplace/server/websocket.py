@@ -115,7 +115,7 @@ class _Connection:
                 if not await self._still_admitted():
                     tasks.cancel_scope.cancel()
                     break
-                await inbox.send(_message(told(frame) if exact else frame))
+                await inbox.send(_message(told(frame, exact=exact)))
 
     async def _still_admitted(self) -> bool:
         """Whether the key is still good. One that is not, or cannot be told now, ends the connection."""
