@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from commonplace.errors import NotFound, StorageBroken
+from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
@@ -188,6 +188,9 @@ def test_what_is_no_sound_backup_changes_nothing_here(tmp_path: Path) -> None:
     store.backup(source)
     source.write_bytes(source.read_bytes()[:-5000])
     with pytest.raises(StorageBroken, match=r"backup\.db"):
+        store.restore(source)
+    source.write_bytes(b"")  # to SQLite a database without a table
+    with pytest.raises(InvalidInput, match=r"backup\.db is no backup of a library"):
         store.restore(source)
     assert content(store) == before
     store.close()

@@ -84,11 +84,11 @@ def test_a_backup_that_cannot_be_written_names_its_target(sqlite: SqliteStore, t
         sqlite.backup(tmp_path / "nowhere" / "backup.db")
 
 
-@pytest.mark.parametrize("damage", ["missing", "text", "cut", "hollow"])
+@pytest.mark.parametrize("damage", ["missing", "text", "cut", "hollow", "empty", "another program's"])
 def test_what_is_no_sound_backup_changes_nothing(sqlite: SqliteStore, tmp_path: Path, damage: str) -> None:
     fill(sqlite)
     source = tmp_path / "backup.db"
-    if damage != "missing":
+    if damage in ("text", "cut", "hollow"):
         sqlite.backup(source)
     if damage == "text":
         source.write_text("this is no database " * 1000, encoding="utf-8")
@@ -97,8 +97,13 @@ def test_what_is_no_sound_backup_changes_nothing(sqlite: SqliteStore, tmp_path: 
     elif damage == "hollow":
         with apsw.Connection(str(source)) as connection:
             connection.execute("delete from bodies")
+    elif damage == "empty":
+        source.touch()
+    elif damage == "another program's":
+        with apsw.Connection(str(source)) as connection:
+            connection.execute("create table items (id integer primary key); insert into items values (1)")
     before = content(sqlite)
-    with pytest.raises((NotFound, StorageBroken), match=r"backup\.db"):
+    with pytest.raises((NotFound, StorageBroken, InvalidInput), match=r"backup\.db (?!is damaged)|backup\.db\.$"):
         sqlite.restore(source)
     assert content(sqlite) == before
 

@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -269,22 +269,11 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
     @guarded
     def restore(self, source: Path) -> None:
         """Take over everything from a backup, in one transaction: other processes see the old content or the new."""
-        if not source.is_file():
-            raise NotFound(f"There is no backup at {source}.")
-        import tempfile  # with what it loads, 3 ms that a search does without
-
-        with tempfile.TemporaryDirectory(dir=self.path.parent, prefix="restore-") as folder, explained(source):
-            path = Path(folder) / self.path.name
-            with closing(apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)) as original:
-                original.execute("vacuum into ?", (str(path),))
-            copy = SqliteStore(path)  # brings an older backup's schema up to date, in a copy
-            try:
-                if problems := copy.check():
-                    raise StorageBroken(f"{source} is no sound backup: {problems[0]}. Nothing was changed.")
-                with self._database.reading().backup("main", copy._database.reading(), "main") as work:
-                    work.step()
-            finally:
-                copy.close()
+        with (
+            copied(source, self.path.parent) as copy,
+            self._database.reading().backup("main", copy._database.reading(), "main") as work,
+        ):
+            work.step()
 
     @guarded
     def check(self) -> list[str]:
@@ -389,3 +378,26 @@ _INVARIANTS = {
 
 def _now() -> int:
     return time.time_ns() // 1000
+
+
+@contextmanager
+def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
+    """A sound copy of a backup, its schema brought up to date, for as long as the work goes on."""
+    if not backup.is_file():
+        raise NotFound(f"There is no backup at {backup}.")
+    import tempfile  # with what it loads, 3 ms that a search does without
+
+    with tempfile.TemporaryDirectory(dir=beside, prefix="commonplace-restore-") as folder, explained(backup):
+        path = Path(folder) / "copy.db"
+        try:
+            with closing(apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY)) as original:
+                tables = {name for (name,) in original.execute("select name from sqlite_schema where type = 'table'")}
+                if not {"items", "chunks", "changes", "settings"} <= tables:
+                    raise InvalidInput(f"{backup} is no backup of a library. `commonplace backup` makes them.")
+                original.execute("vacuum into ?", (str(path),))
+        except (apsw.NotADBError, apsw.CorruptError) as error:
+            raise StorageBroken(f"{backup} is no sound backup: {error}. Nothing was changed.") from error
+        with closing(SqliteStore(path)) as copy:
+            if problems := copy.check():
+                raise StorageBroken(f"{backup} is no sound backup: {problems[0]}. Nothing was changed.")
+            yield copy

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
@@ -20,7 +19,6 @@ from uuid import uuid4
 import apsw
 from psycopg import sql
 
-from commonplace.errors import NotFound, StorageBroken
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
 from commonplace.store.connection import explained as explained_file
@@ -28,7 +26,7 @@ from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
 from commonplace.store.postgres.items import reads, seat_and_label, writes
 from commonplace.store.postgres.memory import EntryRows
-from commonplace.store.sqlite_extras import SqliteStore
+from commonplace.store.sqlite_extras import SqliteStore, copied
 
 _ROWS = 500
 _DERIVED = ("metadata_fields", "metadata_values", "metadata_holders")
@@ -112,16 +110,8 @@ class Copies(EntryRows):
 
     def restore(self, source: Path) -> None:
         """Take over everything from a backup, in one transaction: others see the old content or the new."""
-        if not source.is_file():
-            raise NotFound(f"There is no backup at {source}.")
-        with tempfile.TemporaryDirectory(prefix="commonplace-restore-") as folder, explained_file(source):
-            path = Path(folder) / "copy.db"
-            with closing(apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)) as original:
-                original.execute("vacuum into ?", (str(path),))
-            with closing(SqliteStore(path)) as copy:  # brings an older backup's schema up to date, in a copy
-                if problems := copy.check():
-                    raise StorageBroken(f"{source} is no sound backup: {problems[0]}. Nothing was changed.")
-                self._take_over(copy)
+        with copied(source) as copy:
+            self._take_over(copy)
 
     @writes
     def _take_over(self, copy: SqliteStore) -> None:
