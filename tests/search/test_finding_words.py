@@ -119,6 +119,12 @@ def test_what_only_removed_texts_had_is_looked_for_as_what_nobody_has(library: L
     assert [hit.uri for hit in library.search("zebra").hits] == ["notes://typo"]
 
 
+def test_a_word_that_is_nowhere_is_told_from_a_query_without_words(library: Library) -> None:
+    library.put(Draft("note", "tea", body="oolong"))
+    assert library.search("qqqq", mode="lexical").notes == ()  # a slip of four letters was looked for
+    assert library.search("qq", mode="lexical").notes == ("No text has a word of the query, nor one like it.",)
+
+
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory, index: str) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("shelf")

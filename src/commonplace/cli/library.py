@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -108,7 +109,9 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.option("-n", "--limit", default=10, show_default=True, help="How many results.")
     @click.option("-c", "--collection", "collections", multiple=True, help="Only this collection; may be repeated.")
     @click.option("-t", "--tag", "tags", multiple=True, help="Only items with this tag; may be repeated.")
-    @click.option("--kind", "kinds", multiple=True, help="Only this kind; may be repeated.")
+    @click.option(
+        "--kind", "kinds", type=click.Choice(list(SCHEMES)), multiple=True, help="Only this kind; may be repeated."
+    )
     @click.option("--expand", is_flag=True, help="Look for what the best have in common, too.")
     @click.option("--rerank", is_flag=True, help="Take a second, slower look at the best.")
     @click.option("--explain", is_flag=True, help="Say what each way of finding thought of each result.")
@@ -118,9 +121,19 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
         filter = Filter(kinds=given["kinds"], parents=given["collections"], tags=given["tags"])
         more = {"expand": given["expand"], "rerank": given["rerank"]}
         page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
+        if not page.hits:
+            _check_collections(library, filter.parents)
         print_page(page, as_json=as_json or explain)
 
     return find_passages
+
+
+def _check_collections(library: Library, names: Sequence[str]) -> None:
+    """Collections, or whatever items of other kinds are kept in."""
+    there = {one.name for one in library.folders.all()}.union(*map(library.store.parents, SCHEMES)) if names else ()
+    for name in names:
+        if name not in there:
+            raise NotFound(f'There is no collection called "{name}". `commonplace collections list` names them.')
 
 
 @click.command()

@@ -44,6 +44,8 @@ EMBED_S = 2.0
 """How long a provider may think about a query that words can answer, too."""
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
+NO_WORD = "The query has no word that can be looked for."
+NOT_FOUND = "No text has a word of the query, nor one like it."
 MOST_TELLING = 8
 """Words of a text that show where what is like it matches."""
 
@@ -150,7 +152,7 @@ class Pipeline:
         parsed, scope = parse(request.text), look.scope(request)
         lexical = LexicalLeg(words, stages.timed("plan", lambda: _plan(parsed, words, request)), scope)
         vector = self._vector_leg(request, parsed, look, stages)
-        notes = [] if lexical.plan.query or vector else ["The query has no word that can be looked for."]
+        notes = [] if lexical.plan.query or vector else [NOT_FOUND if lexical.plan.mass else NO_WORD]
         first = self._first(request, vector, stages)
         ranking = self._ranked(lexical, vector, first, stages)
         skipped = self._skipped(lexical, vector, request, look)
