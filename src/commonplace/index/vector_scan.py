@@ -113,10 +113,12 @@ class RowOrder:
         counts = ends - starts
         places = np.repeat(starts - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
         tail = ids[len(order) :]
-        ranges = np.searchsorted(lows, tail, side="right") - 1
-        inside = (ranges >= 0) & (tail < highs[ranges])
-        rows = np.concatenate([order[places].astype(np.int64), np.flatnonzero(inside) + len(order)])
-        return rows[rows < len(ids)]
+        rows: Ids = order[places].astype(np.int64)
+        if len(tail):
+            ranges = np.searchsorted(lows, tail, side="right") - 1
+            inside = (ranges >= 0) & (tail < highs[ranges])
+            rows = np.concatenate([rows, np.flatnonzero(inside) + len(order)])
+        return rows if len(order) <= len(ids) else rows[rows < len(ids)]
 
     def _up_to_date(self, ids: Ids) -> tuple[NDArray[np.int32], Ids]:
         order, keys = self._sorted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -71,7 +72,7 @@ def moment(value: int) -> datetime:
     return EPOCH + timedelta(microseconds=value)
 
 
-def item_from(row: tuple[Any, ...], tags: tuple[str, ...], body: str | None) -> Item:
+def item_from(row: Sequence[Any], tags: tuple[str, ...], body: str | None) -> Item:
     item_id, kind, parent, key, title, format, fields, metadata, created, updated, version, content_hash, chunks = row
     return Item(
         item_id, kind, parent, key, title, format, json_value(fields), json_value(metadata), tags,

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 import numpy as np
@@ -257,29 +257,23 @@ class Items:
             raise NotFound(f'More than one {kind} is called "{key}". Name its parent too.')
         return self._items(db, ids, body=False)[0] if ids else None
 
-    @consistent
+    @guarded
     def items(self, item_ids: Sequence[int], *, body: bool = False) -> list[Item]:
         return self._items(self._database.reading(), item_ids, body=body)
 
     @staticmethod
     def _items(db: apsw.Connection, item_ids: Sequence[int], *, body: bool, most: int = WHOLE_BODY) -> list[Item]:
-        """In three statements at most, however many items."""
-        wanted = (json.dumps(list(item_ids)),)
-        among = "in (select value from json_each(?))"
-        tags: dict[int, list[str]] = defaultdict(list)
-        for item_id, tag in db.execute(
-            f"select item_id, tag from tags where item_id {among} order by position", wanted
-        ):
-            tags[item_id].append(tag)
-        texts: list[Any] = []
-        if body:
-            start = "body" if most == WHOLE_BODY else f"substr(body, 1, {int(most)})"
-            texts = db.execute(f"select item_id, {start} from bodies where item_id {among}", wanted).fetchall()
-        bodies: dict[int, str] = dict(texts)
+        """In one statement, however many items."""
+        start = "body" if most == WHOLE_BODY else f"substr(body, 1, {int(most)})"
+        text = f"coalesce((select {start} from bodies where item_id = items.id), '')" if body else "null"
+        rows = db.execute(
+            f"""select (select json_group_array(tag order by position) from tags where item_id = items.id), {text},
+                  {ITEM_COLUMNS} from items where id in (select value from json_each(?))""",
+            (json.dumps(list(item_ids)),),
+        )
         found = {}
-        for row in db.execute(f"select {ITEM_COLUMNS} from items where id {among}", wanted):
-            item_id = cast(int, row[0])
-            found[item_id] = item_from(row, tuple(tags.get(item_id, ())), bodies.get(item_id, "") if body else None)
+        for tags, text, *columns in rows:
+            found[columns[0]] = item_from(columns, () if tags == "[]" else tuple(json.loads(tags)), text)
         return [found[item_id] for item_id in item_ids if item_id in found]
 
     @consistent
