@@ -89,6 +89,10 @@ class WordReader(Protocol):
         """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
         ...
 
+    def knows(self, language: str, form: str) -> bool:
+        """Whether a chunk in a language has a stem."""
+        ...
+
     def begins(self, prefix: str) -> bool:
         """Whether any indexed word begins so."""
         ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from tantivy import Query, Searcher
+from tantivy import Occur, Query, Searcher
 
 from commonplace.index.base import Near
 from commonplace.index.engine import Floats, Snapshot, engine, fetch, hits
@@ -41,6 +41,17 @@ class LexicalReader:
     def idf(self, form: str) -> float:
         """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
         return engine(lambda: self._snapshot.idf(form))
+
+    def knows(self, language: str, form: str) -> bool:
+        """Whether a chunk in a language has a stem."""
+        snapshot = self._snapshot
+        if not self.idf(form):
+            return False
+        both = [
+            (Occur.Must, Query.term_query(snapshot.schema, "language", language, "basic")),
+            (Occur.Must, Query.term_query(snapshot.schema, "body", form, "freq")),
+        ]
+        return len(hits(snapshot.searcher, Query.boolean_query(both), 1)[0]) > 0
 
     def begins(self, prefix: str) -> bool:
         """Whether any indexed word begins so."""

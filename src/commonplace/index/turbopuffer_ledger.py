@@ -36,6 +36,7 @@ create table rows (
 );
 create index rows_by_id on rows (namespace, id);
 create index rows_by_parent on rows (parent, namespace);
+create index rows_by_language on rows (language);
 create table terms (field text, term text, count integer not null, primary key (field, term)) without rowid;
 create table tallies (name text primary key, count integer not null) without rowid;
 create table sending (namespace text, id text, primary key (namespace, id)) without rowid;
@@ -331,6 +332,11 @@ class Ledger:
 
     def languages(self) -> list[tuple[str, int]]:
         return self._tallied("language:")
+
+    def says(self, language: str, term: str) -> bool:
+        """Whether a row in a language has a term in its body."""
+        query = "select 1 from rows where language = ? and instr(' ' || body || ' ', ?) limit 1"
+        return self._one(query, (language, f" {term} ")) is not None
 
     def occurs(self, field: str, term: str) -> int:
         """How many rows have a term."""

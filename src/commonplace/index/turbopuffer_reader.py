@@ -192,6 +192,10 @@ class TurbopufferReader:
         """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
         return self.vocabulary.idf(form)
 
+    def knows(self, language: str, form: str) -> bool:
+        """Whether a chunk in a language has a stem."""
+        return bool(self.idf(form)) and self.ledger.says(language, form)
+
     def begins(self, prefix: str) -> bool:
         """Whether any indexed word begins so."""
         return bool(self.ledger.beginning(prefix, 1))

@@ -313,6 +313,9 @@ class _InScope:
     def idf(self, form: str) -> float:
         return 0.0 if form in self._absent else self._reader.idf(form)
 
+    def knows(self, language: str, form: str) -> bool:
+        return form not in self._absent and self._reader.knows(language, form)
+
     def begins(self, prefix: str) -> bool:
         begun = LexicalQuery((Term((prefix,), 1.0, "prefix"),))
         return bool(len(self._reader.search(begun, 1, self._scope)[0]))

@@ -28,6 +28,7 @@ class Vocabulary(Protocol):
     def languages(self) -> tuple[str, ...]: ...
     def rarer(self) -> tuple[str, ...]: ...
     def idf(self, form: str) -> float: ...
+    def knows(self, language: str, form: str) -> bool: ...
     def begins(self, prefix: str) -> bool: ...
 
 
@@ -49,7 +50,7 @@ def understood(words: str, vocabulary: Vocabulary) -> tuple[tuple[str, ...], tup
     terms = query_terms(words, languages)
     missing = [term.written for term in terms if term.match == "word" and not any(map(vocabulary.idf, term.forms))]
     asked = missing[:MOST_TERMS]
-    more = [one for one in vocabulary.rarer() if any(vocabulary.idf(stems(word, one)) for word in asked)]
+    more = [one for one in vocabulary.rarer() if any(vocabulary.knows(one, stems(word, one)) for word in asked)]
     return (languages, terms) if not more else ((*languages, *more), query_terms(words, (*languages, *more)))
 
 
