@@ -269,8 +269,11 @@ def closest_codes(blocks: Sequence[Words], ids: Ids, code: Words, count: int, al
         near &= allowed
     if near is None or np.count_nonzero(near) < count:
         near = allowed
-    rows = np.arange(len(ids)) if near is None else near.nonzero()[0]
-    return _closest(rows, distances[rows], ids, count)
+    if near is None:
+        return _closest(distances, ids, count)
+    rows = near.nonzero()[0]
+    closest: Ids = rows[_closest(distances[rows], ids[rows], count)]
+    return closest
 
 
 def _distances(blocks: Sequence[Words], count: int, code: Words) -> NDArray[np.uint16]:
@@ -301,18 +304,17 @@ def _likely_limit(distances: NDArray[np.uint16], count: int, allowed: Mask | Non
     return int(np.partition(sample, place)[place]) if place < len(sample) else int(np.iinfo(np.uint16).max)
 
 
-def _closest(rows: Ids, distances: NDArray[np.uint16], ids: Ids, count: int) -> Ids:
+def _closest(distances: NDArray[np.uint16], ids: Ids, count: int) -> Ids:
     """The first `count` by distance, then id: which rows are kept does not depend on the order they were written in."""
-    if len(rows) <= count:
-        return rows
+    if len(distances) <= count:
+        return np.arange(len(distances))
     # Counting them is thrice as quick as a partition: there are only as many distances as a code has bits.
     limit = np.searchsorted(np.bincount(distances).cumsum(), count)
     sure, tied = np.flatnonzero(distances < limit), np.flatnonzero(distances == limit)
     wanted = count - len(sure)
     if wanted < len(tied):
-        tied = tied[np.argpartition(ids[rows[tied]], wanted - 1)[:wanted]]
-    closest: Ids = rows[np.concatenate([sure, tied])]
-    return closest
+        tied = tied[np.argpartition(ids[tied], wanted - 1)[:wanted]]
+    return np.concatenate([sure, tied])
 
 
 def _best(scores: Floats, ids: Ids, k: int) -> Ids:
