@@ -20,6 +20,9 @@ from __future__ import annotations
 
 from typing import Any
 
+LONE_SURROGATE = "What was asked holds a lone surrogate, which is no character. Remove it."
+"""What JSON can escape and UTF-8 cannot write."""
+
 
 class CommonplaceError(Exception):
     """The root: one sentence for the caller, a stable code for programs."""

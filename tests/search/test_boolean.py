@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.index.wanted import Atom, Group, Wanted, atoms, fold, shown
-from commonplace.search.boolean import NOTHING, LexicalMode, read
+from commonplace.search.boolean import LexicalMode, read
+from commonplace.search.parse import NO_WORD
 
 MODES: tuple[LexicalMode, ...] = ("match", "prefix", "phrase", "boolean")
 
@@ -79,7 +80,7 @@ def test_a_repair_is_a_warning_that_shows_the_query_as_read(query: str, expected
 def test_a_query_without_a_word_looks_for_nothing_and_says_so(query: str, mode: LexicalMode) -> None:
     reading = read(query, mode)
     assert reading.wanted is None
-    assert reading.warnings == (NOTHING,)
+    assert reading.warnings == (NO_WORD,)
 
 
 def test_in_match_mode_only_balanced_quotes_are_more_than_text() -> None:
@@ -173,7 +174,7 @@ def test_a_query_selects_what_its_operators_mean(query: tuple[str, Meaning], hel
 @given(st.text(max_size=200), st.sampled_from(MODES))
 def test_any_text_can_be_read(text: str, mode: LexicalMode) -> None:
     reading = read(text, mode)
-    assert (reading.wanted is None) == (reading.warnings == (NOTHING,))
+    assert (reading.wanted is None) == (reading.warnings == (NO_WORD,))
 
 
 @pytest.mark.parametrize("query", ["(a OR NOT " * 900 + "b", "(" * 9_999 + "a", "NOT (" * 1_999 + "a", ") " * 5_000])

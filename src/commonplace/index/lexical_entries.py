@@ -12,7 +12,7 @@ from tantivy import Occur, Query
 from commonplace.index.engine import MANY, Floats, Snapshot, engine
 from commonplace.index.lexical_atoms import Atoms
 from commonplace.index.lexical_query import scope_queries
-from commonplace.index.scope import Ids, Scope, distinct
+from commonplace.index.scope import Ids, Scope, distinct, firsts
 from commonplace.index.wanted import Atom, Join, Wanted, atoms, fold
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
@@ -248,7 +248,7 @@ def _ordered(found: Found, *, complete: bool) -> Found:
 def _best_chunks(rows: Found) -> Found:
     """One row per item: its best chunk, the first of equals."""
     rows = rows.take(np.lexsort((rows.chunks, -rows.scores)), complete=True)
-    _, first = np.unique(rows.items, return_index=True)
+    _, first = firsts(rows.items)
     return _ordered(rows.take(first, complete=True), complete=True)
 
 

@@ -63,3 +63,12 @@ def distinct(ids: Ids) -> Ids:
     first = np.ones(len(ids), dtype=np.bool_)
     first[1:] = ids[1:] != ids[:-1]
     return ids[first]
+
+
+def firsts(ids: Ids) -> tuple[Ids, Ids]:
+    """Ids ascending, each once, and where each comes first. `np.unique` takes twice as long for so few."""
+    order = np.argsort(ids, kind="stable")
+    ordered = ids[order]
+    new = np.ones(len(ids), dtype=np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[new], order[new]

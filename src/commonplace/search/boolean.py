@@ -8,6 +8,7 @@ from typing import Literal
 
 from commonplace.index.wanted import Atom, AtomKind, Group, Wanted, joined, shown
 from commonplace.lazy_dataclass import dataclass
+from commonplace.search.parse import NO_WORD
 from commonplace.text.analyze import exact
 
 LexicalMode = Literal["match", "prefix", "phrase", "boolean"]
@@ -15,7 +16,6 @@ LexicalMode = Literal["match", "prefix", "phrase", "boolean"]
 _QUOTED = re.compile(r'"([^"]*)"|[^\s"]+|"')
 _BOOLEAN = re.compile(r'[()]|"(?P<phrase>[^"]*)(?P<closed>"?)|(?P<word>[^\s()"]+)')
 _OPERATORS = ("AND", "OR", "NOT")
-NOTHING = "The query has no word that can be looked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def read(text: str, mode: LexicalMode) -> Reading:
         wanted = joined("and", [atom for word in text.split() if (atom := _atom("prefix", word.rstrip("*")))])
     else:
         wanted = joined("and", match_atoms(text))
-    return Reading(wanted, () if wanted else (NOTHING,))
+    return Reading(wanted, () if wanted else (NO_WORD,))
 
 
 def match_atoms(text: str) -> list[Wanted]:
@@ -112,7 +112,7 @@ class _Boolean:
         self._check_dangling(self._levels[0])
         wanted = self._levels[0].whole()
         if wanted is None:
-            return Reading(None, (NOTHING,))
+            return Reading(None, (NO_WORD,))
         return Reading(wanted, tuple(f"{repair}. The query was read as: {shown(wanted)}" for repair in self._repairs))
 
     def _operand(self, part: Wanted | None, written: str) -> None:

@@ -10,6 +10,8 @@ from commonplace.lazy_dataclass import dataclass
 
 LONGEST = 100_000  # characters; a longer text has said what it is about by then
 
+NO_WORD = "The query has no word that can be looked for."
+
 _TOKEN = regex.compile(
     r"""
       (?<!\S) (?P<minus>-)? " (?P<phrase>[^"]+) "

@@ -19,7 +19,7 @@ from commonplace.models.hurry import hurried
 from commonplace.search.fuse import Weights
 from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, trust_for
 from commonplace.search.look import Look, Scopes
-from commonplace.search.parse import Parsed, parse
+from commonplace.search.parse import NO_WORD, Parsed, parse
 from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
 from commonplace.search.present import Answer, Presenter
 from commonplace.search.ranking import (
@@ -44,7 +44,6 @@ EMBED_S = 2.0
 """How long a provider may think about a query that words can answer, too."""
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
-NO_WORD = "The query has no word that can be looked for."
 NOT_FOUND = "No text has a word of the query, nor one like it."
 MOST_TELLING = 8
 """Words of a text that show where what is like it matches."""

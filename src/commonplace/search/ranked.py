@@ -16,7 +16,7 @@ import numpy as np
 from commonplace.index.base import EntryFinder, WordIndex, WordReader
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.lexical_entries import Found, nothing_found
-from commonplace.index.scope import Ids, Scope
+from commonplace.index.scope import Ids, Scope, firsts
 from commonplace.index.wanted import Wanted
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Filter
@@ -150,7 +150,7 @@ class RankedLists:
         while True:
             chunks, cosines = nearest(k, items)
             complete = len(chunks) < k
-            _, first = np.unique(chunks >> CHUNK_BITS, return_index=True)
+            _, first = firsts(chunks >> CHUNK_BITS)
             first.sort()
             entries = chunks[first] >> CHUNK_BITS
             created = self._created(entries, filter) if items is None else self._times.now().of(entries)

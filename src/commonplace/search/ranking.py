@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.scope import Ids
+from commonplace.index.scope import Ids, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.fuse import Weights, calibrate, combine, weigh
@@ -80,7 +80,7 @@ def in_order(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weigh
 
 
 def best_per_item(ranking: Ranking) -> Ranking:
-    _, first = np.unique(ranking.chunks >> CHUNK_BITS, return_index=True)
+    _, first = firsts(ranking.chunks >> CHUNK_BITS)
     first.sort()
     return rows_of(ranking, first)
 

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.scope import Ids
+from commonplace.index.scope import Ids, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.feedback import CENTRE_OF, centre
@@ -164,7 +164,7 @@ def reordered(scores: Floats, before: Floats) -> tuple[Ids, Floats]:
 def _nearness(asked: Asked, found: Found) -> Floats | None:
     if asked.near is None or asked.mean_of is None or not found.weights.vector:
         return None
-    items, first = np.unique(found.chunks[:CENTRE_OF] >> CHUNK_BITS, return_index=True)
+    items, first = firsts(found.chunks[:CENTRE_OF] >> CHUNK_BITS)
     order = np.argsort(first)  # the best passage of each, best first
     middle = centre(items[order].tolist(), found.scores[first[order]], asked.mean_of)
     if middle is None:

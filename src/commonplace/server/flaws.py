@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from commonplace.errors import InvalidInput
+from commonplace.errors import LONE_SURROGATE, InvalidInput
 from commonplace.server.calls import Failure
 
 FLAW_META = "commonplace/flaw"
@@ -23,9 +23,7 @@ _PART = re.compile(r'[\[\]{}]|"((?:[^"\\]|\\.)*)"')
 def told(message: str, *, exact: bool = True) -> str:
     """A message as it is, unless it calls a tool with such arguments. `exact`: whether numbers and keys matter."""
     if _SURROGATE.search(message) and not _is_text(message):
-        return _telling(
-            message, InvalidInput("What was asked holds a lone surrogate, which is no character. Remove it.")
-        )
+        return _telling(message, InvalidInput(LONE_SURROGATE))
     return _told_exactly(message) if exact else message
 
 
@@ -36,7 +34,7 @@ def _is_text(message: str) -> bool:
     except UnicodeEncodeError:
         return False
     except (ValueError, RecursionError):
-        return True
+        pass
     return True
 
 

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 import apsw
 
-from commonplace.errors import Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull
+from commonplace.errors import LONE_SURROGATE, Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull
 from commonplace.store import spelling
 from commonplace.store.filters import fold_value
 
@@ -183,7 +183,7 @@ def explained(path: Path) -> Iterator[None]:
     except CommonplaceError:
         raise
     except UnicodeEncodeError as error:
-        raise InvalidInput("What was asked holds a lone surrogate, which is no character. Remove it.") from error
+        raise InvalidInput(LONE_SURROGATE) from error
     except (apsw.BusyError, apsw.LockedError) as error:
         raise Busy(f"{path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.") from error
     except (apsw.FullError, apsw.IOError, OSError) as error:

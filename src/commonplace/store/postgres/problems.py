@@ -9,7 +9,15 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import PoolTimeout, TooManyRequests
 
-from commonplace.errors import Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull, Unavailable
+from commonplace.errors import (
+    LONE_SURROGATE,
+    Busy,
+    CommonplaceError,
+    InvalidInput,
+    StorageBroken,
+    StorageFull,
+    Unavailable,
+)
 from commonplace.settings import BadSetting
 from commonplace.store.postgres.addresses import shown, without_secrets
 
@@ -76,7 +84,7 @@ def explained(name: str) -> Iterator[None]:
     except CommonplaceError:
         raise
     except UnicodeEncodeError as error:
-        raise InvalidInput("What was asked holds a lone surrogate, which is no character. Remove it.") from error
+        raise InvalidInput(LONE_SURROGATE) from error
     except psycopg.Error as error:
         found = _translated(name, error)
         if found is None:

@@ -13,6 +13,7 @@ from commonplace.knowledge.retrieval import tokens
 from commonplace.knowledge.showing import Hit
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
+from commonplace.search.parse import NO_WORD
 from commonplace.sessions import Told
 from commonplace.surfaces.knowledge.options import Turn, Wished
 from commonplace.surfaces.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe
@@ -24,7 +25,7 @@ def warning(code: str, reason: str, source: str | None = None) -> Warning:
     return {"source": source, "code": code, "reason": reason}
 
 
-NO_TERMS = warning("no_terms", "The query has no word that can be looked for.")
+NO_TERMS = warning("no_terms", NO_WORD)
 
 
 # result items
