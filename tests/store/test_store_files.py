@@ -108,3 +108,22 @@ def test_a_moved_passage_keeps_its_vector_under_its_new_name(store: Store) -> No
     assert store.embedded_total(model.id) == 1
     assert store.unembedded(model, reached, 10)[0] == []
     assert store.check() == []
+
+
+def test_a_change_of_many_files_is_counted_file_by_file(store: Store) -> None:
+    many = [f"file {number:03}" for number in range(250)]
+    assert store.change_folder(change([write(path) for path in many])) == FolderResult(added=250)
+    model = store.add_model("f", "m", 2)
+    chunks, reached = store.unembedded(model, 0, 1000)
+    store.add_vectors(model, [(chunk.vector_key, b"\0\0\0\0") for chunk in chunks])
+    changed = [write(path, "other" if number % 3 == 0 else "words") for number, path in enumerate(many[:240])]
+    moved = [write(f"moved {path}") for path in many[240:]]
+    again = change([*changed, *moved], gone=many[240:], forgotten=many[240:])
+    assert store.change_folder(again) == FolderResult(added=10, updated=80, unchanged=160, removed=10)
+    versions = {path: 2 if number % 3 == 0 else 1 for number, path in enumerate(many[:240])}
+    assert store.document_versions("notes") == versions | {f"moved {path}": 1 for path in many[240:]}
+    assert {path: known.version for path, known in store.file_records("notes").items()} == store.document_versions(
+        "notes"
+    )
+    assert len(store.unembedded(model, reached, 1000)[0]) == 80  # what moved has its vectors
+    assert store.check() == []

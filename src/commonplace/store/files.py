@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import apsw
@@ -14,10 +13,11 @@ from commonplace.errors import NotFound
 from commonplace.model import Item, chunk_id
 from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
 from commonplace.store.sqlite import Items, guarded
-from commonplace.store.sqlite_rows import log_changes
+from commonplace.store.sqlite_rows import hash_of, log_changes
 
 COMMAND = "update_command:"
 """Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
+_MOST_FILES, _MOST_CHARS = 100, 4_000_000  # that are written with the same few statements
 _RECORD = "path, mtime_ns, size, inode, hash, read_at, reader, skipped, warnings, version"
 
 
@@ -54,10 +54,9 @@ class Files(Items):
         result, now = FolderResult(), time.time_ns() // 1000
         with self._database.writing() as db:
             gone = self._gone(db, change)
-            for write, record in change.writes:
-                result = self._put_file(db, change.collection, write, record, gone, now, result)
-            for record in change.records:
-                self._put_record(db, change.collection, record)
+            for files in _together(change.writes):
+                result = self._put_files(db, change.collection, files, gone, now, result)
+            self._put_records(db, change.collection, change.records)
             self._remove(db, list(gone.values()))  # last: what moved has its vectors by now, and none is an orphan
             db.executemany(
                 "delete from files where collection = ? and path = ?",
@@ -95,34 +94,46 @@ class Files(Items):
             db.execute("update updates set collection = ? where collection = ?", (new, old))
             db.execute("update or replace settings set name = ? where name = ?", (COMMAND + new, COMMAND + old))
 
-    def _put_file(
+    def _put_files(
         self,
         db: apsw.Connection,
         collection: str,
-        write: Write,
-        record: FileRecord,
-        gone: dict[str, int],
+        files: Sequence[tuple[Write, FileRecord]],
+        gone: Mapping[str, int],
         now: int,
         result: FolderResult,
     ) -> FolderResult:
-        old = self._find(db, "document", collection, record.path)
-        item_id = self._put(db, write, now)
-        version = _version(db, item_id)
-        self._put_record(db, collection, record._replace(version=version))
-        if old is None:
-            moved = gone.get(hashlib.sha256(write.draft.body.encode("utf-8")).hexdigest()) if gone else None
-            if moved is not None:
+        before = self._versions(db, collection, [record.path for _, record in files])
+        item_ids = self._put_all(db, [write for write, _ in files], now)
+        after = self._versions(db, collection, [record.path for _, record in files])
+        records = [record._replace(version=after[record.path]) for _, record in files]
+        self._put_records(db, collection, records)
+        for item_id, (write, record) in zip(item_ids, files, strict=True):
+            if gone and record.path not in before and (moved := gone.get(hash_of(write.draft.body))) is not None:
                 self._hand_over_vectors(db, moved, item_id)
-            return replace(result, added=result.added + 1)
-        if old.version == version:
-            return replace(result, unchanged=result.unchanged + 1)
-        return replace(result, updated=result.updated + 1)
+        added = sum(path not in before for path in after)
+        unchanged = sum(before.get(path) == version for path, version in after.items())
+        return replace(
+            result,
+            added=result.added + added,
+            updated=result.updated + len(after) - added - unchanged,
+            unchanged=result.unchanged + unchanged,
+        )
 
     @staticmethod
-    def _put_record(db: apsw.Connection, collection: str, record: FileRecord) -> None:
-        db.execute(
+    def _versions(db: apsw.Connection, collection: str, paths: Sequence[str]) -> dict[str, int]:
+        rows = db.execute(
+            """select key, version from items where kind = 'document' and parent = ?
+               and key in (select value from json_each(?))""",
+            (collection, json.dumps(paths)),
+        )
+        return dict(rows)
+
+    @staticmethod
+    def _put_records(db: apsw.Connection, collection: str, records: Sequence[FileRecord]) -> None:
+        db.executemany(
             f"insert or replace into files (collection, {_RECORD}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (collection, *record),
+            [(collection, *record) for record in records],
         )
 
     @staticmethod
@@ -174,6 +185,20 @@ class Files(Items):
             "insert into updates values (?, ?) on conflict do update set changed_at = excluded.changed_at",
             (collection, now),
         )
+
+
+def _together(writes: Iterable[tuple[Write, FileRecord]]) -> Iterator[list[tuple[Write, FileRecord]]]:
+    """A hundred files at a time, and fewer long ones: they come from the disk when there are many."""
+    files: list[tuple[Write, FileRecord]] = []
+    chars = 0
+    for write, record in writes:
+        files.append((write, record))
+        chars += len(write.draft.body)
+        if len(files) == _MOST_FILES or chars >= _MOST_CHARS:
+            yield files
+            files, chars = [], 0
+    if files:
+        yield files
 
 
 def _version(db: apsw.Connection, item_id: int) -> int:

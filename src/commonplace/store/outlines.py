@@ -85,16 +85,22 @@ class Outlines(Items):
             for item_id, version, outline in outlines:
                 if db.execute("select 1 from items where (id, version) = (?, ?)", (item_id, version)).fetchone():
                     self._clear_outline(db, item_id)
-                    self._put_outline(db, item_id, outline)
+                    self._put_outlines(db, [(item_id, outline)])
 
     @staticmethod
-    def _put_outline(db: apsw.Connection, item_id: int, outline: Outline) -> None:
-        db.execute("insert into outlines values (?, ?, ?)", (item_id, outline.title, outline.size))
-        if outline.headings:
-            db.executemany(
-                f"insert into headings (item_id, ordinal, {_HEADING}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [(item_id, ordinal, *_heading_row(heading)) for ordinal, heading in enumerate(outline.headings)],
-            )
+    def _put_outlines(db: apsw.Connection, outlines: Sequence[tuple[int, Outline]]) -> None:
+        db.executemany(
+            "insert into outlines values (?, ?, ?)",
+            [(item_id, outline.title, outline.size) for item_id, outline in outlines],
+        )
+        db.executemany(
+            f"insert into headings (item_id, ordinal, {_HEADING}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (item_id, ordinal, *_heading_row(heading))
+                for item_id, outline in outlines
+                for ordinal, heading in enumerate(outline.headings)
+            ],
+        )
 
     @staticmethod
     def _clear_outline(db: apsw.Connection, item_id: int) -> None:

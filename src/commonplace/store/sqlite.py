@@ -159,9 +159,7 @@ class Items:
 
     def _put_texts(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
         insert_texts(db, kept)
-        for item_id, _, write in kept:
-            if write.outline is not None:
-                self._put_outline(db, item_id, write.outline)
+        self._put_outlines(db, [(item_id, write.outline) for item_id, _, write in kept if write.outline is not None])
 
     @staticmethod
     def _passage_rows(db: apsw.Connection, item_id: int) -> list[tuple[Any, ...]]:
@@ -212,8 +210,8 @@ class Items:
         pass
 
     @staticmethod
-    def _put_outline(db: apsw.Connection, item_id: int, outline: Outline) -> None:
-        """What else is kept of a document; see `outlines.Outlines`."""
+    def _put_outlines(db: apsw.Connection, outlines: Sequence[tuple[int, Outline]]) -> None:
+        """What else is kept of documents; see `outlines.Outlines`."""
 
     @staticmethod
     def _clear_outline(db: apsw.Connection, item_id: int) -> None:
