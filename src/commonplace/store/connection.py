@@ -19,10 +19,11 @@ from commonplace.store import spelling
 from commonplace.store.filters import fold_value
 
 BUSY_S = 30.0
+_ROOM_TO_WRITE = "pragma cache_size = -8192"  # KiB: a batch of entries changes 800 pages, and the rest is written twice
 _PRAGMAS = """
 pragma synchronous = full;
 pragma temp_store = memory;
-pragma cache_size = -8192;  -- KiB: a batch of entries changes 800 pages, and what does not fit is written twice
+pragma cache_size = -2048;  -- of a thread that only reads: the system has the rest of the file
 pragma wal_autocheckpoint = 4000;  -- pages: most of them change again and again, and go to the database once"""
 
 
@@ -81,6 +82,7 @@ class Database:
             raise Busy(f"{self.path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.")
         try:
             connection = self.reading()
+            connection.execute(_ROOM_TO_WRITE)
             connection.execute("begin immediate")
             self._local.writing = connection
             try:
