@@ -44,6 +44,15 @@ def test_what_cannot_be_evaluated_is_refused(queries: Queries, expression: str) 
         queries.run(expression, "{}")
 
 
+@pytest.mark.parametrize("depth", [151, 260, 940])
+def test_an_answer_too_deep_to_be_sent_is_refused(queries: Queries, depth: int) -> None:
+    fits = "[" * 150 + "]" * 150
+    assert json.dumps(queries.run(f"`{fits}`", "{}")) == fits
+    with pytest.raises(InvalidInput, match="nested more than 150 deep"):
+        queries.run(f"`{'[' * depth}{']' * depth}`", "{}")
+    assert queries.run("@", "1") == 1
+
+
 DOUBLED = "[@,@]" + "|[@,@]" * 60
 BOMBS = [
     DOUBLED,

@@ -15,6 +15,7 @@ from table_calls import Calls
 import opening
 from commonplace.errors import Unavailable
 from commonplace.library import Library
+from commonplace.model import Filter
 from commonplace.tables import work
 from commonplace.tables.jobs import is_gone
 from opening import library_settings
@@ -25,6 +26,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from commonplace.library import Library
+from commonplace.model import Filter
 from commonplace.tables import indexing, jobs
 sys.path.insert(0, sys.argv[2])
 from opening import library_settings
@@ -184,6 +186,24 @@ def test_writes_while_a_generation_is_built_are_in_both(calls: Calls, monkeypatc
     assert len(held) == sum(2 if "id" in row else 1 for row in data)
     assert {item.fields["generation"] for item in calls.library.store.items(held)} == {2}
     assert sum("id" not in row for row in data) == 3
+
+
+def test_a_generation_begun_while_an_older_one_is_leaving_leaves_nothing_of_it(calls: Calls) -> None:
+    calls.table({"a": "kettle words"})
+    calls.tool("search")
+    calls.settle()
+    calls("search_reindex", table_id="t", force=True)
+    while calls.library.tables.table("t").leaving is None:
+        assert calls.library.tables.jobs.step()
+    calls("search_reindex", table_id="t", force=True)
+    calls.settle()
+    table = calls.library.tables.table("t")
+    assert (table.generation, table.building, table.leaving) == (3, None, None)
+    assert {item.fields["generation"] for item in calls.library.store.scan(Filter(kinds=("table",)))} == {3}
+    calls("table_update", table_id="t", data={"a": "oolong words"})
+    assert not calls.library.search("kettle", mode="lexical").hits
+    calls("table_delete", table_id="t")
+    assert calls.library.store.scan(Filter(kinds=("table",))) == []
 
 
 def test_replaying_the_whole_log_changes_no_answer(calls: Calls) -> None:

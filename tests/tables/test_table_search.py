@@ -176,6 +176,26 @@ def test_only_what_is_covered_is_indexed_and_only_searchable_tables_are_found_by
     assert library.store.check() == []
 
 
+def test_what_waits_to_be_indexed_is_not_shown_as_it_was(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls.table({"teas": [{"name": "oolong"}, {"name": "sencha"}], "pots": ["kettle"]}, searchable=True)
+    calls.settle()
+    monkeypatch.setattr(indexing, "AT_ONCE_BYTES", -1)
+
+    def found(word: str) -> int:
+        return len(calls.library.search(word, mode="lexical").hits)
+
+    def put(at: str, value: Any) -> None:
+        assert "error" not in calls("table_update", table_id="t", json_path=at, data=value)
+
+    assert [found(word) for word in ("oolong", "sencha", "kettle")] == [1, 1, 1]
+    put("/teas/1/name", "matcha")
+    assert [found(word) for word in ("oolong", "sencha", "kettle")] == [1, 0, 1]
+    put("/teas", [{"name": "oolong"}])
+    assert [found(word) for word in ("sencha", "kettle")] == [0, 1]
+    calls.settle()
+    assert [found(word) for word in ("oolong", "sencha", "matcha", "kettle")] == [1, 0, 0, 1]
+
+
 def test_long_lists_of_numbers_and_endless_strings_are_left_out_and_counted(
     calls: Calls, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import threading
@@ -91,6 +92,33 @@ def test_a_value_too_deep_for_its_place_is_refused(calls: Calls) -> None:
     calls.tool("create", "/a")
     assert "version" in calls.run("create", elements=[{"key": "fits", "content": deep[0]}])
     assert "nested more than 100 deep" in refused(calls.run("create", elements=[{"key": "k", "content": deep}]))
+
+
+def test_what_an_import_appends_is_as_deep_as_the_list_makes_it(calls: Calls) -> None:
+    calls.table([])
+    deep = '{"a":' * 99 + "1" + "}" * 99
+    assert "imported" in calls("table_import", table_id="t", content=deep, mode="append")
+    deeper = f'{{"a":{deep}}}'
+    assert "nested more than 100 deep" in refused(calls("table_import", table_id="t", content=deeper, mode="append"))
+    assert "imported" in calls("table_import", table_id="t", content=f"[{deep}]", mode="append")
+    assert len(calls.data()) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('{"a":1,"a":2}', r'content has the key "a" twice in one object at line 3\.'),
+        ('{"b":[NaN]}', r"content has NaN, which JSON cannot hold at /b/0, line 3\."),
+        ('{"b":"\\ud800"}', r"content has a lone surrogate, which is no character at /b, line 3\."),
+        ('{"a":1,', r"content is not JSON: .+ at line 3, column \d\."),
+    ],
+)
+def test_a_bad_line_among_lines_is_told_by_its_number(calls: Calls, line: str, sentence: str) -> None:
+    calls.table([])
+    answer = calls("table_import", table_id="t", content=f"1\n\n{line}\n2", format="jsonl", mode="append")
+    assert re.fullmatch(sentence, refused(answer))
+    assert answer["error"]["argument"] == "content"
+    assert calls.data() == []
 
 
 def test_a_table_grows_no_larger_than_it_may(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:

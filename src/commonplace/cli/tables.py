@@ -150,7 +150,10 @@ def export(library: Library, table: str, file: str | None, as_json: bool) -> Non
     if file is None or file == "-":
         click.echo(text)
     else:
-        Path(file).write_text(text + "\n", encoding="utf-8")
+        try:
+            Path(file).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from None
         click.echo(f"Wrote {row.size} bytes to {file}", err=True)
 
 

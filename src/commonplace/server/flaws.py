@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from commonplace.errors import LONE_SURROGATE, InvalidInput
@@ -16,15 +18,20 @@ from commonplace.server.calls import Failure
 
 FLAW_META = "commonplace/flaw"
 ARGUMENTS = ("params", "arguments")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _PART = re.compile(r'[\[\]{}]|"((?:[^"\\]|\\.)*)"')
 
 
 def told(message: str, *, exact: bool = True) -> str:
     """A message as it is, unless it calls a tool with such arguments. `exact`: whether numbers and keys matter."""
-    if _SURROGATE.search(message) and not _is_text(message):
+    if has_half(message):
         return _telling(message, InvalidInput(LONE_SURROGATE))
     return _told_exactly(message) if exact else message
+
+
+def has_half(message: str) -> bool:
+    """Whether it holds half of a surrogate pair, written out or as it is."""
+    return bool(_SURROGATE.search(message)) and not _is_text(message)
 
 
 def _is_text(message: str) -> bool:
@@ -64,7 +71,7 @@ def told_body(body: bytes) -> bytes:
 
 def _telling(message: str, error: InvalidInput) -> str:
     try:
-        read: Any = json.loads(_without_arguments(message))
+        read: Any = json.loads(_without(message, ARGUMENTS))
         if read["method"] != "tools/call":
             return message
         params = read["params"]
@@ -75,23 +82,34 @@ def _telling(message: str, error: InvalidInput) -> str:
     return f"{json.dumps(read)}\n"
 
 
-def _without_arguments(message: str) -> str:
-    """A message with nothing in the place of its arguments, which may be what nobody can read."""
+def _without(message: str, place: Sequence[str]) -> str:
+    """A message with nothing in the container at a place, which may be what nobody can read."""
     keys: list[str] = [""]  # of the containers that a part is in, the last string of each
     start = 0
     for found in _PART.finditer(message):
         part = found.group()
         if part in "[{":
             keys.append("")
-            if len(keys) == 4 and keys[1:3] == [*ARGUMENTS]:
+            if len(keys) == len(place) + 2 and keys[1:-1] == [*place]:
                 start = found.start()
         elif part in "]}":
             keys.pop()
-            if len(keys) == 3 and start:
+            if start and len(keys) == len(place) + 1:
                 return f"{message[:start]}{{}}{message[found.end() :]}"
         else:
             keys[-1] = found.group(1)
     return message
+
+
+def unread(message: str) -> dict[str, Any] | None:
+    """What a message is beside its params, where it is JSON and yet no reader takes it; None where it is not JSON."""
+    try:
+        with suppress(RecursionError):
+            json.loads(message, parse_int=len)  # a number may be as long as it likes
+        read = json.loads(_without(message, ARGUMENTS[:1]))
+    except (ValueError, RecursionError, IndexError):
+        return None
+    return read if isinstance(read, dict) else None
 
 
 def flaw_of(meta: Any) -> Failure | None:

@@ -10,9 +10,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from commonplace import __version__
-from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge
+from commonplace.errors import LONE_SURROGATE, CommonplaceError, Denied, InvalidInput, TooLarge
 from commonplace.model import JSON
 from commonplace.server.calls import Failure
+from commonplace.server.flaws import has_half
 from commonplace.server.limits import come_back_in
 from commonplace.server.mcp import declared
 from commonplace.server.metrics import CONTENT_TYPE, Metrics
@@ -123,11 +124,14 @@ async def _arguments(request: Request, most: int) -> dict[str, Any]:
 def read_object(body: bytes) -> dict[str, Any]:
     """The JSON object a body is, or an error that says what to send."""
     try:
-        arguments = parsed(body.decode(json.detect_encoding(body), "surrogatepass"), "The body", within=())
+        text = body.decode(json.detect_encoding(body), "surrogatepass")
+        arguments = parsed(text, "The body", within=())
     except ValueError:
         raise InvalidInput("The body is not JSON. Send one JSON object with the tool's arguments.") from None
     if not isinstance(arguments, dict):
         raise InvalidInput("The body is not an object. Send one JSON object with the tool's arguments.")
+    if has_half(text):
+        raise InvalidInput(LONE_SURROGATE)
     return arguments
 
 

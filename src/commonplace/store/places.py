@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
+from commonplace.store.shredding import index_of
+from commonplace.store.table_rows import DirtyRow
+
 LONGEST_HASH = 24
 KEPT = 1_000
 """Places whose hashes are kept at hand: what is indexed together is mostly inside the same ones."""
@@ -15,10 +18,27 @@ def escaped(token: str) -> str:
     return token.replace("~", "~0").replace("/", "~1") if "~" in token or "/" in token else token
 
 
+def plain(pointer: str) -> str:
+    """A pointer as items have it: without U+0000, which the store takes in no text of theirs.
+
+    No pointer has a tilde before anything but 0 and 1, so that nothing is taken for another.
+    """
+    return pointer.replace("\0", "~n")
+
+
 def around(pointer: str) -> list[str]:
     """Every place a pointer is inside of, the whole value first, itself last. The pointer is a valid one."""
     parts = pointer.split("/")
     return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
+def is_stale(pointer: str, dirty: DirtyRow) -> bool:
+    """Whether what is indexed at a place, as items have it, may say what the data does no more."""
+    place = plain(dirty.pointer)
+    if dirty.alone or dirty.first is None:
+        return pointer == place if dirty.alone else True
+    element = index_of(pointer[len(place) + 1 :].partition("/")[0])
+    return pointer != place and (element is None or element >= dirty.first)
 
 
 @lru_cache(KEPT)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import JSON
-from commonplace.store.places import around, place_number
+from commonplace.store.places import around, is_stale, place_number, plain
 from commonplace.store.shaping import PASSAGE_COLUMNS, chunk_from, json_text, json_value
 from commonplace.store.sqlite import consistent, guarded
 from commonplace.store.table_rows import DirtyRow, Nodes, Passage, TableJob, TableRow
@@ -85,22 +85,50 @@ class TableNodes(TableRows):
 
     @guarded
     def hidden_nodes(self) -> NDArray[np.int64]:
-        """The items of tables that only their own search tools show: not searchable, or of no current generation."""
-        db = self._database.reading()
-        key = (self.tables_state(), self.last_change())
-        kept: tuple[tuple[int, int], NDArray[np.int64]] | None = getattr(self, "_hidden", None)
+        """The items of tables that no general search shows.
+
+        Those of tables that only their own search tools search, of no current generation, or still to be made anew.
+        """
+        state = self.tables_state()
+        if not state:
+            return _numbers(None)
+        stale = self._stale_places()
+        key = (state, self.last_change(), self.log, *(dirty.id for _, dirty in stale))
+        kept: tuple[tuple[Any, ...], NDArray[np.int64]] | None = getattr(self, "_hidden", None)
         if kept is not None and kept[0] == key:
             return kept[1]
-        joined: Any = db.execute(
-            """select group_concat(id) from (select items.id from tables join items
+        joined: Any = (
+            self._database.reading()
+            .execute(
+                """select group_concat(id) from (select items.id from tables join items
                  on kind = 'table' and parent = tables.id
                where not searchable
                  or (coalesce(building, leaving) is not null and fields ->> '$.generation' <> generation)
                order by items.id)"""
-        ).fetchone()
+            )
+            .fetchone()
+        )
         found = _numbers(joined[0])
+        if nodes := [node for table, dirty in stale for node in self._stale_nodes(table, dirty)]:
+            found = np.union1d(found, nodes)
         self._hidden = (key, found)
         return found
+
+    def _stale_places(self) -> list[tuple[str, DirtyRow]]:
+        """What is left to index of what general searches show, with the ids of the tables."""
+        rows: Any = self._database.reading().execute(
+            f"""select tables.id, {", ".join(f"dirty_places.{name}" for name in _DIRTY.split(", "))} from dirty_places
+                join tables on number = tbl and tables.generation = dirty_places.generation where searchable"""
+        )
+        return [(table, DirtyRow._make(row)) for table, *row in rows]
+
+    def _stale_nodes(self, table: str, dirty: DirtyRow) -> list[int]:
+        rows: Any = self._database.reading().execute(
+            """select item_id, fields ->> '$.pointer' from node_places join items on items.id = item_id
+               where place = ?""",
+            (place_number(table, dirty.generation, plain(dirty.pointer)),),
+        )
+        return [node for node, pointer in rows if is_stale(pointer, dirty)]
 
     # what is left to index
 

@@ -28,7 +28,7 @@ def _lines(content: str) -> list[JSON]:
     found = []
     for number, line in enumerate(content.split("\n"), start=1):
         if line.strip():
-            found.append(read(line.strip(), f"content, line {number},"))
+            found.append(read(line.strip(), line=number))
     return found
 
 
@@ -58,7 +58,8 @@ def _rows(content: str) -> list[dict[str, str]]:
 
 def import_value(store: TableStore, writing: Writing, edits: Edits, place: Tokens, value: JSON, mode: str) -> int:
     """Bring a value in; returns how many elements or members that were."""
-    check(value, "content", depth=len(place))
+    alone = mode == "append" and not isinstance(value, list)
+    check(value, "content", depth=len(place) + alone)
     if mode == "replace":
         writing.replace(edits, place, value)
         return len(value) if isinstance(value, dict | list) else 1

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Item
-from commonplace.store.shredding import index_of
+from commonplace.store.places import is_stale, plain
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import DirtyRow, TableRow, ToolRow
 from commonplace.tables.chunks import ChunkSizes
 from commonplace.tables.nodes import Node, Rules, node_key, write_of
-from commonplace.tables.pointers import Tokens, is_inside, plain, plain_tokens, render, tokens
+from commonplace.tables.pointers import Tokens, is_inside, plain_tokens, render, tokens
 from commonplace.tables.walking import Walk
 
 AT_ONCE_BYTES = 256 * 1024
@@ -185,19 +185,9 @@ class Indexer:
         """Those items that a dirty place is about."""
         if dirty.first is None:
             return list(ids)
-        depth = len(tokens(dirty.pointer))
-        return [
-            item.id
-            for item in self._store.items(ids)
-            if len(place := tokens_of(item)) > depth and _is_from(place[depth], dirty.first)
-        ]
+        return [item.id for item in self._store.items(ids) if is_stale(str(item.fields["pointer"]), dirty)]
 
 
 def _will_be_made(dirty: DirtyRow, place: Tokens) -> bool:
     begun = dirty.cursor is not None or dirty.swept or dirty.alone or dirty.first is not None
     return not begun and is_inside(place, tokens(dirty.pointer))
-
-
-def _is_from(token: str, first: int) -> bool:
-    index = index_of(token)
-    return index is None or index >= first

@@ -106,10 +106,10 @@ class Jobs:
             self._index(job, table)
         elif self._embed(job, table):
             return
-        elif table.building is not None:
-            self._switch(job, table)
         elif table.leaving is not None:
             self._tidy(job, table)
+        elif table.building is not None:
+            self._switch(job, table)
         else:
             if send and self._remote:
                 self._send(job, self._remote)
@@ -170,10 +170,10 @@ class Jobs:
         return bool(set(ids) - self._embedding.embed_items(ids, most=8 * EMBEDDED, seconds=LEASE_S / 2))
 
     def _switch(self, job: TableJob, table: TableRow) -> None:
-        """The new generation takes the old one's place, all at once."""
+        """The new generation takes the old one's place, all at once; only one at a time is on its way out."""
         with self._store.transaction():
             current = self._store.numbered_table(table.number)
-            ready = current is not None and current.building is not None and not self._store.dirty_of(table.number)
+            ready = current is not None and current.leaving is None and not self._store.dirty_of(table.number)
             if not ready or current is None or current.building is None:
                 return
             self._store.change_table(

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from commonplace.ingest.prepare import prepare
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Span
-from commonplace.store.places import escaped
+from commonplace.store.places import escaped, plain
 from commonplace.store.rows import Write
 from commonplace.store.shredding import INDEX, dumps, index_of
 from commonplace.store.table_rows import TableRow
 from commonplace.tables.chunks import ChunkSizes, Line, record_of, text_spans
-from commonplace.tables.pointers import Tokens, plain, render
+from commonplace.tables.pointers import Tokens, render
 
 LONGEST_NODE = 5_000_000
 MOST_NUMBERS = 64

@@ -37,14 +37,6 @@ def tokens(pointer: str) -> Tokens:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts) if "~" in pointer else tuple(parts)
 
 
-def plain(pointer: str) -> str:
-    """A pointer as items have it: without U+0000, which the store takes in no text of theirs.
-
-    No pointer has a tilde before anything but 0 and 1, so that nothing is taken for another.
-    """
-    return pointer.replace("\0", "~n")
-
-
 def plain_tokens(pointer: str) -> Tokens:
     """The tokens of a pointer that is written like that."""
     return tokens(pointer.replace("~n", "\0"))

@@ -14,6 +14,7 @@ from pathlib import Path
 from commonplace.errors import InvalidInput, TooLarge, Unavailable
 from commonplace.model import JSON
 from commonplace.tables.query_worker import LARGEST
+from commonplace.tables.values import DEEPEST_MESSAGE, is_deeper
 
 SECONDS = 2.0
 """How long an evaluation may take."""
@@ -95,13 +96,27 @@ class _Answer:
 
     def __call__(self) -> JSON:
         if self._mark == b"=":
-            return json.loads(self._block)
+            return _read_answer(self._block)
         if self._mark == b">":
             raise TooLarge(
                 f"The answer has more than {LARGEST} bytes (1 MiB). Ask for less: choose fields, filter, or slice.",
                 argument="query",
             )
         raise InvalidInput(f"query cannot be evaluated: {self._block.decode('utf-8')}.", argument="query")
+
+
+def _read_answer(block: bytes) -> JSON:
+    """An expression may nest what it finds, or what it brings along, deeper than any door can send."""
+    try:
+        value = json.loads(block)
+        deep = is_deeper(value, DEEPEST_MESSAGE)
+    except RecursionError:
+        value, deep = None, True
+    if deep:
+        raise InvalidInput(
+            f"The answer is nested more than {DEEPEST_MESSAGE} deep. Ask for what is further inside.", argument="query"
+        )
+    return value
 
 
 class _Worker:

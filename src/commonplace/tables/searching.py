@@ -25,12 +25,12 @@ from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import EMBED_S, Semantic
 from commonplace.search.plan import plan_lexical
 from commonplace.search.ranking import Floats, no_passages
-from commonplace.store.places import escaped, scope_hash
+from commonplace.store.places import escaped, plain, scope_hash
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import DirtyRow, Passage, TableRow
 from commonplace.tables import pointers
 from commonplace.tables.indexing import Indexer
-from commonplace.tables.pointers import Tokens, is_inside, plain, plain_tokens, relative, render
+from commonplace.tables.pointers import Tokens, is_inside, plain_tokens, relative, render
 from commonplace.tables.scopes import Scopes
 from commonplace.tables.walking import Walk
 

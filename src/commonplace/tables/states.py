@@ -7,10 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from commonplace.model import JSON
+from commonplace.store.places import plain
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import DirtyRow, TableRow, ToolRow
 from commonplace.tables.jobs import LONGEST_ERROR, MOST_ATTEMPTS, SENDING
-from commonplace.tables.pointers import is_inside, plain, tokens
+from commonplace.tables.pointers import is_inside, tokens
 from commonplace.tables.remote import NOTHING, Remote
 from commonplace.tables.scopes import Counts, Scopes
 

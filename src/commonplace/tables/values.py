@@ -21,13 +21,19 @@ LARGEST = 64 * 1024 * 1024
 MOST_DIGITS = 4300
 """Of a whole number: no more can be written as text without lifting a limit that guards the whole process."""
 
+_HALF = "has a lone surrogate, which is no character"
 _INFINITE = (float("inf"), float("-inf"))
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^\s,:\[\]{}"]+')
 
 
-def read(text: str, argument: str = "content") -> JSON:
-    """The value that a JSON text is. What cannot be kept as it is, is refused with its line and pointer."""
+def read(text: str, argument: str = "content", *, line: int | None = None) -> JSON:
+    """The value that a JSON text is. What cannot be kept as it is, is refused with its line and pointer.
+
+    `line`: which one it is, of a text that has a value in each.
+    """
+    if not _is_text(text):
+        raise InvalidInput(f"{argument} {_HALF}.", argument=argument)
     if size_of(text) > LARGEST:
         raise TooLarge(_too_large(argument, size_of(text)), argument=argument)
     try:
@@ -35,12 +41,11 @@ def read(text: str, argument: str = "content") -> JSON:
             text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_number
         )
     except (_Unkept, RecursionError) as problem:
-        raise _located(text, argument, str(problem)) from None
-    except ValueError as error:
-        place = f"line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else "somewhere"
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it cannot be read"
-        raise InvalidInput(f"{argument} is not JSON: {reason} at {place}.", argument=argument) from None
-    check(value, argument)
+        raise _located(text, argument, str(problem), line=line) from None
+    except json.JSONDecodeError as error:
+        place = f"line {line or error.lineno}, column {error.colno}"
+        raise InvalidInput(f"{argument} is not JSON: {error.msg} at {place}.", argument=argument) from None
+    check(value, argument, line=line)
     return value
 
 
@@ -52,7 +57,7 @@ def parsed(text: str, argument: str, *, within: Sequence[str]) -> JSON:
     """
     try:
         value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
-        if _is_deeper(value, DEEPEST_MESSAGE):
+        if is_deeper(value, DEEPEST_MESSAGE):
             raise RecursionError
         return value
     except json.JSONDecodeError:
@@ -61,26 +66,26 @@ def parsed(text: str, argument: str, *, within: Sequence[str]) -> JSON:
         raise _located(text, argument, str(problem), within, DEEPEST_MESSAGE) from None
 
 
-def check(value: JSON, argument: str = "data", *, depth: int = 0) -> None:
+def check(value: JSON, argument: str = "data", *, depth: int = 0, line: int | None = None) -> None:
     """Refuse a value that JSON cannot hold, or that is deeper or larger than a table may be."""
     try:
         _walk(value, depth)
     except _Unkept as problem:
-        where = f" at {problem.pointer}" if problem.path else ""
+        where = _where(problem, line)
         raise InvalidInput(f"{argument} {problem}{where}.", argument=argument, json_pointer=problem.pointer) from None
     if isinstance(value, dict | list | str) and (size := size_of(dumps(value))) > LARGEST:
         raise TooLarge(_too_large(argument, size), argument=argument)
 
 
-def _is_deeper(value: JSON, most: int) -> bool:
+def is_deeper(value: JSON, most: int) -> bool:
     """Whether more containers than that are inside one another; level by level, since a stack has its end too."""
-    level = [value]
-    for _ in range(most + 1):
-        inner = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer or ())]
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(most):
+        inner = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)]
         level = [one for one in inner if isinstance(one, dict | list)]
         if not level:
             return False
-    return True
+    return bool(level)
 
 
 class _Unkept(ValueError):
@@ -127,7 +132,7 @@ def _check_key(key: Any) -> None:
 
 def _check_text(text: str) -> None:
     if not _is_text(text):
-        raise _Unkept("has a lone surrogate, which is no character")
+        raise _Unkept(_HALF)
 
 
 def _is_text(text: str | int) -> bool:
@@ -171,7 +176,12 @@ def _too_large(argument: str, size: int) -> str:
 
 
 def _located(
-    text: str, argument: str, reason: str, within: Sequence[str] | None = None, deepest: int = DEEPEST
+    text: str,
+    argument: str,
+    reason: str,
+    within: Sequence[str] | None = None,
+    deepest: int = DEEPEST,
+    line: int | None = None,
 ) -> InvalidInput:
     """What is wrong, with where. The text is walked once more, slowly, which only a refusal pays for.
 
@@ -180,14 +190,19 @@ def _located(
     try:
         problem, offset = _find(text, deepest)
     except (ValueError, IndexError):  # it is broken in another way too, further on
-        return InvalidInput(f"{argument} {reason}.", argument=argument)
-    line = text.count("\n", 0, offset) + 1
+        return InvalidInput(f"{argument} {reason}{f' at line {line}' if line else ''}.", argument=argument)
+    line = line or text.count("\n", 0, offset) + 1
     outer = list(reversed(problem.path))
     if within is not None and outer[: len(within)] == list(within) and outer[len(within) :]:
         argument = str(outer[len(within)])
         problem.path = list(reversed(outer[len(within) + 1 :]))
-    where = f" at {problem.pointer}, line {line}" if problem.path else f" at line {line}"
+    where = _where(problem, line)
     return InvalidInput(f"{argument} {problem}{where}.", argument=argument, json_pointer=problem.pointer, line=line)
+
+
+def _where(problem: _Unkept, line: int | None) -> str:
+    places = [*([problem.pointer] if problem.path else []), *([f"line {line}"] if line else [])]
+    return f" at {', '.join(places)}" if places else ""
 
 
 def _find(text: str, deepest: int) -> tuple[_Unkept, int]:

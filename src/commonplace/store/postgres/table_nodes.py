@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import CHUNK_BITS, JSON, MOST_CHUNKS
-from commonplace.store.places import around, place_number
+from commonplace.store.places import around, is_stale, place_number, plain
 from commonplace.store.postgres.items import CHUNK, reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.tables import TableRows
@@ -18,7 +18,7 @@ from commonplace.store.shaping import chunk_from, json_text, json_value
 from commonplace.store.table_nodes import _DIRTY, _JOB, _job, _numbers
 from commonplace.store.table_rows import DirtyRow, Nodes, Passage, TableJob, TableRow
 
-_Hidden = tuple[tuple[int, int], NDArray[np.int64]]
+_Hidden = tuple[tuple[Any, ...], NDArray[np.int64]]
 
 
 class TableNodes(TableRows):
@@ -78,8 +78,12 @@ class TableNodes(TableRows):
 
     @reads
     def hidden_nodes(self) -> NDArray[np.int64]:
-        """The items of tables that only their own search tools show: not searchable, or of no current generation."""
-        key = self.tables_state(), int(self._one("select coalesce(max(seq), 0) from changes"))
+        state = self.tables_state()
+        if not state:
+            return _numbers(None)
+        stale = self._stale_places()
+        last = self._one("select coalesce(max(seq), 0) from changes")
+        key = (state, last, self.log, *(dirty.id for _, dirty in stale))
         kept: _Hidden | None = getattr(self, "_hidden", None)
         if kept is not None and kept[0] == key:
             return kept[1]
@@ -89,8 +93,27 @@ class TableNodes(TableRows):
                where (not searchable or building is not null or leaving is not null)
                and (not searchable or (items.fields::jsonb ->> 'generation')::bigint <> generation)"""
         )
-        self._hidden = (key, _numbers(joined))
-        return self._hidden[1]
+        found = _numbers(joined)
+        if nodes := [node for table, dirty in stale for node in self._stale_nodes(table, dirty)]:
+            found = np.union1d(found, nodes)
+        self._hidden = (key, found)
+        return found
+
+    def _stale_places(self) -> list[tuple[str, DirtyRow]]:
+        columns = ", ".join(f"dirty_places.{name}" for name in _DIRTY.split(", "))
+        rows = self._all(
+            f"""select tables.id, {columns} from dirty_places
+                join tables on number = tbl and tables.generation = dirty_places.generation where searchable"""
+        )
+        return [(table, _dirty(tuple(row))) for table, *row in rows]
+
+    def _stale_nodes(self, table: str, dirty: DirtyRow) -> list[int]:
+        rows = self._all(
+            """select item_id, items.fields::jsonb ->> 'pointer' from node_places join items on items.id = item_id
+               where place = %s""",
+            (place_number(table, dirty.generation, plain(dirty.pointer)),),
+        )
+        return [node for node, pointer in rows if is_stale(pointer, dirty)]
 
     # what is left to index
 
