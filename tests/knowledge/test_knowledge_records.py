@@ -255,6 +255,14 @@ def test_cues_are_sorted_and_one_that_runs_backwards_lasts_no_time(store: Store)
             {"kind": "media", "title": "x", "media_type": "pdf", "cues": [{"start_ms": 1}]},
             'cues.0 needs "start_ms", "end_ms" and "text".',
         ),
+        (
+            {"kind": "media", "title": "x", "media_type": "pdf", "chunks": [{"text": "a", "page": "iv"}]},
+            "page must be a whole number from 0.",
+        ),
+        (
+            {"kind": "media", "title": "x", "media_type": "pdf", "chunks": [{"text": "a", "uuid": 5}]},
+            "uuid must be a string.",
+        ),
         ({"kind": "conversation", "title": "x", "messages": [{"sender": "a"}]}, 'messages.0 needs "content".'),
         ({"kind": "character", "name": "x", "avatar": {"base64": "!"}}, "avatar.base64 is not base64."),
     ],
@@ -287,11 +295,35 @@ def test_whatever_a_record_holds_it_is_stored_or_refused(
         store.close()
 
 
+@pytest.mark.parametrize(
+    ("body", "chunks", "places"),
+    [
+        (None, ["same", "same", "one two", "two"], [(0, 4), (6, 10), (12, 19), (21, 24)]),
+        ("one two three one", ["one", "one"], [(0, 3), (14, 17)]),
+        ("one two three", ["one two", "two three"], [(0, 7), (4, 13)]),
+        ("one two three", ["one", "one two"], [(0, 3), (0, 7)]),
+    ],
+)
+def test_chunks_that_say_the_same_stand_where_each_of_them_does(
+    store: Store, body: str | None, chunks: list[str], places: list[tuple[int, int]]
+) -> None:
+    given = [{"text": text, "page": page} for page, text in enumerate(chunks, start=1)]
+    put_record(store, {"kind": "media", "title": "x", "media_type": "pdf", "body": body, "chunks": given})
+    (record,) = records(store)
+    assert [(chunk["start"], chunk["end"]) for chunk in record["chunks"]] == places
+
+
+def test_a_version_no_store_can_count_on_from_is_not_kept(store: Store) -> None:
+    put_record(store, {**NOTE, "version": 2**70})
+    assert next(records(store))["version"] == 1
+
+
 def test_where_an_item_came_from_is_remembered_until_it_goes(store: Store) -> None:
     put = put_record(store, NOTE)
     store.set_import_source(ImportSource("note", "/a.md", "0", b"h", put.item_id, 1))
     assert store.import_source("note", "/a.md", "0") == ImportSource("note", "/a.md", "0", b"h", put.item_id, 1)
     store.set_import_source(ImportSource("note", "/a.md", "0", b"g", put.item_id, 2))
     assert store.import_source("note", "/a.md", "0").hash == b"g"
+    assert store.import_sources_of(put.item_id) == [ImportSource("note", "/a.md", "0", b"g", put.item_id, 2)]
     store.delete([put.item_id])
     assert store.import_source("note", "/a.md", "0") is None

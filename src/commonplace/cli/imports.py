@@ -15,7 +15,7 @@ from commonplace.cli.care import export_everything, import_everything
 from commonplace.cli.common import WordOrFile, progress_bar, with_library
 from commonplace.cli.memory import export_memory, import_context_server, import_memory
 from commonplace.errors import InvalidInput
-from commonplace.ingest.imports.archives import Limits
+from commonplace.ingest.imports.archives import Limits, named
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.formats import FORMATS, KINDS
 from commonplace.ingest.imports.run import Options, Put, Summary, import_lines, import_paths
@@ -123,9 +123,9 @@ def import_jsonl(library: Library, source: Path, dry_run: bool, strict: bool, as
     try:
         with nullcontext(sys.stdin.buffer) if str(source) == "-" else closing(source.open("rb")) as stream:
             lines = _lines(stream, most)
-            summary = import_lines(library.store, _put(library), lines, str(source), options, most)
+            summary = import_lines(library.store, _put(library), lines, named(source), options, most)
     except OSError as error:
-        raise InvalidInput(f"{source}: it cannot be read ({error.strerror or error}).") from None
+        raise InvalidInput(f"{named(source)}: it cannot be read ({error.strerror or error}).") from None
     return _report(summary, as_json=as_json, dry_run=dry_run)
 
 

@@ -11,7 +11,8 @@ from commonplace.model import JSON, Chunk, Draft, Item, Span, fingerprint
 from commonplace.store.rows import Cue
 
 FIELDS = ("media_type", "url", "author", "language", "duration_ms", "cues", "chunks")
-_MARKS = ("uuid", "page", "start_ms", "end_ms")
+_BETWEEN = "\n\n"
+"""Between chunks that make a body."""
 CUE_CHUNK = 1500
 """Characters of whole cues that make a chunk."""
 
@@ -100,7 +101,7 @@ def _body(record: Mapping[str, JSON], said: Sequence[_Said], chunks: Sequence[Ma
         return "\n".join(cue.text for cue in said)
     texts = [chunk.get("text") for chunk in chunks]
     if texts and all(isinstance(text, str) for text in texts):
-        return "\n\n".join(map(str, texts))
+        return _BETWEEN.join(map(str, texts))
     return ""
 
 
@@ -121,12 +122,12 @@ def _timing(cues: Sequence[Cue]) -> str:
 
 
 def _spans(body: str, lines: Lines, given: Sequence[Mapping[str, JSON]]) -> tuple[Span, ...]:
-    spans, at = [], 0
+    spans: list[Span] = []
     for number, chunk in enumerate(given):
         place = f"chunks.{number}"
         text = chunk.get("text")
         if isinstance(text, str):
-            start = body.find(text, at)
+            start = _start(body, text, spans)
             if start < 0:
                 raise InvalidInput(f"The text of {place} is not in the body after the one before it.", argument=place)
             end = start + len(text)
@@ -138,10 +139,26 @@ def _spans(body: str, lines: Lines, given: Sequence[Mapping[str, JSON]]) -> tupl
                     argument=place,
                 )
             start, end = low, high
-        at = start
-        marks = {name: chunk[name] for name in _MARKS if chunk.get(name) is not None}
-        spans.append(lines.span(start, end, marks or None))
+        spans.append(lines.span(start, end, _marks(chunk) or None))
     return tuple(spans)
+
+
+def _start(body: str, text: str, before: Sequence[Span]) -> int:
+    """Where a chunk begins: where joined ones do, else after the beginning of the one before it, else just there."""
+    if not before:
+        return body.find(text)
+    last = before[-1]
+    joined = last.char_end + len(_BETWEEN)
+    if body.startswith(text, joined):
+        return joined
+    after = body.find(text, last.char_start + 1)
+    return after if after >= 0 else body.find(text, last.char_start)
+
+
+def _marks(chunk: Mapping[str, JSON]) -> dict[str, JSON]:
+    marks: dict[str, JSON | None] = {"uuid": optional(chunk, "uuid")}
+    marks |= {name: whole(chunk, name) for name in ("page", "start_ms", "end_ms")}
+    return {name: value for name, value in marks.items() if value is not None}
 
 
 def _runs(lines: Lines, cues: Sequence[Cue]) -> tuple[Span, ...]:

@@ -16,6 +16,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.knowledge import characters, chats, media, notes, prompts
 from commonplace.knowledge.kinds import (
     KINDS,
+    MOST_NUMBER,
     NUMBERED,
     by_id,
     checked_id,
@@ -248,7 +249,7 @@ class _Put:
         if found.uid:
             self._store.set_uid(item.id, found.uid)
         version = self._record.get("version")
-        if isinstance(version, int) and not isinstance(version, bool) and version > item.version:
+        if isinstance(version, int) and not isinstance(version, bool) and item.version < version <= MOST_NUMBER:
             self._store.set_version(item.id, version)
             return replace(item, version=version)
         return item

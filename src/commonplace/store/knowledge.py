@@ -183,6 +183,11 @@ class Records(Items):
         return ImportSource(*row) if row else None
 
     @guarded
+    def import_sources_of(self, item_id: int) -> list[ImportSource]:
+        query = "select kind, path, position, hash, item_id, version from import_sources where item_id = ?"
+        return [ImportSource(*row) for row in self._database.reading().execute(query, (item_id,))]
+
+    @guarded
     def set_import_source(self, source: ImportSource) -> None:
         with self._database.writing() as db:
             db.execute(

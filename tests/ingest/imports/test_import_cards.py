@@ -159,6 +159,26 @@ def test_what_is_wrong_with_a_charx_is_said(data: bytes, reason: str) -> None:
         read(data, "a.charx")
 
 
+def _markdown_card(text: str) -> tuple[dict[str, Any], list[str]]:
+    said = remarks()
+    (piece,) = read_card(source_of(text.encode(), "mira.md"), said)
+    return piece.record, [warning.reason for warning in said.warnings]
+
+
+def test_nothing_that_a_card_in_markdown_says_is_lost() -> None:
+    named = "# Mira\n\nA sailor.\n\n## First message\n\nAhoy!\n\n## Looks\n\nTall.\n\n## First message\n\nHey!\n"
+    record, warnings = _markdown_card(named)
+    assert (record["name"], record["first_message"]) == ("Mira", "Ahoy!\n\nHey!")
+    assert record["description"].split() == ["A", "sailor.", "##", "Looks", "Tall."]
+    record, _ = _markdown_card("# Mira\n\nA sailor.\n\n## Description\n\nTall.\n")
+    assert (record["description"], record["extensions"]) == ("Tall.", {"text": "A sailor."})
+    record, _ = _markdown_card("---\nname: Mira\ndescription: Short.\n---\nTall.\n")
+    assert (record["description"], record["extensions"]) == ("Short.", {"text": "Tall."})
+    record, warnings = _markdown_card("---\nname: Mira\ndescription: Short.\n---\n## Description\n\nTall.\n")
+    assert record["description"] == "Short."
+    assert warnings == ['the front matter has "description" too, so what the section says was left out.']
+
+
 def test_a_script_in_every_field_is_text() -> None:
     script = "<script>alert('x')</script>"
     names = ("name", "description", "personality", "scenario", "first_mes", "mes_example", "system_prompt", "creator")

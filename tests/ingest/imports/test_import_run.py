@@ -111,6 +111,38 @@ def test_an_edit_in_the_library_outlives_a_file_that_stays(store: SqliteStore, n
     assert next(records(store))["body"] == "# Tea\n\nSencha.\n"
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_what_the_library_had_before_is_replaced_with_a_warning(store: SqliteStore, note: Path, named: bool) -> None:
+    put_record(store, {"kind": "note", "id": "mine", "title": "Tea", "body": "# Tea\n\nOolong.\n", "tags": ["own"]})
+    if named:
+        note.write_text("---\nid: mine\n---\n# Tea\n\nOolong.\n", "utf-8")
+    done = imported(store, "notes", note)
+    assert done.items == [{"uri": "notes://mine", "status": "updated", "path": str(note)}]
+    assert [one.reason for one in done.warnings] == [
+        "notes://mine was in the library already; what it said was replaced."
+    ]
+    moved = note.rename(note.with_name("moved.md"))
+    assert imported(store, "notes", moved, tags=("more",)).warnings == []
+
+
+def test_an_edit_outlives_a_file_that_says_the_same_under_another_name(
+    store: SqliteStore, note: Path, tmp_path: Path
+) -> None:
+    chats = tmp_path / "may.json"
+    chats.write_bytes((GOLDEN / "claude.json").read_bytes())
+    for kind, path in (("notes", note), ("chats", chats)):
+        uri = imported(store, kind, path).items[0]["uri"]
+        (record,) = (one for one in records(store) if uri.endswith(f"://{one['id']}"))
+        put_record(store, {**record, "tags": ["mine"]})
+        renamed = path.rename(path.with_stem("june"))
+        again = imported(store, kind, renamed)
+        assert again.items[0] == {"uri": uri, "status": "unchanged", "path": str(renamed)}
+        assert again.warnings == []
+    assert {tuple(record["tags"]) for record in records(store)} == {("mine",)}
+    note.with_stem("june").write_text("# Tea\n\nSencha.\n", "utf-8")
+    assert "that change was replaced" in imported(store, "notes", note.with_stem("june")).warnings[0].reason
+
+
 def test_an_item_deleted_in_the_library_is_created_anew(store: SqliteStore, note: Path) -> None:
     first = imported(store, "notes", note).items[0]["uri"]
     put_record(store, {"kind": "note", "id": first.removeprefix("notes://"), "deleted": True})
@@ -123,6 +155,60 @@ def test_a_moved_file_is_known_by_its_title_and_text(store: SqliteStore, note: P
     moved = note.rename(tmp_path / "elsewhere.md")
     again = imported(store, "notes", moved)
     assert again.items == [{"uri": uri, "status": "unchanged", "path": str(moved)}]
+
+
+def test_files_that_were_alike_are_items_of_their_own_once_they_differ(store: SqliteStore, tmp_path: Path) -> None:
+    first, second = tmp_path / "a" / "todo.md", tmp_path / "b" / "todo.md"
+    for path in (first, second):
+        path.parent.mkdir()
+        path.write_text("# Todo\n", "utf-8")
+    assert statuses(imported(store, "notes", tmp_path)) == ["created", "unchanged"]
+    first.write_text("# Todo\n\nmilk\n", "utf-8")
+    assert statuses(imported(store, "notes", first)) == ["created"]
+    second.write_text("# Todo\n\nbread\n", "utf-8")
+    assert statuses(imported(store, "notes", tmp_path)) == ["unchanged", "updated"]
+    assert {record["body"] for record in records(store)} == {"# Todo\n\nmilk\n", "# Todo\n\nbread\n"}
+
+
+def test_a_moved_file_that_is_edited_updates_its_item(store: SqliteStore, note: Path, tmp_path: Path) -> None:
+    uri = imported(store, "notes", note).items[0]["uri"]
+    moved = note.rename(tmp_path / "elsewhere.md")
+    imported(store, "notes", moved)
+    moved.write_text("# Tea\n\nSencha.\n", "utf-8")
+    assert imported(store, "notes", moved).items == [{"uri": uri, "status": "updated", "path": str(moved)}]
+
+
+def test_a_path_is_the_same_however_it_is_written(store: SqliteStore, note: Path, tmp_path: Path) -> None:
+    around = tmp_path / "notes" / ".." / "notes"
+    uri = imported(store, "notes", around).items[0]["uri"]
+    note.write_text("# Tea\n\nSencha.\n", "utf-8")
+    assert imported(store, "notes", note).items == [{"uri": uri, "status": "updated", "path": str(note)}]
+    (tmp_path / "a.zip").write_bytes(zipped({"b.md": "one"}))
+    uri = imported(store, "notes", tmp_path / "notes" / ".." / "a.zip").items[0]["uri"]
+    (tmp_path / "a.zip").write_bytes(zipped({"b.md": "two"}))
+    assert imported(store, "notes", tmp_path / "a.zip").items[0]["uri"] == uri
+
+
+def test_of_two_pieces_of_a_name_in_one_file_the_first_is_kept(store: SqliteStore, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("name,prompt\nPlan,one\nplan,two\nPlan,one\n", "utf-8")
+    done = imported(store, "prompts", path)
+    assert done.line() == "created 1, updated 0, unchanged 1, skipped 1, failed 0"
+    assert str(done.warnings[0]) == f'{path}:3: the name "plan" is there more than once; the first was kept.'
+    before = store.last_change()
+    assert imported(store, "prompts", path).line() == "created 0, updated 0, unchanged 2, skipped 1, failed 0"
+    assert store.last_change() == before
+    assert [record["user_prompt"] for record in records(store)] == ["one"]
+
+
+def test_two_files_of_one_id_are_told(store: SqliteStore, tmp_path: Path) -> None:
+    first, second = tmp_path / "a.md", tmp_path / "b.md"
+    first.write_text("---\nid: x1\n---\none", "utf-8")
+    second.write_text("---\nid: x1\n---\ntwo", "utf-8")
+    done = imported(store, "notes", tmp_path)
+    assert statuses(done) == ["created", "updated"]
+    assert str(done.warnings[0]) == f"{second}: notes://x1 is also what {first} is; what came from there was replaced."
+    assert imported(store, "notes", tmp_path).warnings == []
 
 
 def test_an_explicit_id_is_the_item_wherever_the_file_is(store: SqliteStore, tmp_path: Path) -> None:
@@ -279,6 +365,18 @@ def test_what_is_hidden_linked_or_unknown_is_passed_over(store: SqliteStore, tmp
     os.symlink(outside, root / "link")
     os.symlink(outside / "d.md", root / "d.md")
     assert [item["path"] for item in imported(store, "notes", root).items] == [str(root / "sub" / "c.md")]
+
+
+def test_a_file_whose_name_is_no_utf_8_comes_in(store: SqliteStore, tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt"))
+    path.write_text("espresso", "utf-8")
+    for status in ("created", "unchanged"):
+        done = imported(store, "notes", tmp_path)
+        assert (statuses(done), done.errors) == ([status], [])
+        assert json.dumps(done.shown(), ensure_ascii=False).encode()
+    assert [record["title"] for record in records(store)] == ["caf\\udce9"]
+    missing = imported(store, "notes", path.with_suffix(".md"))
+    assert str(missing.errors[0]).encode().endswith(b"caf\\udce9.md: there is no such file or folder.")
 
 
 def test_an_export_is_read_out_of_its_archive(store: SqliteStore, tmp_path: Path) -> None:

@@ -26,7 +26,12 @@ from commonplace.ingest.imports.chats import read_messages, read_pairs, read_sil
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.json_stream import _Shallow
-from commonplace.ingest.imports.prompts import parse_csv, read_prompts_csv, read_prompts_json
+from commonplace.ingest.imports.prompts import (
+    parse_csv,
+    read_prompt_markdown,
+    read_prompts_csv,
+    read_prompts_json,
+)
 from commonplace.ingest.imports.source import Reader, Unknown, Unreadable, decoded, storable, tags_of
 from commonplace.ingest.imports.subtitles import parse_srt, parse_vtt, read_srt, type_beside
 from commonplace.ingest.imports.whisper import read_whisper
@@ -288,6 +293,15 @@ def test_front_matter_nested_without_end_is_refused(fence: str) -> None:
     assert said.warnings
 
 
+def test_front_matter_that_is_too_long_is_text() -> None:
+    said = remarks()
+    text = f"---\nx: {'m' * 70_000}\n---\nbody"
+    assert part(text, said).body == text
+    assert [warning.reason for warning in said.warnings] == [
+        "the front matter has more than 65,536 characters; the whole file was taken as text."
+    ]
+
+
 def test_front_matter_that_is_never_closed_is_text() -> None:
     said = remarks()
     assert part("---\ntitle: x\nbody", said).body == "---\ntitle: x\nbody"
@@ -329,6 +343,19 @@ def test_an_arrow_in_what_is_said_is_no_timing() -> None:
 def test_subtitles_without_a_cue_are_refused() -> None:
     with pytest.raises(Unreadable, match="no cue"):
         list(read_srt(source_of(b"just words\n", "a.srt"), remarks()))
+
+
+def test_what_stands_outside_of_a_prompts_parts_is_its_details() -> None:
+    text = "# Review\n\nFor code.\n\n## System\n\nBe careful.\n\n# Notes\n\nKeep this.\n"
+    (piece,) = read_prompt_markdown(source_of(text.encode(), "a.md"), remarks())
+    assert (piece.record["name"], piece.record["system_prompt"]) == ("Review", "Be careful.")
+    assert piece.record["details"].split() == ["For", "code.", "#", "Notes", "Keep", "this."]
+    said = remarks()
+    (piece,) = read_prompt_markdown(source_of(f"---\ndetails: Mine.\n---\n{text}".encode(), "a.md"), said)
+    assert piece.record["details"] == "Mine."
+    assert [warning.reason for warning in said.warnings] == [
+        "what stands outside of System and User was left out, since the front matter has the details."
+    ]
 
 
 def test_a_row_of_csv_without_a_name_names_its_line() -> None:

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO
 
 from commonplace.ingest.files.zipped import BadZip, opened
@@ -36,7 +36,7 @@ class Limits:
             )
 
 
-def file_source(path: Path, shown: str | None = None, beside: frozenset[str] | None = None) -> Source:
+def file_source(path: Path, beside: frozenset[str] | None = None) -> Source:
     """A file on disk. Raises Unreadable when it is not there or may not be read."""
     try:
         size = path.stat().st_size
@@ -50,7 +50,7 @@ def file_source(path: Path, shown: str | None = None, beside: frozenset[str] | N
         except OSError as error:
             raise Unreadable(said_of(error)) from None
 
-    return Source(shown or str(path), path.absolute().as_posix(), size, read, names)
+    return Source(named(path), _identity(path), size, read, names)
 
 
 def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[Source]:
@@ -62,7 +62,7 @@ def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[So
             path = Path(folder) / name
             if not _is_hidden(name) and not path.is_symlink() and path.is_file():
                 with suppress(Unreadable):  # it was there a moment ago
-                    yield file_source(path, str(path), beside)
+                    yield file_source(path, beside)
 
 
 def archive_sources(path: Path, limits: Limits, closing: ExitStack) -> list[Source]:
@@ -86,6 +86,15 @@ def archive_sources(path: Path, limits: Limits, closing: ExitStack) -> list[Sour
     ]
 
 
+def named(path: Path) -> str:
+    """A path as text that can be printed and stored: bytes of a name that are no UTF-8 are written as escapes."""
+    return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _identity(path: Path) -> str:
+    return PurePath(named(path.resolve() if ".." in path.parts else path.absolute())).as_posix()
+
+
 def is_archive(path: Path) -> bool:
     return path.suffix.lower() == ".zip"
 
@@ -99,7 +108,7 @@ def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, 
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
             raise Unreadable("it is damaged inside its archive") from error
 
-    return Source(f"{path}/{name}", f"{path.absolute().as_posix()}/{name}", entry.file_size, read, beside)
+    return Source(f"{named(path)}/{name}", f"{_identity(path)}/{name}", entry.file_size, read, beside)
 
 
 class _Checked(io.RawIOBase):

@@ -117,35 +117,43 @@ def _from_markdown(source: Source, remarks: Remarks) -> Record:
         if card is not None and is_card(card):
             return card_record(card, remarks)
     parted = part(text, remarks)
-    heading, sections = _sections(parted.body)
     card = dict(parted.fields)
-    if not card and not sections:
-        raise Unknown
     title = card.pop("title", None)
+    heading, sections, rest = _sections(parted.body, card.get("name") or title)
+    if not parted.fields and not sections and not rest:
+        raise Unknown
     card.setdefault("name", title or heading)
     for name, words in sections.items():
-        card.setdefault(name, words)
+        if card.setdefault(name, words) != words:
+            remarks.warn(f'the front matter has "{name}" too, so what the section says was left out')
+    if rest:
+        card.setdefault("text" if "description" in card else "description", rest)
     return card_record(card, remarks)
 
 
-def _sections(body: str) -> tuple[str, dict[str, str]]:
-    """(the first other heading, what stands under each heading that names a field).
-
-    Where no heading names one, all of it is the description.
-    """
+def _sections(body: str, name: Any) -> tuple[str, dict[str, str], str]:
+    """(the first other heading, what stands under each heading that names a field, what stands under none)."""
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     lines = body.split("\n")
     heads = [(block, plain(block.source)) for block in blocks(body) if block.kind == "heading"]
     named = [(block, _SECTIONS.get(title.casefold().rstrip(":").replace("_", " "))) for block, title in heads]
-    other = next((title for (_, title), (_, field) in zip(heads, named, strict=True) if field is None), "")
     found: dict[str, str] = {}
+    other, rest, at = "", list[str](), 0
     for number, (block, field) in enumerate(named):
-        ends = (later.line for later, name in named[number + 1 :] if name or later.level <= block.level)
-        if field and (text := "\n".join(lines[block.end : next(ends, len(lines))]).strip()):
-            found.setdefault(field, text)
-    if not found and body.strip():
-        found["description"] = body.strip()
-    return other, found
+        if field:
+            ends = (later.line for later, named_too in named[number + 1 :] if named_too or later.level <= block.level)
+            rest += lines[at : block.line]
+            at = next(ends, len(lines))
+            if text := "\n".join(lines[block.end : at]).strip():
+                found[field] = f"{found[field]}\n\n{text}" if field in found else text
+        elif not other:
+            other = heads[number][1]
+            if block.line >= at and (not name or name == other):
+                rest += lines[at : block.line]
+                at = block.end
+    if not found:
+        return other, {}, body.strip()
+    return other, found, "\n".join((*rest, *lines[at:])).strip()
 
 
 def _avatar(data: bytes, mime_type: str) -> Record:

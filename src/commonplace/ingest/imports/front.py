@@ -41,7 +41,9 @@ def part(text: str, remarks: Remarks) -> Parted:
     fence = opened[1]
     closed = _CLOSING[fence].search(text, opened.end(), opened.end() + LONGEST)
     if closed is None:
-        remarks.warn(f"the front matter is never closed by {fence}; the whole file was taken as text", 1)
+        long = _CLOSING[fence].search(text, opened.end()) is not None
+        why = f"has more than {LONGEST:,} characters" if long else f"is never closed by {fence}"
+        remarks.warn(f"the front matter {why}; the whole file was taken as text", 1)
         return Parted({}, text)
     source = text[opened.end() : closed.start()]
     try:

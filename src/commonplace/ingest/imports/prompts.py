@@ -79,6 +79,8 @@ def read_prompt_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
     parted = part(source.text(remarks), remarks)
     given: dict[str, Any] = dict(parted.fields)
     heading, sections = _sections(parted.body)
+    if any(given.get(name) for name in _NAMES["details"]) and sections.pop("details", ""):
+        remarks.warn("what stands outside of System and User was left out, since the front matter has the details")
     given |= sections if sections else {"user_prompt": parted.body.strip()}
     if not any(given.get(name) for name in _NAMES["name"]):
         given["name"] = heading or source.stem
@@ -125,17 +127,25 @@ def _prompt(given: Mapping[str, Any], remarks: Remarks, place: str, line: int | 
 
 
 def _sections(body: str) -> tuple[str, dict[str, str]]:
-    """(the first other heading, the text under each heading that names a part)."""
+    """(the first other heading, the text under each heading that names a part; `details` is what stands under none)."""
     body = body.replace("\r\n", "\n").replace("\r", "\n")
     lines = body.split("\n")
     heads = [block for block in blocks(body) if block.kind == "heading"]
     named = [(block, _SECTIONS.get(plain(block.source).casefold().rstrip(":"))) for block in heads]
-    first = next((plain(block.source) for block, field in named if field is None), "")
     found: dict[str, str] = {}
+    first, rest, at = "", list[str](), 0
     for number, (block, field) in enumerate(named):
-        if field is None:
-            continue
-        ends = (other.line for other, name in named[number + 1 :] if name or other.level < block.level)
-        text = "\n".join(lines[block.end : next(ends, len(lines))]).strip()
-        found[field] = f"{found[field]}\n\n{text}" if field in found else text
+        if field:
+            ends = (other.line for other, name in named[number + 1 :] if name or other.level < block.level)
+            rest += lines[at : block.line]
+            at = next(ends, len(lines))
+            text = "\n".join(lines[block.end : at]).strip()
+            found[field] = f"{found[field]}\n\n{text}" if field in found else text
+        elif not first:
+            first = plain(block.source)
+            if block.line >= at:
+                rest += lines[at : block.line]
+                at = block.end
+    if found and (details := "\n".join((*rest, *lines[at:])).strip()):
+        found["details"] = details
     return first, found

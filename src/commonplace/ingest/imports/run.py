@@ -16,9 +16,11 @@ from commonplace.ingest.imports.archives import (
     file_source,
     folder_sources,
     is_archive,
+    named,
     said_of,
 )
 from commonplace.ingest.imports.formats import check_format, choose, is_known, is_recording, not_this
+from commonplace.ingest.imports.known import is_shared, remembered, was_imported
 from commonplace.ingest.imports.source import (
     Piece,
     Problem,
@@ -210,10 +212,11 @@ def _sources(
 ) -> Iterator[Source]:
     """The files to read, each once."""
     seen: set[str] = set()
+    failed = summary.errors.append
     for path in paths:
         try:
             if path.is_dir():
-                inside = folder_sources(path, lambda error: _closed(error, summary))
+                inside = folder_sources(path, lambda error: failed(Problem(named(error.filename), said_of(error))))
                 found = [one for one in inside if _is_wanted(kind, one, options, summary)]
             elif is_archive(path):
                 entries = archive_sources(path, limits, closing)
@@ -222,16 +225,12 @@ def _sources(
                 found = [file_source(path)]
         except Unreadable as error:
             summary.missing += not path.exists()
-            summary.errors.append(Problem(str(path), str(error)))
+            failed(Problem(named(path), str(error)))
             continue
         for one in found:
             if one.identity not in seen:
                 seen.add(one.identity)
                 yield one
-
-
-def _closed(error: OSError, summary: Summary) -> None:
-    summary.errors.append(Problem(str(error.filename), said_of(error)))
 
 
 def _is_wanted(kind: str, source: Source, options: Options, summary: Summary) -> bool:
@@ -255,6 +254,7 @@ class _Read:
     source: Source
     pieces: Iterable[Piece]
     remarks: Remarks
+    positions: set[str] = field(default_factory=set)
 
 
 class _Import:
@@ -263,6 +263,7 @@ class _Import:
     def __init__(self, store: Store, put: Put, kind: str, limits: Limits, options: Options, summary: Summary) -> None:
         self._store, self._put, self._kind = store, put, kind
         self._limits, self._options, self._summary = limits, options, summary
+        self._whence: dict[str, str] = {}  # address -> the file it came from just now
 
     def all(self, sources: Sequence[Source], progress: Progress | None) -> None:
         batch: list[_Read] = []
@@ -315,6 +316,7 @@ class _Import:
                     self._fail(read.remarks, error)
                     continue
                 self._say(read.remarks)
+                self._whence |= {item["uri"]: item["path"] for item in self._summary.items[before:]}
 
     def _keep(self, read: _Read, piece: Piece, number: int) -> None:
         """Store a piece unless it is what it was when it last came from here."""
@@ -322,11 +324,19 @@ class _Import:
         kind, position = record["kind"], _position(record, number)
         path = read.source.identity
         mark = fingerprint(line)
-        known = self._store.import_source(kind, path, position)
+        repeated = position in read.positions
+        read.positions.add(position)
+        known = remembered(self._store, record, path, position, mark)
         there = self._store.items([known.item_id], body=True) if known else []
         if known and there and known.hash == mark:
             self._note(there[0].uri, "unchanged", read.source)
             return
+        if repeated:
+            what, _, name = position.partition(" ")
+            read.remarks.skip(f'the {what} "{name}" is there more than once; the first was kept', piece.line)
+            return
+        if known and not _names_itself(record) and is_shared(self._store, known):
+            known, there = None, []
         target = there[0] if there and not _names_itself(record) else None
         try:
             done = self._put(self._linked(record), target)
@@ -336,6 +346,10 @@ class _Import:
             read.remarks.warn(warning, piece.line)
         if known and there and done.status == "updated" and there[0].version != known.version:
             read.remarks.warn(f"{done.uri} was changed in the library since it was imported; that change was replaced")
+        elif done.status == "updated" and (other := self._whence.get(done.uri)):
+            read.remarks.warn(f"{done.uri} is also what {other} is; what came from there was replaced")
+        elif done.status == "updated" and not known and not was_imported(self._store, done.item_id, done.version - 1):
+            read.remarks.warn(f"{done.uri} was in the library already; what it said was replaced")
         self._store.set_import_source(ImportSource(kind, path, position, mark, done.item_id, done.version))
         self._note(done.uri, done.status, read.source)
 

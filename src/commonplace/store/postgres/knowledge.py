@@ -193,6 +193,11 @@ class Records(Items):
         )
         return ImportSource(*rows[0]) if rows else None
 
+    @reads
+    def import_sources_of(self, item_id: int) -> list[ImportSource]:
+        query = "select kind, path, position, hash, item_id, version from import_sources where item_id = %s"
+        return [ImportSource(*row) for row in self._all(query, (item_id,))]
+
     @writes
     def set_import_source(self, source: ImportSource) -> None:
         self._run(
