@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from uuid import uuid4
 
-from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable
+from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable, VersionConflict
 from commonplace.index.base import WordIndex
 from commonplace.index.lexical import LexicalIndex
 from commonplace.lazy_dataclass import dataclass
@@ -23,7 +23,7 @@ from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.search.request import Request
 from commonplace.settings import Settings
 from commonplace.store.base import Store
-from commonplace.store.opening import open_store
+from commonplace.store.opening import open_store, restore_store
 from commonplace.store.rows import Write
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
@@ -47,6 +47,7 @@ BATCH_ITEMS = 500
 BATCH_CHARS = 8_000_000
 """How much one transaction of a bulk write holds: enough to be fast, little enough to let others in."""
 
+_HELD_BY = frozenset({"collection", "conversation", "character"})  # kinds that others belong to
 _SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 K = TypeVar("K")
 
@@ -182,7 +183,7 @@ class Library:
         service, space = self._remote.passages if self._remote else None, self.folder.name
         return Tables(self.store, self.lexical, self.embedding, self.settings, self._semantic, space, service)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """What has expired is gone, whoever looks. Costs a look at an index where nothing has."""
         if expired := self.store.expired(time.time_ns() // 1000):
             self.store.delete(expired)
@@ -232,14 +233,30 @@ class Library:
         return done
 
     def delete(self, uri: str, *, expected_version: int | None = None) -> None:
-        """Remove an item and everything that hangs on it."""
-        self.store.delete([self.get(uri, body=False).id], expected_version)
+        """Remove an item and everything that hangs on it: a conversation's messages, a collection's documents."""
+        self._delete(self.get(uri, body=False), expected_version)
 
     def delete_where(self, filter: Filter) -> int:
-        """Remove every item a filter matches; returns how many."""
+        """Remove every item a filter matches with everything that hangs on it; returns how many matched."""
         if not filter:
             raise InvalidInput("Say what to delete: an empty filter would delete everything.")
-        return self.store.delete(self.store.select(filter).tolist())
+        items = self.store.items(self.store.select(filter).tolist())
+        alone = [item.id for item in items if item.kind not in _HELD_BY]
+        for item in items:
+            if item.kind in _HELD_BY:
+                self._delete(item, None)
+        self.store.delete(alone)
+        return len(items)
+
+    def _delete(self, item: Item, expected_version: int | None) -> None:
+        from commonplace.knowledge.records import delete_item
+
+        if item.kind != "collection":
+            delete_item(self.store, item, expected_version)
+            return
+        if expected_version is not None and expected_version != item.version:
+            raise VersionConflict(item.uri, expected_version, item.version)
+        self.folders.remove(item.key)
 
     def add_folder(
         self,
@@ -259,9 +276,10 @@ class Library:
         return self.folders.update(collection.name, progress=progress)
 
     def export(self, filter: Filter = Filter()) -> Iterator[str]:
-        """Every matching item as a line of JSON, attachments included."""
+        """Every matching item as a line of JSON with what hangs on it; the nodes of tables are left out."""
         from commonplace.ingest.exchange import export_lines
 
+        self.sweep()
         return export_lines(self.store, filter)
 
     def import_(self, lines: Iterable[str]) -> int:
@@ -274,7 +292,7 @@ class Library:
 
     def get(self, uri: str, *, body: bool = True) -> Item:
         """The item at an address such as `notes://tea` or `qmd://docs/guide.md`."""
-        self._sweep()
+        self.sweep()
         parts = parse_uri(uri)
         item = self.store.item(*parts, body=body) if parts else None
         if item is None:
@@ -334,7 +352,7 @@ class Library:
         leave out, before the limit; the others answer as they would anyway. `rerank`: look at the best a second time.
         `expand`: look for what the best have in common, too, as far as the model reads the question's language.
         """
-        self._sweep()
+        self.sweep()
         left_out = frozenset(self._ids_of(exclude)) if exclude else frozenset()
         request = Request(text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain, left_out)
         return self._pipeline.search(replace(request, rerank=rerank, expand=expand))
@@ -372,6 +390,8 @@ class Library:
             log.info("Vectors are put off: %s", error)
             left = True
         left = self._tend_tables(stopping) or left
+        if not self.store.job_total():  # most servers never load what writes summaries
+            return left
         return self.memories.summaries.work(stopping) or left
 
     def _tend_tables(self, stopping: Callable[[], bool]) -> bool:
@@ -393,7 +413,7 @@ class Library:
         from commonplace.ingest.suited import better_model
         from commonplace.ingest.switching import switching
 
-        self._sweep()
+        self.sweep()
         return Status(
             items={kind: count for kind, count in self.store.counts().items() if kind != "collection"},
             collections=self.store.parents("document"),
@@ -448,12 +468,7 @@ def space_folder(home: Path, space: str) -> Path:
 def restore(source: Path, home: Path, space: str = "default", settings: Settings | None = None) -> None:
     """Put a backup in the place of a space. What was there is replaced in one transaction."""
     folder = space_folder(home, space)
-    with_store = open_store(settings or Settings.load(home=home), folder)
-    try:
-        with_store.restore(source)
-        with_store.set_setting("identity", uuid4().hex[:12])
-    finally:
-        with_store.close()
+    restore_store(settings or Settings.load(home=home), folder, source)
     import shutil  # with what it loads, 2 ms that a search does without
 
     for stale in folder.glob("index-*"):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import random
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from crash_checks import QUERIES, make_draft, open_library, problems_of
+from crash_checks import QUERIES, make_draft, open_library, problems_of, unique_word
 
 from commonplace.library import Library
 
@@ -197,3 +198,22 @@ def test_scores_drift_little_between_rebuilds(tmp_path: Path) -> None:
         after = scores()
     assert before.keys() == after.keys()
     assert max(abs(before[uri] - after[uri]) for uri in before) < 0.1
+
+
+def test_a_folder_removed_in_the_middle_of_a_search_reaches_no_caller(tmp_path: Path) -> None:
+    def remove() -> None:
+        for folder in tmp_path.glob("spaces/default/index-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    with open_library(tmp_path) as library:
+        library.put(make_draft(random.Random(1), "first", unique_word(0)))
+        library.embed()
+        for number in range(1, 80):
+            library.put(make_draft(random.Random(number), f"n{number}", unique_word(number)))
+            remover = threading.Timer(number % 20 / 1000, remove)
+            remover.start()
+            try:
+                assert library.search(unique_word(number), mode="hybrid" if number % 3 else "lexical").hits, number
+            finally:
+                remover.join(timeout=60)
+        assert problems_of(library) == []

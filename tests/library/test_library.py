@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
+from commonplace.knowledge.records import put_record
 from commonplace.library import Library, restore, space_folder
 from commonplace.model import Draft, Filter
 from opening import library_settings, open_library
@@ -119,6 +120,24 @@ def test_a_restored_backup_answers_as_it_did_then(guide: Library, tmp_path: Path
     assert guide.doctor() == []
 
 
+@pytest.mark.parametrize("later", [0, 40])
+def test_what_a_restored_backup_lacks_in_vectors_is_made_under_an_open_library(
+    later: int, guide: Library, backend: str, tmp_path: Path
+) -> None:
+    guide.embed()
+    guide.put_many(Draft("note", f"pending{n}", body=f"volcano {n}") for n in range(5))
+    guide.backup(tmp_path / "backup.db")
+    guide.put_many(Draft("note", f"gone{n}", body=f"water {n}") for n in range(20))
+    assert len(guide.search("volcano", mode="semantic", limit=100).hits) > 20  # it has come to the end of the log
+    restore(tmp_path / "backup.db", tmp_path, guide.folder.name, guide.settings)
+    with open_library(backend, tmp_path) as other:  # whose log may be longer than the old one by now
+        other.put_many(Draft("note", f"new{n}", body=f"lava {n}") for n in range(later))
+    found = {hit.item.key for hit in guide.search("volcano", mode="semantic", limit=100).hits}
+    assert {f"pending{n}" for n in range(5)} <= found
+    assert guide.store.replaced
+    assert guide.doctor() == []
+
+
 def test_a_store_put_back_under_an_open_library_is_noticed_by_both_indexes(guide: Library, tmp_path: Path) -> None:
     guide.embed()
     guide.backup(tmp_path / "backup.db")
@@ -175,3 +194,35 @@ def test_nothing_of_a_refused_draft_is_stored(library: Library) -> None:
         library.put_many([Draft("note", "fine", body="x"), Draft("note", "bad", body="\0")])
     assert library.status().items == {}
     assert library.store.last_change() == 0
+
+
+def test_a_deleted_conversation_takes_its_messages_along_and_a_character_leaves_its_conversations(
+    library: Library,
+) -> None:
+    put_record(library.store, {"kind": "character", "name": "Zoë"})
+    talk = {"kind": "conversation", "character_id": 1, "messages": [{"role": "user", "content": "gummy bread"}]}
+    gone, kept = (put_record(library.store, {**talk, "title": title}).uri for title in ("One", "Two"))
+    with pytest.raises(VersionConflict):
+        library.delete(gone, expected_version=7)
+    library.delete(gone)
+    assert library.status().items == {"character": 1, "conversation": 1, "message": 1}
+    assert [hit.uri.startswith(f"{kept}/") for hit in library.search("gummy").hits] == [True]
+    library.delete("characters://1")
+    assert "character" not in library.get(kept).fields
+
+
+@pytest.mark.parametrize("by_filter", [False, True])
+def test_a_deleted_collection_takes_its_documents_along(library: Library, tmp_path: Path, by_filter: bool) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "guide.md").write_text(GUIDE, encoding="utf-8")
+    library.add_folder(tmp_path / "docs")
+    assert library.status().items == {"document": 1}
+    with pytest.raises(VersionConflict):
+        library.delete("collections://docs", expected_version=7)
+    if by_filter:
+        assert library.delete_where(Filter(kinds=("collection",))) == 1
+    else:
+        library.delete("collections://docs")
+    assert library.status().items == {}
+    assert library.folders.all() == []
+    assert library.store.check() == []

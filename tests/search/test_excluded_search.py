@@ -113,3 +113,29 @@ def test_what_scores_too_little_is_neither_found_nor_skipped(library: Library) -
     little, much = sorted(hit.score for hit in library.search("tea").hits)
     page = library.search("tea", min_score=(little + much) / 2, exclude={"notes://little"})
     assert (len(page.hits), page.found, page.skipped) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_collection_that_is_searched_only_when_named_answers_only_then(
+    library: Library, tmp_path: Path, mode: Mode
+) -> None:
+    for name in ("open", "private"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tea.md").write_text("Oolong tea.", "utf-8")
+        library.add_folder(tmp_path / name)
+    library.put(Draft("memory", "1", parent="private", body="Oolong tea.", format="text"))
+    library.embed()
+
+    def found(**asked: tuple[str, ...]) -> set[str]:
+        return {hit.uri for hit in library.search("oolong tea", mode=mode, filter=Filter(**asked)).hits}
+
+    everything = found()
+    library.folders.change("private", included=False)
+    assert everything - found() == {"qmd://private/tea.md"}  # not what another kind keeps under that name
+    assert found(kinds=("document",)) == {"qmd://open/tea.md"}
+    assert "qmd://private/tea.md" in found(parents=("private",))
+    (tmp_path / "private" / "more.md").write_text("More oolong tea.", "utf-8")
+    library.folders.update("private")
+    assert found(kinds=("document",)) == {"qmd://open/tea.md"}
+    library.folders.change("private", included=True)
+    assert everything < found()

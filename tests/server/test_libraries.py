@@ -160,3 +160,20 @@ def test_a_space_that_was_restored_elsewhere_is_opened_anew(tmp_path: Path) -> N
         assert again.doctor() == []
     libraries.close()
     assert is_closed(new)
+
+
+def test_a_home_s_space_that_was_restored_by_another_process_is_opened_anew(
+    libraries: Libraries, tmp_path: Path
+) -> None:
+    with libraries.borrow("ann") as before:
+        before.put(Draft("note", "old", body="kettle"))
+        before.backup(tmp_path / "backup.db")
+        before.put(Draft("note", "new", body="kettle"))
+        assert len(before.search("kettle").hits) == 2
+    restore(tmp_path / "backup.db", before.settings.home, "ann", before.settings)
+    with libraries.borrow("ann") as noticing:
+        assert [hit.uri for hit in noticing.search("kettle").hits] == ["notes://old"]
+    with libraries.borrow("ann") as after:
+        assert after is not before
+        assert [hit.uri for hit in after.search("kettle").hits] == ["notes://old"]
+    assert is_closed(before)

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ import pytest
 from commonplace.errors import Unavailable
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
+from commonplace.store import SqliteStore
 from commonplace.store.postgres import PostgresStore, connection, migrate, open_postgres
 from opening import OPENED, open_place, place_of
 from postgres_server import APP, OWNER, Server, postgres, start
@@ -97,6 +99,28 @@ def test_a_read_that_was_under_way_is_made_again(store: PostgresStore, database:
 
     assert store._database.read(work) == 1
     assert len(tries) == 2
+
+
+def test_a_backup_whose_connection_goes_at_its_end_is_made_again_whole(
+    store: PostgresStore, database: tuple[Server, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put([prepare(note("a")), prepare(note("b"))])
+    store.index_field(("k",))
+    original, cuts = SqliteStore.index_field, list[int]()
+
+    def index_field(copy: SqliteStore, path: tuple[str, ...]) -> None:
+        """By now all rows are in the copy, and nothing is left to do but to end the transaction here."""
+        original(copy, path)
+        if not cuts:
+            cuts.append(1)
+            cut(*database)
+
+    monkeypatch.setattr(SqliteStore, "index_field", index_field)
+    store.backup(tmp_path / "backup.db")
+    assert cuts
+    with closing(SqliteStore(tmp_path / "backup.db")) as copy:
+        assert (copy.counts(), copy.check()) == ({"note": 2}, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["backup.db"]
 
 
 # 2

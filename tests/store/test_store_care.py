@@ -9,7 +9,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import resources
@@ -23,8 +27,9 @@ from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
+from commonplace.store.opening import restore_store
 from commonplace.store.rows import Attachment
-from opening import open_store
+from opening import BACKENDS, library_settings, open_store
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong.\n\nGreen.", tags=("hot",), metadata={"k": 1})
 
@@ -84,6 +89,32 @@ def test_a_backup_that_cannot_be_written_names_its_target(sqlite: SqliteStore, t
         sqlite.backup(tmp_path / "nowhere" / "backup.db")
 
 
+def test_backups_made_at_once_are_whole_each_and_what_was_abandoned_goes(sqlite: SqliteStore, tmp_path: Path) -> None:
+    fill(sqlite)
+    sqlite.put([prepare(Draft("note", f"n{number}", body="water " * 2000)) for number in range(200)])
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for name, age in (("one.db.1-1.partial", 7200), ("one.db.2-2.partial", 60)):
+        (folder / name).write_bytes(b"half")
+        os.utime(folder / name, (time.time() - age,) * 2)
+    with ThreadPoolExecutor(4) as pool:
+        for made in [pool.submit(sqlite.backup, folder / "one.db") for _ in range(12)]:
+            made.result(timeout=60)
+    assert sorted(path.name for path in folder.iterdir()) == ["one.db", "one.db.2-2.partial"]
+    with closing(SqliteStore(folder / "one.db")) as copy:
+        assert content(copy) == content(sqlite)
+
+
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+def test_a_backup_takes_no_place_of_a_library_in_use(sqlite: SqliteStore, end: str) -> None:
+    fill(sqlite)
+    place = sqlite.path.with_name(sqlite.path.name + end)
+    before = place.stat().st_ino
+    with pytest.raises(InvalidInput, match="is a library in use"):
+        sqlite.backup(place)
+    assert place.stat().st_ino == before
+
+
 @pytest.mark.parametrize("damage", ["missing", "text", "cut", "hollow", "empty", "another program's"])
 def test_what_is_no_sound_backup_changes_nothing(sqlite: SqliteStore, tmp_path: Path, damage: str) -> None:
     fill(sqlite)
@@ -108,6 +139,123 @@ def test_what_is_no_sound_backup_changes_nothing(sqlite: SqliteStore, tmp_path: 
     assert content(sqlite) == before
 
 
+FOREIGN = {
+    "a column": "alter table settings add column more text default 'x'",
+    "a column that is no name": """alter table settings add column "x) select 1 --" text""",
+    "a column under another name": "alter table settings rename column value to worth",
+    "a table": "create table more (x)",
+    "a view": "create view more as select 1",
+    "a view in a table's place": "drop table tags; create view tags as select 1 as item_id, 'x' as tag",
+    "a trigger": "create trigger more after insert on items begin delete from bodies; end",
+    "a table that is gone": "drop table tags",
+    "no version": "pragma user_version = 0",
+    "an old version": "pragma user_version = 3",
+    "a version below all": "pragma user_version = -1",
+    "a newer version": "pragma user_version = 99",
+    "fields that are no object": "update items set fields = '[1]'",
+    "metadata that are no JSON": "update items set metadata = '{'",
+    "a kind that nobody knows": "update items set kind = '../x'",
+    "a vector cut short": "update embeddings set vector = x'00'",
+}
+"""What a backup of ours never has, whoever made it: each would be in the library afterwards, or break it."""
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("sql", FOREIGN.values(), ids=FOREIGN)
+def test_a_backup_with_what_is_not_ours_is_refused_whole(tmp_path: Path, backend: str, sql: str) -> None:
+    store, source = open_store(backend, tmp_path / "store"), tmp_path / "backup.db"
+    with closing(open_store("sqlite", tmp_path / "other")) as other:
+        fill(other)
+        other.backup(source)
+    with apsw.Connection(str(source)) as connection:
+        connection.create_scalar_function("fold", str, 1, deterministic=True)
+        connection.execute(sql)
+    with closing(store):
+        store.put([prepare(replace(TEA, key="here"))])
+        before = content(store)
+        with pytest.raises((StorageBroken, InvalidInput), match=r"backup\.db [^\n]*\.$"):
+            store.restore(source)
+        assert content(store) == before
+        assert store.check() == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_restore_makes_another_store_of_it_at_once(tmp_path: Path, backend: str) -> None:
+    """An index of the log before must never be taken for one of this log, not even by who comes after a crash."""
+    with closing(open_store(backend, tmp_path / "store")) as store:
+        store.settle("identity", "before")
+        store.backup(tmp_path / "backup.db")
+        store.restore(tmp_path / "backup.db")
+        assert store.setting("identity") not in (None, "before")
+
+
+def test_what_a_killed_restore_has_left_goes_with_the_next_one(sqlite: SqliteStore, tmp_path: Path) -> None:
+    fill(sqlite)
+    sqlite.backup(tmp_path / "backup.db")
+    for name, age in (("old", 7200), ("young", 60)):
+        folder = sqlite.path.parent / f"commonplace-restore-{name}"
+        folder.mkdir()
+        (folder / "copy.db").write_bytes(b"half")
+        os.utime(folder, (time.time() - age,) * 2)
+    sqlite.restore(tmp_path / "backup.db")
+    left = [path.name for path in sqlite.path.parent.iterdir() if path.is_dir()]
+    assert left == ["commonplace-restore-young"]
+
+
+def damaged(good: bytes) -> dict[str, bytes]:
+    return {
+        "no header": b"\xff" * 100 + good[100:],
+        "no first page": good[:100] + b"\xff" * 3996 + good[4096:],
+        "half of it": good[: len(good) // 2],
+        "another file": b"hello " * 1000,
+        "another page size": good[:16] + b"\x20\x00" + good[18:],
+        "pages overwritten": good[: 3 * 4096] + b"\xff" * (len(good) - 3 * 4096),
+    }
+
+
+@pytest.mark.parametrize("how", damaged(b""))
+def test_a_library_too_damaged_to_be_opened_is_restored_all_the_same(tmp_path: Path, how: str) -> None:
+    folder, settings = tmp_path / "store", library_settings(tmp_path)
+    with closing(open_store("sqlite", folder)) as store:
+        fill(store)
+        store.backup(tmp_path / "backup.db")
+        before = content(store)
+        store.put([prepare(replace(TEA, key="later"))])
+    path = folder / "library.db"
+    path.write_bytes(broken := damaged(path.read_bytes())[how])
+    path.with_name("library.db-wal").write_bytes(b"left over")
+    restore_store(settings, folder, tmp_path / "backup.db")
+    with closing(open_store("sqlite", folder)) as store:
+        assert content(store) == before
+        assert store.check() == []
+        assert store.setting("identity")
+    assert path.with_name("library.db.damaged").read_bytes() == broken
+    assert not list(folder.glob("commonplace-restore-*"))
+
+
+def test_a_damaged_library_stays_as_it_is_when_the_backup_is_unsound(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    with closing(open_store("sqlite", folder)) as store:
+        fill(store)
+        store.backup(tmp_path / "backup.db")
+    backup, path = tmp_path / "backup.db", folder / "library.db"
+    backup.write_bytes(backup.read_bytes()[:-5000])
+    path.write_bytes(b"hello " * 1000)
+    with pytest.raises(StorageBroken, match=r"backup\.db is no sound backup"):
+        restore_store(library_settings(tmp_path), folder, backup)
+    assert path.read_bytes() == b"hello " * 1000
+
+
+def test_a_backup_of_a_damaged_library_names_the_library(sqlite: SqliteStore, tmp_path: Path) -> None:
+    sqlite.put([prepare(replace(TEA, key=str(n), body=f"{n} " * 3000)) for n in range(20)])
+    sqlite.close()
+    with sqlite.path.open("r+b") as file:
+        file.seek(-4096 * 20, 2)
+        file.write(b"\xff" * 4096 * 10)
+    with closing(SqliteStore(sqlite.path)) as broken, pytest.raises(StorageBroken, match=r"library\.db is damaged"):
+        broken.backup(tmp_path / "backup.db")
+
+
 DAMAGE = {
     "gaps in the change log": "delete from changes where seq = 2",
     "items without a body": "delete from bodies where item_id = 1",
@@ -120,6 +268,8 @@ DAMAGE = {
     "items whose version is not their last logged one": "update items set version = 7 where id = 1",
     "vectors without a chunk": "insert into embeddings values (1, x'ffff', x'0000')",
     "vectors of no model": "update embeddings set model = 9",
+    "vectors of another length": "update embeddings set vector = x'00'",
+    "items whose fields or metadata are no objects": "update items set fields = '[1]' where id = 1",
     "attachments without an item": "insert into attachments values (x'00', x'00')",
     "items whose attachment is gone": "delete from attachments",
     "attachments that are not what was written": "update attachments set data = x'00'",
@@ -148,6 +298,38 @@ def test_a_check_finds_a_page_that_was_overwritten(sqlite: SqliteStore) -> None:
         assert "damaged" in str(error)  # noqa: PT017  # either way it is said
     finally:
         broken.close()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update bodies set body = cast(x'ff41' as text)",
+        "update chunks set text = cast(x'ff41' as text)",
+        "update items set format = cast(x'ff41' as text)",
+        "update items set metadata = '{'",
+        "update chunks set anchor = '{'",
+        "update item_attachments set fields = '{'",
+        "update settings set value = '{'",
+    ],
+)
+def test_a_row_that_is_no_text_or_no_json_any_more_is_a_damaged_file(sqlite: SqliteStore, sql: str) -> None:
+    """A flipped bit in a text is no damage to SQLite. Whoever comes across it is told what to do."""
+    fill(sqlite)
+    with apsw.Connection(str(sqlite.path)) as connection:
+        connection.create_scalar_function("fold", str, 1, deterministic=True)
+        connection.execute(sql)
+
+    def read() -> None:
+        content(sqlite)
+        sqlite.indexed([1, 2, 3])
+        sqlite.chunks_of(1)
+
+    with pytest.raises(StorageBroken, match=r"library\.db holds a damaged row: [^\n]*Restore it with"):
+        read()
+    try:
+        assert sqlite.check()
+    except StorageBroken as error:
+        assert "damaged row" in str(error)  # noqa: PT017  # either way it is said
 
 
 # migrations

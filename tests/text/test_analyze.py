@@ -112,7 +112,7 @@ def test_long_tokens_are_cut_and_many_parts_are_bounded() -> None:
 
 
 def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(analyze, "_REMEMBERED", 50)
+    monkeypatch.setattr(analyze._Memory, "most", 50)
     memory = analyze._Memory(str.upper, longest=100)
     for number in range(500):
         assert memory[f"w{number}"] == f"W{number}"
@@ -124,7 +124,7 @@ def test_the_memory_of_words_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 def test_many_threads_stem_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"running{n} houses{n} analyses{n}" for n in range(200)]
     expected = [stems(text, "en") for text in texts]
-    monkeypatch.setattr(analyze, "_REMEMBERED", 20)  # nothing is remembered for long, so that all of them work
+    monkeypatch.setattr(analyze._Memory, "most", 20)  # nothing is remembered for long, so that all of them work
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(lambda text: stems(text, "en"), texts * 3)) == expected * 3
 
@@ -135,3 +135,13 @@ def test_the_quick_way_for_ascii_gives_what_the_other_gives(token: str) -> None:
     assert list(exact_terms(token)) == [term[:100] for term in slow if term]
     assert exact(token).split() == list(exact_terms(token))
     assert stems(token, "en").split() == analyze.stems_once(token, "en").split()
+
+
+def test_more_is_remembered_of_many_texts_and_nothing_of_them_afterwards() -> None:
+    words = [f"word{number}" for number in range(2 * analyze._Memory.most + 10)]
+    with analyze.many_texts():
+        analyze.analyse(" ".join(words), "en")
+        assert len(analyze._words) >= len(words)
+    assert len(analyze._words) == 0
+    analyze.analyse(" ".join(words), "en")
+    assert len(analyze._words) <= analyze._Memory.most

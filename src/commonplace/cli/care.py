@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import IO
 
@@ -9,6 +10,7 @@ import click
 
 from commonplace.cli.common import with_library
 from commonplace.cli.library import how_to_use
+from commonplace.errors import InvalidInput
 from commonplace.library import Library, restore
 from commonplace.settings import Settings
 from commonplace.surfaces.memory.environment import without_effect
@@ -49,22 +51,32 @@ def restore_backup(context: click.Context, source: Path, yes: bool) -> None:
     """Put a backup in the library's place. Indexes are rebuilt by the next search."""
     home = Path(context.obj["home"]) if context.obj["home"] else Settings.load().home
     if not yes:
-        click.confirm(f"Replace everything in {home} (space {context.obj['space']})?", abort=True)
+        _ask(f"Replace everything in {home} (space {context.obj['space']})?")
     restore(source, home, context.obj["space"])
     click.echo(f"Restored from {source}")
+
+
+def _ask(question: str) -> None:
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)  # the question's line has no end yet
+        raise InvalidInput("Nobody answered, so nothing was changed. Repeat it with --yes.") from None
 
 
 @click.command("everything")
 @click.argument("target", type=click.File("w", encoding="utf-8"), default="-")
 @with_library
 def export_everything(library: Library, target: IO[str]) -> None:
-    """Write every item of the library as a line of JSON, folders and attachments included."""
+    """Write every item of the library as a line of JSON, folders and attachments included, JSON tables apart."""
     for line in library.export():
         target.write(line + "\n")
 
 
 @click.command("everything")
-@click.argument("source", type=click.File("r", encoding="utf-8"))
+@click.argument("source", type=click.File("r", encoding="utf-8", errors="surrogateescape"))
 @with_library
 def import_everything(library: Library, source: IO[str]) -> None:
     """Store what `export everything` wrote."""

@@ -5,17 +5,23 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from commonplace.errors import Busy, StorageFull
 from commonplace.index.follower import IndexDamaged
 
+if TYPE_CHECKING:
+    from filelock import FileLock
+
 LOCK_NAME = "writer.lock"
 PART_SUFFIX = ".part"
+REBUILDS = 3
+"""How often one is begun anew: more than once, because whoever removes a folder does it file by file."""
 _READ_BYTES = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
@@ -32,21 +38,37 @@ class Sealed(NamedTuple):
 def writer_lock(folder: Path, timeout: float) -> Iterator[None]:
     """Be the only writer of an index folder, among all threads and processes; `Busy` when that takes too long.
 
-    It is the operating system's lock on an open file, so a killed process gives it back. It is not reentrant.
+    It is the operating system's lock on an open file, so a killed process gives it back. It is not reentrant. A folder
+    that somebody removes meanwhile is damage.
     """
     from filelock import FileLock, Timeout  # slow to load, and a search of a level index locks nothing
 
     lock = FileLock(folder / LOCK_NAME, timeout=timeout, poll_interval=0.01)
     try:
         with room_on_disk(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            lock.acquire()
+            _acquire(lock, folder)
     except Timeout:
         raise Busy(f"Another process is writing the index in {folder}. Try again in a moment.") from None
     try:
         yield
+    except FileNotFoundError as error:
+        raise IndexDamaged(str(error)) from error
     finally:
         lock.release()
+
+
+def _acquire(lock: FileLock, folder: Path) -> None:
+    """Whoever removes an index may do so between any two steps, and is done in a moment."""
+    for left in reversed(range(100)):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+        except FileNotFoundError:
+            if not left:
+                raise
+            time.sleep(0.001)
+        else:
+            return
 
 
 @contextmanager

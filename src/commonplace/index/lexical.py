@@ -32,6 +32,7 @@ from commonplace.index.engine import (
 from commonplace.index.files import (
     LOCK_NAME,
     PART_SUFFIX,
+    REBUILDS,
     Sealed,
     check_seal,
     room_on_disk,
@@ -40,12 +41,13 @@ from commonplace.index.files import (
     writer_lock,
 )
 from commonplace.index.follower import IndexDamaged
+from commonplace.index.heap import giving_back
 from commonplace.index.lexical_folding import to_fold
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.model import Change, IndexedItem
-from commonplace.text.analyze import analyse, stems, stems_once
+from commonplace.text.analyze import analyse, many_texts, stems, stems_once
 from commonplace.text.languages import stemmed_as
 
 log = logging.getLogger(__name__)
@@ -146,12 +148,18 @@ class LexicalIndex:
         self._quiet = range(snapshot.position, changes[-1].seq)
         return True
 
-    def _apply_pending(self, wanted: int, progress: Progress | None) -> int:
+    def _apply_pending(self, wanted: int, progress: Progress | None) -> None:
+        batch = self._source.changes(self._position(), BATCH)
+        if len(batch) <= 2 * GROUP:
+            self._apply(batch, wanted, SMALL_HEAP, progress)
+            return
+        with giving_back(), many_texts():
+            self._apply(batch, wanted, BULK_HEAP, progress)
+
+    def _apply(self, batch: Sequence[Change], wanted: int, heap: int, progress: Progress | None) -> None:
         snapshot = self._current()
-        position, highest = self._position(), snapshot.highest
+        highest = snapshot.highest
         writer: tantivy.IndexWriter | None = None
-        batch = self._source.changes(position, BATCH)
-        heap = BULK_HEAP if len(batch) > 2 * GROUP else SMALL_HEAP
         try:
             while batch:
                 items = list(dict.fromkeys(change.item_id for change in batch if change.op != "embed"))
@@ -173,7 +181,6 @@ class LexicalIndex:
             engine(writer.wait_merging_threads)
             self._seal(snapshot.files)
             self._snapshot = self._load()
-        return position
 
     def _to_fold(self, snapshot: Snapshot) -> list[int]:
         return to_fold(snapshot, [documents for documents, *_ in committed_segments(self._folder).values()])
@@ -325,20 +332,16 @@ class LexicalIndex:
             return work()
         except IndexDamaged as damage:
             log.info("Mending the lexical index: %s", damage)
-        self._heal()
-        try:
-            self._catch_up()
-            return work()
-        except IndexDamaged as damage:
-            log.info("Rebuilding the lexical index: %s", damage)
-        self.reset()
-        try:
-            self._catch_up()
-            return work()
-        except IndexDamaged as damage:
-            raise StorageBroken(
-                f"The index in {self._folder} cannot be rebuilt: {damage}. Check that disk."
-            ) from damage
+            found = damage
+        for mend in (self._heal, *[self.reset] * REBUILDS):
+            try:
+                mend()
+                self._catch_up()
+                return work()
+            except IndexDamaged as damage:
+                log.info("Rebuilding the lexical index: %s", damage)
+                found = damage
+        raise StorageBroken(f"The index in {self._folder} cannot be rebuilt: {found}. Check that disk.") from found
 
     def _heal(self) -> None:
         with self._lock, writer_lock(self._folder, LOCK_S):

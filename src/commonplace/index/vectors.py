@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import StorageBroken
-from commonplace.index.files import check_content, room_on_disk, stamp, writer_lock
+from commonplace.index.files import REBUILDS, check_content, room_on_disk, stamp, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import distinct
 from commonplace.index.vector_file import Append, Loaded, Manifest, Stamp, VectorFolder
@@ -106,6 +106,9 @@ class VectorIndex:
         last = self._source.last_change()
         if self.position() == last:
             return last
+        for _ in range(REBUILDS):
+            with suppress(IndexDamaged), self._writing():
+                return self._level().position
         with self._writing():
             return self._level().position
 
@@ -190,7 +193,7 @@ class VectorIndex:
 
     def _heal(self) -> None:
         """Start over unless the index can be loaded, which another process may have seen to in the meantime."""
-        with self._writing():
+        with suppress(IndexDamaged), self._writing():  # what is still wrong is seen to by catching up
             try:
                 self._refresh(writing=True)
             except IndexDamaged:

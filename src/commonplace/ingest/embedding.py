@@ -78,7 +78,7 @@ class Embedding:
         self._make: MakeVectors = make or VectorIndex
         self._opened: tuple[tuple[str, Embedder], ...] = ()
         self._index: tuple[str, NearIndex] | None = None
-        self._level = ("", -1)  # a model, and the change up to which it has all vectors as far as this process knows
+        self._level = ("", -1)  # a log and a model, and the change up to which that has all vectors, as far as is known
 
     @property
     def chosen(self) -> str | None:
@@ -128,7 +128,7 @@ class Embedding:
         if embedder is None or model is None:
             return None
         last = self._store.last_change()
-        if self._level != (model.fingerprint, last):
+        if self._level != (self._followed(model), last):
             self._embed_few(model)
             last = self._store.last_change()
         index = self._vector_index(model)
@@ -152,7 +152,7 @@ class Embedding:
             return True
         pending, reached = self._store.unembedded(model, self._reached(model), 1)
         if not pending:
-            self._level = model.fingerprint, reached  # whoever asks next need not walk there again
+            self._level = self._followed(model), reached  # whoever asks next need not walk there again
         return bool(pending)
 
     def pending(self, most: int) -> list[Chunk] | None:
@@ -340,7 +340,7 @@ class Embedding:
                     self.embed_chunks(model, pending[start : start + 8])
             except Unavailable:
                 return  # a provider that is late or gone: what has vectors is searched, the rest waits
-        self._level = model.fingerprint, reached
+        self._level = self._followed(model), reached
         if reached - model.position > MOST_WALKED:
             self._store.set_position(model, reached)
 
@@ -364,8 +364,13 @@ class Embedding:
         return embedder
 
     def _reached(self, model: Model) -> int:
-        known, reached = self._level
-        return max(model.position, reached) if known == model.fingerprint else model.position
+        last, (known, reached) = self._store.last_change(), self._level
+        is_of_now = known == self._followed(model) and reached <= last
+        return max(model.position, reached) if is_of_now else model.position
+
+    def _followed(self, model: Model) -> str:
+        """What a level is one of: this model, in the log that was seen last. A backup brings another one."""
+        return f"{self._store.log} {model.fingerprint}"
 
     def _model(self) -> Model | None:
         if self.chosen is None:

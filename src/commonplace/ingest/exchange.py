@@ -1,4 +1,7 @@
-"""Everything in a library as JSON Lines, one item a line, out and in again without loss."""
+"""Everything in a library as JSON Lines, one item a line, out and in again without loss.
+
+Of JSON tables only the nodes are items, and those are made from their data: `commonplace tables export` writes that.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,34 @@ from datetime import datetime
 from typing import Any
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.prepare import prepare
-from commonplace.model import Draft, Filter, Item
+from commonplace.ingest.prepare import prepare, whole
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
-from commonplace.store.rows import Attachment
+from commonplace.store.filters import micros
+from commonplace.store.rows import Attachment, Cue, Past
 
-_NAMES = ("kind", "parent", "key", "title", "format", "body", "fields", "metadata", "tags")
+_TEXTS = ("kind", "parent", "key", "title", "format", "body")
+_OBJECTS = ("fields", "metadata")
+_NUMBERED = frozenset({"media", "character", "prompt"})
+"""Kinds whose items are counted from 1 in every library: the same number may be something else elsewhere."""
 _BATCH = 200
+_LARGEST = 10**18
+_LAST_LINE = 2**31 - 1
+_LAST_MOMENT = 253_402_300_799_999_999
+"""The largest numbers that every store keeps; the last is the end of the year 9999, in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An item as a line has it, with what hangs on it."""
+
+    draft: Draft
+    version: int
+    uid: str | None
+    attachments: list[tuple[Attachment, dict[str, Any]]]
+    cues: list[Cue]
+    past: list[Past]
 
 
 def export_lines(store: Store, filter: Filter) -> Iterator[str]:
@@ -24,49 +48,199 @@ def export_lines(store: Store, filter: Filter) -> Iterator[str]:
     after = 0
     while items := store.scan(filter, after=after, limit=_BATCH, body=True):
         after = items[-1].id
+        uids = store.uids([item.id for item in items])
         for item in items:
-            yield json.dumps(_record(item, store), ensure_ascii=False)
+            if item.kind != "table" and (record := _settled(item, uids.get(item.id), store)):
+                yield json.dumps(record, ensure_ascii=False)
+
+
+def _settled(item: Item, uid: str | None, store: Store) -> dict[str, Any] | None:
+    """All of an item at one version, whoever changes it meanwhile; None where it is gone by now."""
+    while True:
+        record = _record(item, uid, store)
+        now = store.items([item.id])
+        if not now or now[0].version == item.version:
+            return record if now else None
+        if not (now := store.items([item.id], body=True)):
+            return None
+        item = now[0]
 
 
 def import_lines(store: Store, lines: Iterable[str]) -> int:
     """Store what `export_lines` wrote. A bad line stops the import and is named; the lines before it are in."""
-    done = 0
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
+    done, successions = 0, list[tuple[int, list[int]]]()
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
             continue
         try:
-            record = json.loads(line)
-            draft, attachments = _draft(record)
-        except (ValueError, TypeError, KeyError) as error:
+            record = json.loads(text)
+            if record["kind"] == "table":  # written before they were left out; without its table it is nothing
+                continue
+            line = _read(record)
+            _keep(store, line)
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+            InvalidInput,
+        ) as error:
+            why = str(error).rstrip(".")
             raise InvalidInput(
-                f"Line {number} is no exported item: {error}. {done} items before it were imported."
+                f"Line {number} is no exported item: {why}. {done} items before it were imported."
             ) from error
-        item = store.put([prepare(draft)])[0]
-        if attachments:
-            store.attach(item.id, attachments)
+        if line.draft.kind == "memory" and line.draft.fields.get("supersedes"):
+            successions.append((int(line.draft.key), line.draft.fields["supersedes"]))
         done += 1
+    for newer, older in successions:  # once more: some of the older may have come after it
+        store.supersede(newer, older)
     return done
 
 
-def _record(item: Item, store: Store) -> dict[str, Any]:
-    record = {name: getattr(item, name) for name in _NAMES}
+def _keep(store: Store, line: _Line) -> None:
+    """Store an item with what hangs on it, whole or not at all."""
+    draft = line.draft
+    with store.transaction():
+        here = store.item(draft.kind, draft.parent, draft.key, body=False)
+        _check_same(store, line, here)
+        item = store.put([prepare(draft)])[0]
+        if line.attachments:
+            store.attach(item.id, line.attachments)
+        if line.cues:
+            store.set_cues(item.id, line.cues)
+        if here is None:
+            _settle(store, line, item)
+
+
+def _settle(store: Store, line: _Line, item: Item) -> None:
+    """What only a new item takes over: its version, its past, its lasting name, its number."""
+    if line.version > item.version:
+        store.set_version(item.id, line.version)
+    for past in line.past:
+        store.keep_past(item.id, past, len(line.past))
+    if line.uid and store.item_of_uid(item.kind, line.uid) is None:
+        store.set_uid(item.id, line.uid)
+    if item.kind in _NUMBERED and _is_number(item.key):
+        store.take_number(item.kind, int(item.key))
+
+
+def _check_same(store: Store, line: _Line, here: Item | None) -> None:
+    """Refuse to write over something else that has the same number here."""
+    draft, other = line.draft, False
+    if draft.kind == "memory":
+        rows = store.entries([int(draft.key)]) if draft.fields.get("source") else []
+        same = (draft.parent, draft.fields.get("source"), micros(draft.created_at) if draft.created_at else None)
+        other = bool(rows) and (rows[0].thread, rows[0].source, rows[0].created_at) != same
+    elif draft.kind in _NUMBERED and here is not None and line.uid:
+        other = store.uids([here.id])[here.id] != line.uid
+    if other:
+        raise InvalidInput(f"{draft.kind} {draft.key} is another one here; import into a library without it")
+
+
+def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
+    record: dict[str, Any] = {name: getattr(item, name) for name in (*_TEXTS, *_OBJECTS, "tags", "version")}
     record |= {"created_at": item.created_at.isoformat(), "updated_at": item.updated_at.isoformat()}
-    attachments = store.attachments_of(item.id)
-    if attachments:
+    if uid:
+        record["uid"] = uid
+    chunks = store.chunks_of(item.id)
+    if list(map(_place, chunks)) != list(map(_place, whole(_draft(record)))):
+        record["passages"] = list(map(_place, chunks))
+    if attachments := store.attachments_of(item.id):
         record["attachments"] = [
             {"media_type": file.media_type, "data": base64.b64encode(file.data).decode(), "fields": fields}
             for file, fields in attachments
         ]
+    if item.kind == "media" and (cues := store.cues(item.id)):
+        record["cues"] = [list(cue) for cue in cues]
+    if item.kind == "memory" and (past := store.past([item.id]).get(item.id)):
+        record["past"] = [
+            [one.version, one.updated_at, one.body, one.metadata, list(one.tags), [list(image) for image in one.images]]
+            for one in past
+        ]
     return record
 
 
-def _draft(record: dict[str, Any]) -> tuple[Draft, list[tuple[Attachment, dict[str, Any]]]]:
-    given: dict[str, Any] = {name: record[name] for name in _NAMES if name in record}
-    given["tags"] = tuple(given.get("tags", ()))
-    given |= {name: datetime.fromisoformat(record[name]) for name in ("created_at", "updated_at") if record.get(name)}
+def _place(span: Span | Chunk) -> list[Any]:
+    anchor = None if span.anchor is None else dict(span.anchor)
+    return [span.char_start, span.char_end, span.line_start, span.line_end, list(span.headings), anchor]
+
+
+def _read(record: dict[str, Any]) -> _Line:
     attachments = []
     for file in record.get("attachments", ()):
         data = base64.b64decode(file["data"], validate=True)
-        attachment = Attachment(hashlib.sha256(data).digest(), file["media_type"], data)
+        if "\0" in (media_type := str(file["media_type"])):
+            raise ValueError("a media type contains U+0000")
+        attachment = Attachment(hashlib.sha256(data).digest(), media_type, data)
         attachments.append((attachment, dict(file.get("fields", {}))))
-    return Draft(**given), attachments
+    draft, uid = _draft(record), record.get("uid")
+    return _Line(
+        draft,
+        _number(record.get("version", 1)),
+        None if uid is None else str(uid),
+        attachments,
+        [_cue(*cue) for cue in record.get("cues", ())],
+        [_past(*past) for past in record.get("past", ())],
+    )
+
+
+def _cue(start_ms: int, end_ms: int, start: int, end: int, speaker: str | None = None) -> Cue:
+    times = _number(start_ms), _number(end_ms)
+    return Cue(*times, _number(start), _number(end), None if speaker is None else str(speaker))
+
+
+def _past(version: int, updated_at: int, body: str, metadata: Any, tags: Any, images: Any) -> Past:
+    shown = tuple((str(hash), str(media_type)) for hash, media_type in images)
+    return Past(
+        _number(version), _number(updated_at, _LAST_MOMENT), str(body), dict(metadata), tuple(map(str, tags)), shown
+    )
+
+
+def _draft(record: dict[str, Any]) -> Draft:
+    given: dict[str, Any] = {name: record[name] for name in (*_TEXTS, *_OBJECTS) if name in record}
+    for name, value in given.items():
+        if not isinstance(value, str if name in _TEXTS else dict):
+            raise ValueError(f"its {name} is no {'text' if name in _TEXTS else 'object'}")
+    tags = record.get("tags", [])
+    if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
+        raise ValueError("its tags are no list of texts")
+    given |= {name: datetime.fromisoformat(record[name]) for name in ("created_at", "updated_at") if record.get(name)}
+    if "passages" in record:
+        given["spans"] = tuple(_span(given["body"], *place) for place in record["passages"])
+    draft = Draft(**given, tags=tuple(tags))
+    if draft.kind == "memory":
+        _check_entry(draft)
+    return draft
+
+
+def _span(body: str, start: int, end: int, first: int, last: int, headings: list[str], anchor: Any) -> Span:
+    if not (type(start) is type(end) is int and 0 <= start <= end <= len(body)):
+        raise ValueError("a passage is outside of its body")
+    lines = _number(first, _LAST_LINE), _number(last, _LAST_LINE)
+    return Span(body[start:end], start, end, *lines, tuple(headings), anchor)
+
+
+def _number(given: Any, most: int = _LARGEST) -> int:
+    if abs(number := int(given)) > most:
+        raise ValueError("a number in it is too large")
+    return number
+
+
+def _check_entry(draft: Draft) -> None:
+    """What an entry of a thread has is kept in columns of its own, which take nothing else."""
+    fields = draft.fields
+    if not fields.get("source"):
+        return
+    older, expires = fields.get("supersedes") or [], fields.get("expires_at")
+    if not _is_number(draft.key) or not isinstance(fields["source"], str):
+        raise ValueError("its number or its source is none")
+    if not isinstance(older, list) or not all(type(number) is int and abs(number) <= _LARGEST for number in older):
+        raise ValueError("what it supersedes are no numbers")
+    if expires is not None and (type(expires) is not int or abs(expires) > _LAST_MOMENT):
+        raise ValueError("its expiry is no number of microseconds")
+
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdigit() and len(key) <= 15

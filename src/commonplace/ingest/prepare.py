@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, SCHEMES, Draft, Span, fingerprint, uri_of
@@ -76,6 +77,9 @@ def check(draft: Draft) -> None:
             *(("tags", tag) for tag in draft.tags),
         ):
             _check_text(text, f"The {place} of {name}")
+    for moment in (draft.created_at, draft.updated_at):
+        if moment is not None and moment.tzinfo is not None:
+            _check_moment(moment, name)
     for place, value in (("fields", draft.fields), ("metadata", draft.metadata)):
         _check_json(value, f"The {place} of {name}", 0)
     if draft.spans is not None:
@@ -88,6 +92,13 @@ def check(draft: Draft) -> None:
                 raise InvalidInput(
                     f"A passage of {uri_of(draft.kind, draft.parent, draft.key)} does not quote its body."
                 )
+
+
+def _check_moment(moment: datetime, name: str) -> None:
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(f"A time of {name} is not within the years 1 to 9999 of UTC. Give another.") from None
 
 
 def _is_odd(text: str) -> bool:

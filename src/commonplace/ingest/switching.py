@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 
-from commonplace.errors import StorageFull
+from commonplace.errors import InvalidInput, StorageFull
 from commonplace.ingest.embedding import Coverage, Embedding, Next, Progress, vector_fingerprint
 from commonplace.lazy_dataclass import dataclass
 from commonplace.store.base import Store
@@ -45,6 +45,8 @@ class Switch:
 
     def __init__(self, store: Store, embedding: Embedding, name: str) -> None:
         """Opens the model: one that is not there is refused before anything is done."""
+        if not name.strip():
+            raise InvalidInput("The model has no name. `commonplace models list` says which there are.")
         self._store, self._embedding, self.name = store, embedding, name
         self._embedder = embedding.open(name)
 

@@ -25,14 +25,15 @@ class Scopes:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._let_through: tuple[int, Filter, Ids] | None = None
+        self._let_through: tuple[int, str | None, Filter, Ids] | None = None
+        self._unnamed: tuple[int, str | None, Ids] | None = None
 
     def of(self, filter: Filter, left_out: frozenset[int]) -> Scope:
         left_out = left_out.union(self.replaced(filter))
         without = np.array(sorted(left_out), dtype=np.int64) if left_out else None
-        hidden = self._hidden(filter)
-        if hidden is not None and len(hidden):
-            without = hidden if without is None else np.union1d(without, hidden)
+        for hidden in (self._hidden(filter), self._unasked(filter)):
+            if hidden is not None and len(hidden):
+                without = hidden if without is None else np.union1d(without, hidden)
         if not filter:
             return Scope(without=without)
         items = self._store.select(filter) if filter.where or filter.entries else None
@@ -53,10 +54,10 @@ class Scopes:
             return scope.items
         if not scope.by_fields:
             return None
-        change, kept = self._store.last_change(), self._let_through
-        if kept is None or kept[:2] != (change, filter):
-            kept = self._let_through = (change, filter, self._store.select(filter))
-        return kept[2]
+        change, log, kept = self._store.last_change(), self._store.log, self._let_through
+        if kept is None or kept[:3] != (change, log, filter):
+            kept = self._let_through = (change, log, filter, self._store.select(filter))
+        return kept[3]
 
     def replaced(self, filter: Filter) -> Sequence[int]:
         """Memory entries whose place a newer one has taken: no answers, unless the filter speaks of entries itself."""
@@ -66,6 +67,18 @@ class Scopes:
     def _hidden(self, filter: Filter) -> Ids | None:
         """Nodes of tables that only their own search tools show."""
         return self._store.hidden_nodes() if not filter.kinds or "table" in filter.kinds else None
+
+    def _unasked(self, filter: Filter) -> Ids | None:
+        """Documents of folders that are searched only when named, where no place is."""
+        if filter.parents or (filter.kinds and "document" not in filter.kinds):
+            return None
+        change, log, kept = self._store.last_change(), self._store.log, self._unnamed
+        if kept is None or kept[:2] != (change, log):
+            folders = self._store.collections()
+            names = tuple(folder.key for folder in folders if folder.fields.get("included") is False)
+            there = self._store.select(Filter(kinds=("document",), parents=names)) if names else np.empty(0, np.int64)
+            kept = self._unnamed = (change, log, there)
+        return kept[2]
 
 
 class Look:

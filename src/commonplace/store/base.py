@@ -47,6 +47,8 @@ class Store(Protocol):
     replaced: bool
     """Whether another process has put a backup in its place since it was opened: indexes of the old log are not fit
     for the new one. Known as of the last call of `last_change`."""
+    log: str | None
+    """Which log that call has seen. The numbers of changes mean something in their own log alone."""
 
     def close(self) -> None: ...
     def transaction(self) -> AbstractContextManager[None]:
@@ -412,6 +414,7 @@ class Store(Protocol):
         ...
 
     def import_source(self, kind: str, path: str, position: str) -> ImportSource | None: ...
+    def import_sources_of(self, item_id: int) -> list[ImportSource]: ...
     def set_import_source(self, source: ImportSource) -> None: ...
     def kept_answer(self, owner: str, tool: str, key: str, since: int) -> KeptAnswer | None:
         """What a call with this key was answered at or after a moment."""

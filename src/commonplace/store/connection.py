@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -196,8 +197,8 @@ def explained(path: Path) -> Iterator[None]:
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StorageBroken(f"{path} is damaged: {error}. Restore it with `commonplace restore`.") from error
-    except apsw.SQLError as error:
-        if "malformed JSON" not in str(error):  # what is left is a mistake of ours
+    except (apsw.SQLError, UnicodeDecodeError, JSONDecodeError) as error:
+        if isinstance(error, apsw.SQLError) and "malformed JSON" not in str(error):  # what is left is a mistake of ours
             raise
         raise StorageBroken(f"{path} holds a damaged row: {error}. Restore it with `commonplace restore`.") from error
     except apsw.CantOpenError as error:

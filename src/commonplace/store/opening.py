@@ -28,6 +28,20 @@ def open_store(settings: Settings, folder: Path) -> TableStore:
     return store
 
 
+def restore_store(settings: Settings, folder: Path, source: Path) -> None:
+    """Put a backup in the place of a space's store, also of a file that is too damaged to be opened."""
+    if not settings.store:
+        from commonplace.store.restoring import restore_file  # nothing else needs it
+
+        restore_file(folder / DATABASE, source)
+        return
+    store = open_store(settings, folder)
+    try:
+        store.restore(source)
+    finally:
+        store.close()
+
+
 def has_space(settings: Settings, space: str) -> bool:
     """Whether a space is in the database that servers share; none is made by asking."""
     return bool(_postgres(settings).has_space(settings.store, space, settings.store_connections))

@@ -78,7 +78,8 @@ class Items:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.replaced = False  # the indexes lie beside the file, and who replaces that removes them
+        self.replaced = False
+        self.log: str | None = None
         self._database = Database(path)
 
     def close(self) -> None:
@@ -339,7 +340,16 @@ class Items:
 
     @guarded
     def last_change(self) -> int:
-        return int(next(self._database.reading().execute("select coalesce(max(seq), 0) from changes"))[0])
+        """Who follows the log asks this first, so here it is noticed that the log is another: see `replaced`."""
+        last, log = next(
+            self._database.reading().execute(
+                """select (select coalesce(max(seq), 0) from changes),
+                     (select value from settings where name = 'identity')"""
+            )
+        )
+        self.replaced = self.replaced or self.log not in (None, log)
+        self.log = log
+        return int(last)
 
     @guarded
     def changes(self, after: int, limit: int) -> list[Change]:

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
-from commonplace.model import CHUNK_BITS, JSON, Chunk, chunk_id
-from commonplace.store.connection import explained
+from commonplace.model import CHUNK_BITS, JSON, SCHEMES, Chunk, chunk_id
+from commonplace.store.backups import COPY, check_target, clear_copies, foreign_part, partial_of
+from commonplace.store.connection import explained, load_migrations
 from commonplace.store.files import Files
 from commonplace.store.knowledge import Records
 from commonplace.store.listings import Listings
@@ -26,7 +28,7 @@ from commonplace.store.naming import Names
 from commonplace.store.outlines import Outlines
 from commonplace.store.rows import Attachment, Job, Model
 from commonplace.store.sessions import Sessions
-from commonplace.store.shaping import CHUNK_COLUMNS, chunk_from, json_text
+from commonplace.store.shaping import CHUNK_COLUMNS, ITEM_COLUMNS, chunk_from, json_text
 from commonplace.store.sqlite import consistent, guarded
 from commonplace.store.sqlite_rows import find_by_vector, log_changes
 from commonplace.store.table_nodes import TableNodes
@@ -254,11 +256,12 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
     @guarded
     def backup(self, target: Path) -> None:
         """A consistent copy while others go on writing. It takes its name only when it is complete and on disk."""
-        partial = target.with_name(target.name + ".partial")
+        check_target(target)
         with explained(target):
-            partial.unlink(missing_ok=True)
+            partial = partial_of(target)
             try:
-                self._database.reading().execute("vacuum into ?", (str(partial),))
+                with _told_of(self.path):
+                    self._database.reading().execute("vacuum into ?", (str(partial),))
                 with partial.open("rb") as file:
                     os.fsync(file.fileno())
                 partial.replace(target)
@@ -269,11 +272,11 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
     @guarded
     def restore(self, source: Path) -> None:
         """Take over everything from a backup, in one transaction: other processes see the old content or the new."""
-        with (
-            copied(source, self.path.parent) as copy,
-            self._database.reading().backup("main", copy._database.reading(), "main") as work,
-        ):
-            work.step()
+        with copied(source, self.path.parent) as copy:
+            # With the rest, so that no index that followed the old log ever takes this one for it.
+            copy.set_setting("identity", uuid4().hex[:12])
+            with self._database.reading().backup("main", copy._database.reading(), "main") as work:
+                work.step()
 
     @guarded
     def check(self) -> list[str]:
@@ -283,8 +286,9 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
             count = next(db.execute(query))[0]
             if count:
                 problems.append(f"{sentence}: {count}")
-        bodies = db.execute("select content_hash, body from items join bodies on item_id = items.id")
-        if wrong := sum(hashlib.sha256(body.encode()).hexdigest() != hash for hash, body in bodies):
+        # Names are read along, for what is no text any more cannot be.
+        bodies = db.execute(f"select content_hash, body, {ITEM_COLUMNS} from items join bodies on item_id = items.id")
+        if wrong := sum(hashlib.sha256(body.encode()).hexdigest() != hash for hash, body, *_ in bodies):
             problems.append(f"bodies that are not what was written: {wrong}")
         if wrong := sum(
             hashlib.sha256(data).digest() != hash for hash, data in db.execute("select hash, data from attachments")
@@ -358,6 +362,16 @@ _INVARIANTS = {
         (select size from fragments where parent = -number)""",
     "indexed places of no item": "select count(*) from node_places where item_id not in (select id from items)",
     "vectors of no model": "select count(*) from embeddings where model not in (select id from models)",
+    "vectors of another length": """select count(*) from embeddings join models on models.id = model
+        where length(vector) <> 2 * dims""",
+    "items whose fields or metadata are no objects": """select count(*) from items
+        where iif(json_valid(fields), json_type(fields), '') <> 'object'
+        or iif(json_valid(metadata), json_type(metadata), '') <> 'object'""",
+    "items of no kind": f"select count(*) from items where kind not in ({str(list(SCHEMES))[1:-1]})",
+    "settings that are no JSON": "select count(*) from settings where not json_valid(value)",
+    "passages or attachments with what is no JSON": """select
+        (select count(*) from chunks where anchor is not null and not json_valid(anchor))
+        + (select count(*) from item_attachments where not json_valid(fields))""",
     "items whose attachment is gone": """select count(*) from item_attachments
         where hash not in (select hash from attachments)""",
     "memory entries without an item": "select count(*) from memories where item_id not in (select id from items)",
@@ -381,23 +395,40 @@ def _now() -> int:
 
 
 @contextmanager
+def _told_of(path: Path) -> Iterator[None]:
+    """What is damaged is this file, whichever other the work is about."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError):
+        with explained(path):
+            raise
+
+
+@contextmanager
 def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
     """A sound copy of a backup, its schema brought up to date, for as long as the work goes on."""
     if not backup.is_file():
         raise NotFound(f"There is no backup at {backup}.")
     import tempfile  # with what it loads, 3 ms that a search does without
 
-    with tempfile.TemporaryDirectory(dir=beside, prefix="commonplace-restore-") as folder, explained(backup):
+    if beside is not None:
+        clear_copies(beside)
+    with tempfile.TemporaryDirectory(dir=beside, prefix=COPY) as folder, explained(backup):
         path = Path(folder) / "copy.db"
         try:
             with closing(apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY)) as original:
                 tables = {name for (name,) in original.execute("select name from sqlite_schema where type = 'table'")}
                 if not {"items", "chunks", "changes", "settings"} <= tables:
                     raise InvalidInput(f"{backup} is no backup of a library. `commonplace backup` makes them.")
+                if int(original.pragma("user_version")) > len(load_migrations()):
+                    raise StorageBroken(f"{backup} was made by a newer Commonplace. Upgrade Commonplace to restore it.")
                 original.execute("vacuum into ?", (str(path),))
-        except (apsw.NotADBError, apsw.CorruptError) as error:
+            opened = SqliteStore(path)
+        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
             raise StorageBroken(f"{backup} is no sound backup: {error}. Nothing was changed.") from error
-        with closing(SqliteStore(path)) as copy:
+        with closing(opened) as copy, closing(SqliteStore(path.with_name("ours.db"))) as ours:
+            if part := foreign_part(copy._database.reading(), ours._database.reading()):
+                raise StorageBroken(f"{backup} is no sound backup: {part} is not ours or missing. Nothing was changed.")
             if problems := copy.check():
                 raise StorageBroken(f"{backup} is no sound backup: {problems[0]}. Nothing was changed.")
             yield copy

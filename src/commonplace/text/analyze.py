@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 
@@ -21,7 +22,7 @@ import regex
 
 from commonplace.text.languages import UNKNOWN, stemmer
 
-_REMEMBERED = 150_000  # words of a generation, of which there are two
+_REMEMBERED, _REMEMBERED_OF_MANY = 5_000, 150_000  # words of a generation, of which there are two
 _LONGEST_TOKEN = 48  # a longer one is a sentence of an unspaced script or a blob: it will not come again
 _LONGEST_FORM = 160  # the terms of a token that is no longer than that, nearly always
 _LONGEST_TERM = 100
@@ -142,17 +143,23 @@ class _Memory(dict[str, str]):
     Two generations: when the young one is full it becomes the old one, and what is asked for again comes back from it.
     """
 
+    most = _REMEMBERED
+
     def __init__(self, tell: Callable[[str], str], longest: int) -> None:
         super().__init__()
         self.tell, self._longest = tell, longest
         self._old: dict[str, str] = {}
+
+    def forget(self) -> None:
+        self._old = {}
+        self.clear()
 
     def __missing__(self, word: str) -> str:
         told = self._old.get(word)
         if told is None:
             told = self.tell(word)
         if len(word) <= self._longest:
-            if len(self) >= _REMEMBERED:
+            if len(self) >= self.most:
                 self._old = dict(self)
                 self.clear()
             self[word] = told
@@ -185,6 +192,18 @@ def _stems(language: str) -> _Memory | None:
         return " ".join([root or term for root, term in zip(roots, terms, strict=True)])  # Greek `ικα` has no stem
 
     return _Memory(stem, _LONGEST_FORM)
+
+
+@contextmanager
+def many_texts() -> Iterator[None]:
+    """While very many texts are analysed more of them is remembered, up to 50 MB; and nothing afterwards."""
+    _Memory.most = _REMEMBERED_OF_MANY
+    try:
+        yield
+    finally:
+        _Memory.most = _REMEMBERED
+        _words.forget()
+        _stems.cache_clear()
 
 
 def analyse(text: str, language: str) -> Forms:

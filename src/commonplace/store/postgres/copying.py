@@ -21,6 +21,7 @@ from psycopg import sql
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
+from commonplace.store.backups import check_target, partial_of
 from commonplace.store.connection import explained as explained_file
 from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
@@ -65,12 +66,11 @@ class Copies(EntryRows):
 
     def backup(self, target: Path) -> None:
         """A consistent copy while others go on writing. It takes its name only when it is complete and on disk."""
-        partial = target.with_name(target.name + ".partial")
+        check_target(target)
         with explained_file(target):
-            partial.unlink(missing_ok=True)
+            partial = partial_of(target)
             try:
-                with closing(SqliteStore(partial)) as copy:
-                    self._copy_to(copy)
+                self._copy_to(partial)
                 with partial.open("rb") as file:
                     os.fsync(file.fileno())
                 partial.replace(target)
@@ -79,18 +79,21 @@ class Copies(EntryRows):
                     path.unlink(missing_ok=True)
 
     @reads
-    def _copy_to(self, copy: SqliteStore) -> None:
+    def _copy_to(self, partial: Path) -> None:
+        """From the beginning each time: what reads is done again where its connection was lost, be it at the end."""
+        partial.unlink(missing_ok=True)
         self._run("set local statement_timeout = 0")  # a table may have to be sorted
-        with copy.transaction():
-            db = copy._database.reading()
-            db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # every row is copied, those that triggers made too
-            for shape in shapes(db):
-                if shape.table in self._tables():
-                    insert_there(db, shape, self._rows_of(shape))
-            number_there(db, self._numbers())
-            db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
-        for path in self._fields():
-            copy.index_field(path)
+        with closing(SqliteStore(partial)) as copy:
+            with copy.transaction():
+                db = copy._database.reading()
+                db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # every row is copied, those that triggers made too
+                for shape in shapes(db):
+                    if shape.table in self._tables():
+                        insert_there(db, shape, self._rows_of(shape))
+                number_there(db, self._numbers())
+                db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+            for path in self._fields():
+                copy.index_field(path)
 
     def _rows_of(self, shape: Shape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of a table as SQLite has them, in the order of its key, from just after one."""

@@ -80,9 +80,9 @@ class Finding(Items):
 
     def last_change(self) -> int:
         """Who follows the log asks this first, so here it is noticed that the log is another: see `replaced`."""
-        change, identity = self._last_change()
-        self._identity = self._identity or identity
-        self.replaced = self.replaced or identity != self._identity
+        change, log = self._last_change()
+        self.replaced = self.replaced or self.log not in (None, log)
+        self.log = log
         return change
 
     @reads

@@ -83,7 +83,7 @@ class Items:
             self._database = Database(url, space, connections)
         self.name = self._database.name
         self.replaced = False
-        self._identity: str | None = None
+        self.log: str | None = None
 
     def close(self) -> None:
         self._database.close()
