@@ -101,7 +101,7 @@ def test_a_least_score_cuts_the_end_off(library: Library) -> None:
     assert [hit.uri for hit in kept] == [hit.uri for hit in whole[: len(kept)]]
 
 
-@pytest.mark.parametrize("bounds", [{"limit": 0}, {"limit": 10_001}, {"offset": -1}, {"offset": 10_001}])
+@pytest.mark.parametrize("bounds", [{"limit": 0}, {"limit": 10_001}, {"offset": -1}, {"offset": 1_000_001}])
 def test_a_page_that_cannot_be_is_refused(library: Library, bounds: dict[str, int]) -> None:
     with pytest.raises(InvalidInput, match="must be between"):
         library.search("tea", **bounds)  # type: ignore[arg-type]

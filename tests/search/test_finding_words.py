@@ -262,3 +262,30 @@ def test_a_word_of_a_language_that_is_rare_here_is_found_as_it_is_written(librar
     library.put(Draft("note", "fi", body="Hän oli se joka että mutta myös kuin kun ovat talossani taloissanne."))
     for word in ("talossani", "taloissanne", "myös"):
         assert [hit.uri for hit in library.search(word).hits][:1] == ["notes://fi"], word
+
+
+@pytest.mark.parametrize("mode", ["lexical", "hybrid"])
+@pytest.mark.parametrize(
+    ("char", "having", "lacking"),
+    [
+        ("茶", ("お茶を飲む", "綠茶", "茶道"), "水を飲む"),
+        ("น", ("น้ำ", "กินข้าว"), "ชา"),
+        ("차", ("차를", "자동차"), "물"),
+    ],
+)
+def test_one_character_of_an_unspaced_script_binds_and_excludes_wherever_it_stands(
+    mode: Mode, char: str, having: tuple[str, ...], lacking: str, library: Library
+) -> None:
+    for text in (*having, lacking):
+        library.put(Draft("note", text, body=f"{text} tea"))
+    library.embed()
+    quoted = library.search(f'"{char}" tea', mode=mode)
+    assert {hit.item.key for hit in quoted.hits} == set(having)
+    assert quoted.notes == ()
+    assert [hit.item.key for hit in library.search(f"-{char} tea", mode=mode).hits] == [lacking]
+
+
+def test_a_quoted_sign_is_looked_for(library: Library) -> None:
+    library.put(Draft("note", "half", body="take ½ of it"))
+    library.put(Draft("note", "whole", body="take all of it"))
+    assert [hit.item.key for hit in library.search('"½"', mode="lexical").hits] == ["half"]

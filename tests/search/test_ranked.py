@@ -124,6 +124,13 @@ def test_exclusions_alone_select_everything_else_newest_first(library: Library) 
     assert found(library, "NOT two", "boolean") == ["three", LONG, "one"]
 
 
+@pytest.mark.parametrize("query", ["tea OR NOT alpha", "NOT (alpha AND NOT tea)", "NOT alpha OR unheard*"])
+def test_what_an_alternative_lets_through_is_found_without_a_word_that_is_sought(library: Library, query: str) -> None:
+    other = LONG.replace("Alpha", "Gamma")
+    remember(library, LONG, other, "alpha alone", "omega alone", "tea")
+    assert sorted(found(library, query, "boolean")) == sorted([other, "omega alone", "tea"])
+
+
 def test_equal_scores_fall_to_the_newest(library: Library) -> None:
     remember(library, *["same words here"] * 30)
     wanted = read("same words", "match").wanted

@@ -34,8 +34,8 @@ DOCUMENTS = st.one_of(st.lists(PIECES, max_size=12).map("".join), st.text(max_si
 MATTER = st.sampled_from(["", "---\ntitle: T\n---\n"])
 FORMATS = st.sampled_from(["markdown", "text"])
 RULES = st.builds(
-    lambda target, overlap, window: ChunkRules(target, min(overlap, target - 1), min(window, target)),
-    st.integers(1, 60), st.integers(0, 30), st.integers(1, 40),
+    lambda target, overlap, window, *rest: ChunkRules(target, min(overlap, target - 1), min(window, target), *rest),
+    st.integers(1, 60), st.integers(0, 30), st.integers(1, 40), st.booleans(),
 )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def test_an_overlap_is_short_and_begins_with_a_line(body: str, format: str, rule
     for one, other in pairwise(spans):
         overlap = body[other.char_start : one.char_end]
         assert estimate(overlap) <= rules.overlap
-        assert not overlap or body[other.char_start - 1] == "\n"
+        assert rules.in_lines or not overlap or body[other.char_start - 1] == "\n"
         assert not overlap or one.char_end not in heads
 
 
@@ -172,6 +172,13 @@ def test_a_long_line_is_cut_at_white_space_else_between_characters() -> None:
     assert all(span.text.endswith(" ") for span in chunk("word " * 200, rules=SMALL)[:-1])
     assert [len(span.text) for span in chunk("x" * 200, rules=SMALL)] == [80, 80, 40]
     assert [weight(span.text) for span in chunk("漢" * 50, rules=SMALL)] == [80, 80, 40]
+
+
+def test_passages_of_a_long_line_share_words_where_rules_say_so() -> None:
+    sharing = ChunkRules(target=20, overlap=5, window=8, in_lines=True)
+    for text, least in (("word " * 200, 10), ("x" * 200, 20), ("漢" * 50, 5)):
+        shared = [text[other.char_start : one.char_end] for one, other in pairwise(chunk(text, rules=sharing))]
+        assert all(least <= len(overlap) and estimate(overlap) <= 5 for overlap in shared)
 
 
 def test_a_section_begins_clean_and_other_passages_overlap() -> None:

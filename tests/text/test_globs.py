@@ -65,6 +65,8 @@ PATTERNS = st.lists(PATTERN_COMPONENTS, min_size=1, max_size=4).map("/".join).fi
         ("日*", "日本", True),
         ("caf\u00e9/*", "cafe\u0301/a", True),
         ("cafe\u0301/*", "caf\u00e9/a", True),
+        ("caf?/*", "cafe\u0301/a", True),
+        ("cafe*/*", "cafe\u0301/a", False),
         ("*", "a\nb", True),
     ],
 )

@@ -59,3 +59,12 @@ def test_a_highlight_is_short_has_a_mark_and_quotes_the_text(words: list[str], l
     assert len(plain) <= length
     for part in plain.split(" … "):
         assert part in text
+
+
+@pytest.mark.parametrize("long", ["a" + "x" * 250, " ".join(["many words of one phrase"] * 8)])
+def test_what_is_longer_than_its_stretch_is_marked_as_far_as_it_is_shown(long: str) -> None:
+    text = f"{long} {'filler ' * 60}{long[::-1]}"
+    sought = Sought(phrases=[long, long[::-1]])
+    shown = show(text, sought)
+    assert shown.count("<mark>") == shown.count("</mark>") == 2
+    assert len(re.sub("</?mark>", "", shown)) <= 300

@@ -188,6 +188,9 @@ class EntrySearch:
         if not len(matching):
             return nothing_found()
         rows = every(self._ranking() if self.ranks else Query.all_query())
+        if len(np.setdiff1d(matching, rows.items)):  # let through for what they have not, which scores nothing
+            everything = Query.const_score_query(Query.all_query(), 0.0)
+            rows = every(Query.boolean_query([(Occur.Must, everything), (Occur.Should, self._ranking())]))
         best = _best_chunks(rows.take(np.isin(rows.items, matching), complete=True))
         if not loosely:
             return best

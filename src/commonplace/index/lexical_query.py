@@ -9,7 +9,7 @@ from tantivy import FieldType, Occur, Query, Schema
 
 from commonplace.index.scope import Scope
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.terms import Term
+from commonplace.text.terms import Term, is_beginning
 
 TITLE_WEIGHT = 0.3
 """What a term in the title adds to the same term in the body, which repeats the title (docs/benchmarks.md)."""
@@ -112,6 +112,8 @@ def beginning_query(schema: Schema, prefix: str) -> Query:
 
 
 def _phrase(schema: Schema, terms: tuple[str, ...]) -> Query:
+    if is_beginning(terms):
+        return beginning_query(schema, terms[0])
     if len(terms) == 1:
         return Query.term_query(schema, "words", terms[0], "position")
     return Query.phrase_query(schema, "words", list(terms))

@@ -49,8 +49,8 @@ class EntryMatches:
         covered = [{row.item for row in held[atom]} for atom in self._sought]
         items = set[int]().union(*covered) if loosely else self._matching(held, scope)
         rows = [row for atom in self._sought for row in held[atom] if row.item in items]
-        if not self.ranks:
-            rows = [row for row in self._reader.every(ANYTHING, scope) if row.item in items]
+        if not items.issubset(row.item for row in rows):  # let through for what they have not, which scores nothing
+            rows += [row for row in self._reader.every(ANYTHING, scope) if row.item in items]
         best = _best_rows(rows)
         count = {item: sum(item in some for some in covered) if loosely else 0 for item in best}
         order = sorted(

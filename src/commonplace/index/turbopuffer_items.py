@@ -57,10 +57,10 @@ class ItemMatches:
 
     def _phrases(self) -> Iterable[Match]:
         """Required, and worth nothing."""
-        return (Times(self._reader.vocabulary.adjacent(phrase), 0.0) for phrase in self._query.phrases)
+        return (Times(self._reader.vocabulary.phrase(phrase), 0.0) for phrase in self._query.phrases)
 
     def _refused(self) -> tuple[Match, ...]:
-        return tuple(map(self._reader.vocabulary.adjacent, self._query.excluded))
+        return tuple(map(self._reader.vocabulary.phrase, self._query.excluded))
 
     def _highest(self) -> float:
         """More than any item can score, by the terms that the library has."""

@@ -17,7 +17,7 @@ from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery
 from commonplace.index.turbopuffer_ledger import FIELDS, Ledger, Terms
 from commonplace.index.turbopuffer_wire import Filter, all_of, any_of
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.terms import Term
+from commonplace.text.terms import Term, is_beginning
 
 K1, B = 1.2, 0.75
 MOST_EXPANDED = 1_000
@@ -235,6 +235,9 @@ class Vocabulary:
         each = [self.idf_of(field, term) for term in terms]
         return Sequenced(field, tuple(terms), sum(each) * (1 + K1) if all(each) else 0.0, self._means[field])
 
+    def phrase(self, terms: Sequence[str]) -> Match:
+        return self.beginning(terms[0]) if is_beginning(terms) else self.adjacent(terms)
+
     def beginning(self, prefix: str, worth: float = 1.0) -> Match:
         return Begins(prefix, tuple(self.ledger.beginning(prefix, MOST_EXPANDED + 1)), worth)
 
@@ -257,5 +260,5 @@ class Vocabulary:
     def query(self, query: LexicalQuery) -> Match:
         """Terms are alternatives, phrases are required, exclusions are refused."""
         terms = tuple(self.term(term, by_name=query.by_name) for term in query.terms)
-        phrases = tuple(map(self.adjacent, query.phrases))
-        return Every(phrases, terms, tuple(map(self.adjacent, query.excluded)))
+        phrases = tuple(map(self.phrase, query.phrases))
+        return Every(phrases, terms, tuple(map(self.phrase, query.excluded)))

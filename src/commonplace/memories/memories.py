@@ -198,4 +198,4 @@ def _chunk_rules(settings: Settings) -> ChunkRules:
     """The settings count characters, the rules tokens."""
     target = max(settings.memory_chunk_size // _QUARTERS, 1) if settings.memory_chunking else 1 << 30
     overlap = min(settings.memory_chunk_overlap // _QUARTERS, target - 1)
-    return ChunkRules(target=target, overlap=overlap, window=max(1, target // 5))
+    return ChunkRules(target=target, overlap=overlap, window=max(1, target // 5), in_lines=True)

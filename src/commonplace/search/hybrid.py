@@ -272,7 +272,8 @@ class _Finding:
             lists = self._stages.timed("vector", lambda: self._near(wanted, meanings))
         except Left as left:
             self._stages.leave("vector", left)
-            self._notes.append(f"keyword search only. Embedding the query was left out: {left}.")
+            reason = str(left).removesuffix(".")
+            self._notes.append(f"keyword search only. Embedding the query was left out: {reason}.")
             return []
         bounded = any(task.scope.items is not None for task in wanted)
         if not bounded and not any(listed.items for listed in lists) and self._pending():

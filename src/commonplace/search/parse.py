@@ -61,6 +61,8 @@ def parse(text: str) -> Parsed:
             prefixes.append(token["prefix"])
         elif token["plain"] is not None:
             words.append(token["plain"])
+        elif not token["minus"]:  # a sign, such as ½, that is a word by itself all the same
+            words.append(token["phrase"])
     if not words and not prefixes:
         return Parsed(" ".join(excluded), only_excluded=bool(excluded))
     return Parsed(" ".join(words), tuple(phrases), tuple(prefixes), tuple(excluded))

@@ -13,6 +13,8 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter, Mode
 
 MOST_HITS = 10_000
+MOST_BEFORE = 1_000_000
+"""How far a list can be paged through: whoever follows its cursors comes to its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +51,5 @@ class Request:
             raise InvalidInput(f"mode must be one of {', '.join(get_args(Mode))}, not {self.mode!r}.")
         if not 1 <= self.limit <= MOST_HITS:
             raise InvalidInput(f"limit must be between 1 and {MOST_HITS}, not {self.limit}.")
-        if not 0 <= self.offset <= MOST_HITS:
-            raise InvalidInput(f"offset must be between 0 and {MOST_HITS}, not {self.offset}.")
+        if not 0 <= self.offset <= MOST_BEFORE:
+            raise InvalidInput(f"offset must be between 0 and {MOST_BEFORE}, not {self.offset}.")

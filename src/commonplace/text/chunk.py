@@ -29,6 +29,8 @@ class ChunkRules:
     target: int = 900
     overlap: int = 135
     window: int = 200
+    in_lines: bool = False
+    """Whether neighbours overlap around a cut inside a long line too, and not from the start of a line alone."""
 
     def __post_init__(self) -> None:
         if self.target < 1 or not 1 <= self.window <= self.target or not 0 <= self.overlap < self.target:
@@ -348,7 +350,21 @@ def _resume(terrain: _Terrain, start: int, cut: int, rules: ChunkRules) -> int:
     line = terrain.line(cut)
     section = bisect_right(terrain.head_lines, line) - 1
     head = terrain.head_lines[section] if section >= 0 else 0
-    if terrain.starts[line] != cut or (section >= 0 and head == line):
+    if terrain.starts[line] != cut:
+        return _back_in_line(terrain, start, cut, rules)
+    if section >= 0 and head == line:
         return cut
     first = max(head, terrain.line(start) + 1, bisect_left(terrain.at, terrain.at[line] - 4 * rules.overlap))
     return next((terrain.starts[back] for back in range(first, line) if terrain.grades[back] == _FREE), cut)
+
+
+def _back_in_line(terrain: _Terrain, start: int, cut: int, rules: ChunkRules) -> int:
+    """A few words before a cut inside a line, where rules say so; without words a few characters."""
+    if not rules.in_lines:
+        return cut
+    body, chars = terrain.body, 4 * rules.overlap
+    if not is_narrow(body[max(0, cut - chars) : cut]):
+        chars = rules.overlap
+    first = max(start + 1, terrain.starts[terrain.line(cut)], cut - chars)
+    word = _SPACE.search(body, first, cut)
+    return min(next_cut(body, word.end() if word else first, floor=start), cut)

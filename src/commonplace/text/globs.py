@@ -37,20 +37,18 @@ def matcher(pattern: str) -> Matcher:
             head, tail = _translate(plain, names)
             heads[head].append(tail)
     whole = "|".join(f"{head}(?:{'|'.join(dict.fromkeys(tails))})" for head, tails in heads.items())
-    return _matching(f"(?:{whole})", pattern)
+    return _matching(f"(?:{whole})")
 
 
 def plain_matcher(pattern: str) -> Matcher:
     """The same for one pattern in which commas and braces are themselves, as in an ignore file."""
     head, tail = _translate(_composed(pattern), iter(range(1_000_000)))
-    return _matching(head + tail, pattern)
+    return _matching(head + tail)
 
 
-def _matching(source: str, pattern: str) -> Matcher:
+def _matching(source: str) -> Matcher:
     matches = re.compile(f"{source}\\Z", re.DOTALL).match
-    if pattern.isascii():
-        return matches  # it names no letter that could be written in two ways
-    return lambda path: matches(_composed(path))
+    return lambda path: matches(path if path.isascii() else _composed(path))
 
 
 def _composed(text: str) -> str:

@@ -180,9 +180,9 @@ def _stretches(text: str, places: Sequence[Match], length: int) -> list[tuple[in
     if _shown(places, [whole]) == terms or room < _LEAST_ROOM:
         return [whole]
     chosen: list[tuple[int, int]] = []
-    missing = list(places)
+    places = missing = [(start, min(end, start + room - 2), term) for start, end, term in places]
     while missing and len(chosen) < count:
-        chosen.append(_around(text, missing, room))
+        chosen.append(window(text, missing, room))
         found = _shown(places, chosen)
         missing = [place for place in places if place[2] not in found]
     return _apart(sorted(chosen))
@@ -190,12 +190,6 @@ def _stretches(text: str, places: Sequence[Match], length: int) -> list[tuple[in
 
 def _shown(places: Sequence[Match], stretches: Sequence[tuple[int, int]]) -> set[int]:
     return {term for start, end, term in places for low, high in stretches if low <= start and end <= high}
-
-
-def _around(text: str, places: Sequence[Match], room: int) -> tuple[int, int]:
-    """A stretch of at most `room` characters around the first place that can be shown in it."""
-    clipped = [(start, min(end, start + room - 2), term) for start, end, term in places]
-    return window(text, clipped, room)
 
 
 def _apart(stretches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -210,9 +204,12 @@ def _apart(stretches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _framed(text: str, places: Sequence[Match], low: int, high: int) -> str:
+    held = [(start, end) for start, end, _ in places if low <= start and end <= high]
+    if not held:  # one that is longer than the stretch, which then shows its beginning
+        held = [(start, high) for start, _, _ in places if low <= start < high][:1]
     out, done = [], low
-    for start, end, _ in places:
-        if start >= done and end <= high:
+    for start, end in held:
+        if start >= done:
             out += [text[done:start], "<mark>", text[start:end], "</mark>"]
             done = end
     return ("".join(out) + text[done:high]).strip()

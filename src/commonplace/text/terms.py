@@ -98,3 +98,8 @@ def phrase_terms(words: str) -> tuple[str, ...]:
     if len(terms) > 1 and UNSPACED.match(terms[-1]) and not _is_pair(terms[-1]):
         terms.pop()  # in the text the run may go on: its last character need not stand alone
     return tuple(terms)
+
+
+def is_beginning(phrase: Sequence[str]) -> bool:
+    """Whether a phrase is one character of an unspaced script: it stands wherever a term begins with it."""
+    return len(phrase) == 1 and UNSPACED.match(phrase[0]) is not None and not _is_pair(phrase[0])

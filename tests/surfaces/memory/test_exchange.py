@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from memory_calls import Tools, stored
@@ -49,5 +50,28 @@ def test_a_line_that_is_no_entry_is_named_and_nothing_is_stored(tools: Tools, tm
     tools("delete_context", context_ids=[1])
     path.write_text(f"{good}\n{line}\n", encoding="utf-8")
     with pytest.raises(InvalidInput, match="Line 2 is no exported entry"):
+        import_file(tools.library, path)
+    assert tools.library.memories.find() == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"id": 1 << 63}, {"id": True}, {"version": 0}, {"version": 1 << 63}, {"version": "1"},
+        {"supersedes": [1 << 63]}, {"supersedes": ["1"]}, {"thread_id": " "}, {"thread_id": 7}, {"text_content": None},
+        {"summary": 5},
+        {"metadata": []}, {"tags": "abc"}, {"tags": [1]},
+        {"images": [{"data": "", "mime_type": None}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_field_that_no_entry_has_makes_a_line_none(tools: Tools, tmp_path: Path, wrong: dict[str, Any]) -> None:
+    stored(tools, text="a")
+    stored(tools, text="b")
+    good, other = export_lines(tools.library)
+    tools("delete_context", context_ids=[1, 2])
+    path = tmp_path / "memory.jsonl"
+    path.write_text(f"{good}\n{json.dumps({**json.loads(other), **wrong})}\n", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"^Line 2 is no exported entry: .+\. Nothing was imported\.$"):
         import_file(tools.library, path)
     assert tools.library.memories.find() == []

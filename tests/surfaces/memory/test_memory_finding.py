@@ -103,6 +103,13 @@ def test_a_lexical_mode_matches_what_it_says(tea: Tools, query: str, mode: str, 
     assert set(fts(tea, query, mode)) == expected
 
 
+def test_a_phrase_is_found_wherever_a_long_line_is_cut(tools: Tools) -> None:
+    words = [f"word{number}" for number in range(600)]
+    tools("store_context", thread_id="t", source="user", text=" ".join(words))
+    for first in range(590):
+        assert fts(tools, " ".join(words[first : first + 10]), "phrase") == [1]
+
+
 def test_entries_with_some_of_the_words_come_with_a_warning(tea: Tools) -> None:
     answer = tea("fts_search_context", query="hot tea unheard")
     assert ids(answer) == [1, 2]

@@ -169,6 +169,22 @@ def test_a_cursor_goes_on_in_another_process(
     assert met == expected
 
 
+@pytest.mark.parametrize("search", SEARCHES[:6], ids=str)
+def test_a_walk_that_goes_on_elsewhere_meets_nothing_that_was_stored_since(
+    tools: Tools, search: dict[str, Any], backend: str, tmp_path: Path
+) -> None:
+    fill(tools, 300)
+    answer = page(tools, search, limit=7)
+    met = ids(answer)
+    for number in range(30):
+        stored(tools, text="a later cup of hot tea", thread_id=f"later {number}", metadata={"even": True})
+    with open_library(backend, tmp_path) as library:
+        while "next_cursor" in answer:
+            answer = page(Tools(library), search, limit=7, cursor=answer["next_cursor"])
+            met += ids(answer)
+    assert sorted(met) == [number for number in range(1, 301) if "metadata" not in search or number % 2]
+
+
 def test_the_decision_to_relax_is_made_once(filled: Tools) -> None:
     search = {"tool": "fts_search_context", "query": "tea leaf oolong"}
     answer = page(filled, search, limit=3)

@@ -13,11 +13,13 @@ from commonplace.library import Library
 from commonplace.memories import Image, normal_tags
 from commonplace.memories.importing import Imported, Kept
 from commonplace.store.filters import micros
+from commonplace.store.memory import MOST_NUMBER
 from commonplace.surfaces.memory.dates import parse_date
 from commonplace.surfaces.memory.entry import images_of, shown
 from commonplace.surfaces.tool import Call
 
 _BATCH = 100
+_KINDS = {"id": int, "thread_id": str, "text_content": str, "metadata": dict, "tags": list, "version": int}
 
 
 def export_lines(library: Library, thread: str | None = None) -> Iterator[str]:
@@ -49,23 +51,33 @@ def _entries(path: Path) -> Iterator[Kept]:
 
 def _kept(record: dict[str, Any]) -> Kept:
     expires = record.get("expires_at")
-    if type(record["id"]) is not int or record["id"] < 1 or record["source"] not in ("user", "agent"):
-        raise ValueError("its id or its source is none")
+    for name, kind in _KINDS.items():
+        if type(record[name]) is not kind:
+            raise ValueError(f"its {name} is none")
+    if not record["thread_id"].strip() or record["source"] not in ("user", "agent"):
+        raise ValueError("its thread_id or its source is none")
+    numbers = (record["id"], record["version"], *record.get("supersedes", ()))
+    if not all(type(number) is int and 1 <= number <= MOST_NUMBER for number in numbers):
+        raise ValueError("its id, its version or what it supersedes is none")
+    if not isinstance(record.get("summary"), str | None):
+        raise ValueError("its summary is none")
+    if not all(isinstance(image["mime_type"], str) for image in record.get("images", ())):
+        raise ValueError("a mime_type of its images is none")
     return Kept(
         number=record["id"],
-        thread=str(record["thread_id"]),
+        thread=record["thread_id"],
         source=record["source"],
-        text=str(record["text_content"]),
-        metadata=dict(record["metadata"]),
+        text=record["text_content"],
+        metadata=record["metadata"],
         tags=normal_tags(record["tags"]),
         images=tuple(
-            Image(base64.b64decode(image["data"], validate=True), str(image["mime_type"]), image.get("metadata"))
+            Image(base64.b64decode(image["data"], validate=True), image["mime_type"], image.get("metadata"))
             for image in record.get("images", ())
         ),
         summary=record.get("summary") or None,
         created_at=parse_date(record["created_at"], "created_at"),
         updated_at=parse_date(record["updated_at"], "updated_at"),
-        version=int(record["version"]),
+        version=record["version"],
         expires_at=micros(parse_date(expires, "expires_at")) if expires else None,
-        supersedes=tuple(map(int, record.get("supersedes", ()))),
+        supersedes=tuple(record.get("supersedes", ())),
     )

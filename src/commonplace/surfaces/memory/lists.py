@@ -80,6 +80,8 @@ class ByTheirWords:
     relaxes: bool
     loose: bool = False
     reader: WordReader | None = None
+    upto: int | None = None
+    """The last item that was there when the list was begun, where it is made again."""
     hidden: Ids = field(init=False)
 
     def first(self, count: int) -> Rows:
@@ -90,11 +92,14 @@ class ByTheirWords:
 
     def deeper(self, rows: Rows, count: int) -> Rows:
         wanted = WHOLE if is_narrow(self.filter) else count + len(self.hidden)
-        further = lexical_rows(self._found(whoever_replaced(self.filter), wanted, self.loose).found)
+        later = self.library.store.last_item() - self.upto if self.upto is not None else 0
+        further = lexical_rows(self._found(whoever_replaced(self.filter), wanted + later, self.loose).found)
+        if self.upto is not None:
+            further = without_later(further, self.upto)
         return rows.followed_by(without(further, self.hidden))
 
     def again(self, cursor: Cursor, count: int) -> tuple[Rows, int]:
-        self.loose, self.hidden = cursor.loose, replaced(self.library, self.filter)
+        self.loose, self.upto, self.hidden = cursor.loose, cursor.upto, replaced(self.library, self.filter)
         wanted = cursor.position + count
         while True:
             found = self._found(self.filter, wanted, self.loose)
