@@ -137,6 +137,15 @@ def spoken(world: World, profile: str, line: str) -> str:
     return server.stdout.decode()
 
 
+def heard(world: World, door: str, profile: str, asked: str) -> str:
+    """What is answered to a message over stdio or WebSocket."""
+    if door == "stdio":
+        return spoken(world, profile, asked)
+    with connect(f"ws://127.0.0.1:{world.port}/ws/{profile}") as socket:
+        socket.send(asked)
+        return str(socket.recv(timeout=30))
+
+
 DOORS: dict[str, Callable[[World, str], dict[str, Any]]] = {
     "rest": over_rest,
     "handshake": over_handshake,
@@ -181,13 +190,45 @@ def test_a_key_twice_among_the_arguments_themselves_is_told_of_the_whole(world: 
 def test_half_of_a_surrogate_pair_is_refused_in_a_sentence(world: World, door: str, profile: str) -> None:
     tool = {"tables": "table_list", "qmd": "search"}[profile]
     asked = message(r'{"query": "a\ud83d b"}', tool, meta=json.dumps(ENVELOPE))
-    if door == "stdio":
-        said = spoken(world, profile, asked)
-    else:
-        with connect(f"ws://127.0.0.1:{world.port}/ws/{profile}") as socket:
-            socket.send(asked)
-            said = str(socket.recv(timeout=30))
+    said = heard(world, door, profile, asked)
     assert "What was asked holds a lone surrogate, which is no character. Remove it." in said
+
+
+@pytest.mark.parametrize("flaw", ["digits", "deep", "without end"])
+@pytest.mark.parametrize("door", ["stdio", "websocket"])
+def test_what_no_reader_can_hold_is_told_of_by_its_id_whatever_profile_is_asked(
+    world: World, door: str, flaw: str
+) -> None:
+    data, sentence = FLAWED[flaw]
+    said = heard(world, door, "qmd", message(arguments(data), "search", meta=json.dumps(ENVELOPE)))
+    assert result_of(said)["error"]["message"].startswith(f"data {sentence}")
+
+
+@pytest.mark.parametrize("flaw", ["digits", "deep", "without end"])
+@pytest.mark.parametrize("door", ["stdio", "websocket"])
+def test_where_it_is_no_call_the_id_is_answered_too(world: World, door: str, flaw: str) -> None:
+    params = f'{{"name": "}}", "id": 9, "arguments": {FLAWED[flaw][0]}}}'
+    asked = f'{{"jsonrpc": "2.0", "method": "prompts/get", "params": {params}, "id": 7}}'
+    said = json.loads(heard(world, door, "qmd", asked))
+    assert (said["id"], said["error"]["code"]) == (7, -32600)
+    assert said["error"]["message"].startswith("This is nested too deep, or has a number too long, to be read.")
+
+
+@pytest.mark.parametrize("half", [r"\ud83d", "\ud83d"], ids=["escaped", "in bytes"])
+@pytest.mark.parametrize(
+    ("path", "argument"),
+    [("/api/v1/tools/table_get", "json_path"), ("/api/v1/tools/search", "text"), ("/qmd/search", "query")],
+)
+def test_plain_http_refuses_it_as_well(world: World, path: str, argument: str, half: str) -> None:
+    body = f'{{"table_id": "t", "{argument}": "/{half}"}}'
+    said = world.post(path, body)[1]
+    assert "What was asked holds a lone surrogate, which is no character. Remove it." in said
+
+
+@pytest.mark.parametrize("body", ["5", "true", "null", '"a"', "[]", "0.5"])
+def test_a_body_that_is_no_object_is_told_so(world: World, body: str) -> None:
+    said = json.loads(world.post("/api/v1/tools/table_list", body)[1])
+    assert said["error"]["message"] == "The body is not an object. Send one JSON object with the tool's arguments."
 
 
 @pytest.mark.parametrize("text", [r"\ud83c\udf75", r"\\ud83c", "🍵", r"\u00e9"])

@@ -25,8 +25,11 @@ from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from commonplace.errors import RateLimited
 from commonplace.model import JSON
+from commonplace.server.auth import make_gate
 from commonplace.server.calls import Failure
+from commonplace.server.http import make_app
 from commonplace.server.limits import Buckets
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
@@ -34,6 +37,7 @@ from commonplace.settings import Settings
 from commonplace.surfaces.profile import Profile, Registry
 from commonplace.surfaces.schema import obj
 from commonplace.surfaces.tool import ADDS, READ_ONLY, Call, Reply, Tool
+from serving import served
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-11-25"}
 
@@ -61,6 +65,21 @@ def test_a_bucket_never_gives_more_than_its_allowance(per_minute: int, pauses: l
 def test_no_allowance_means_no_limit() -> None:
     buckets = Buckets()
     assert not any(buckets.take("x", 0) for _ in range(1000))
+
+
+def test_a_call_that_is_refused_takes_nothing_off_the_other_allowance(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, model="static", rate_limit_per_minute=2, write_limit_per_minute=3)
+    service = Service(settings)
+    first, second = (replace(SLOW, name=name, annotations=ADDS) for name in ("first", "second"))
+    for _ in range(2):
+        service.meter(OWNER, first)
+    for _ in range(3):
+        with pytest.raises(RateLimited):
+            service.meter(OWNER, first)
+    service.meter(OWNER, second)  # the third of all that write
+    with pytest.raises(RateLimited):
+        service.meter(OWNER, second)
+    service.close()
 
 
 def slow(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -148,10 +167,26 @@ def test_one_call_too_many_is_a_429(address: str) -> None:
         assert over_mcp.status_code == 429
         assert over_mcp.headers["retry-after"]
         assert over_mcp.json()["id"] == 7
+        assert 'errors_total{code="rate_limited",tool="search"} 2.0' in client.get("/metrics").text
+        over_qmd = client.post("/qmd/search", json={"query": "tea"})
+        assert (over_qmd.status_code, over_qmd.json()["status_code"]) == (429, 429)
+        assert 1 <= int(over_qmd.headers["retry-after"]) <= 31
         listing = client.post(
             "/mcp", json=modern("tools/list"), headers={**HEADERS, **MODERN, "Mcp-Method": "tools/list"}
         )
         assert listing.status_code == 200
+
+
+@pytest.mark.parametrize("settings", [{"COMMONPLACE_WRITE_LIMIT_PER_MINUTE": "1"}], indirect=True)
+def test_a_call_that_is_denied_takes_nothing_off_an_allowance_at_any_door(address: str) -> None:
+    with httpx.Client(base_url=address.removesuffix("/mcp"), timeout=30) as client:
+        for _ in range(2):
+            denied = modern("tools/call", name="remember", arguments={"text": "x"})
+            named = {**HEADERS, **MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "remember"}
+            over_mcp = client.post("/mcp", json=denied, headers=named).json()["result"]
+            assert over_mcp["structuredContent"]["error"]["code"] == "writes_disabled"
+            over_rest = client.post("/api/v1/tools/remember", json={"text": "x"})
+            assert over_rest.json()["error"]["code"] == "writes_disabled"
 
 
 MODERN = {"Mcp-Protocol-Version": "2026-07-28"}
@@ -193,14 +228,35 @@ def test_a_request_that_is_too_large_is_refused(address: str) -> None:
         assert client.post("/api/v1/tools/search", json={"query": "tea"}).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/api/v1/tools/search", "/mcp", "/mcp/tables", "/qmd/search"])
 @pytest.mark.parametrize("settings", [{"COMMONPLACE_IDLE_SECONDS": "1"}], indirect=True)
-def test_a_client_that_stops_in_the_middle_is_given_up(address: str) -> None:
+def test_a_client_that_stops_in_the_middle_is_told_so_and_given_up(address: str, path: str) -> None:
     place = urlsplit(address)
-    head = f"POST /api/v1/tools/search HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 500\r\n\r\n{{"
     with socket.create_connection((place.hostname, place.port), timeout=30) as stuck:
-        stuck.sendall(head.encode())
-        assert b"HTTP/1.1 200" not in stuck.recv(1000)  # an error, or the end of the connection
+        stuck.sendall(_half_a_request(place.netloc, path))
+        told = b""
+        while more := stuck.recv(1000):  # until the server hangs up
+            told += more
+    assert told.startswith(b"HTTP/1.1 408 ")
+    assert b"The rest of the request did not come within 1 s. Send it again." in told
     assert httpx.post(f"http://{place.netloc}/api/v1/tools/status", json={}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/tools/search", "/mcp", "/mcp/tables", "/qmd/search"])
+def test_a_client_that_leaves_in_the_middle_is_no_error(
+    home: Path, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(home=home, model="static")
+    with served(make_app(settings, make_gate(settings))) as port:
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as leaving:
+            leaving.sendall(_half_a_request(f"127.0.0.1:{port}", path))
+        assert httpx.post(f"http://127.0.0.1:{port}/api/v1/tools/status", json={}).status_code == 200
+    assert not [record.getMessage() for record in caplog.records if record.exc_info]
+
+
+def _half_a_request(host: str, path: str) -> bytes:
+    kinds = "Content-Type: application/json\r\nAccept: application/json, text/event-stream"
+    return f"POST {path} HTTP/1.1\r\nHost: {host}\r\n{kinds}\r\nContent-Length: 500\r\n\r\n{{".encode()
 
 
 def test_what_was_counted_is_told(address: str) -> None:

@@ -116,6 +116,72 @@ def test_standard_output_carries_the_protocol_and_the_end_of_input_ends_the_serv
     assert "2 notes" in replies[0]["result"]["instructions"]
 
 
+def test_a_line_that_is_no_message_is_answered_and_a_blank_one_is_none(environment: dict[str, str]) -> None:
+    number = '{"jsonrpc": "2.0", "id": 8, "method": "tools/call", "params": {"name": "search", "arguments": {"limit": '
+    lines = [
+        "",
+        "  ",
+        "{",
+        '{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": []}',
+        f"{number}{'9' * 5000}}}}}}}",
+    ]
+    command = [sys.executable, "-m", "commonplace", "mcp"]
+    done = subprocess.run(
+        command, env=environment, input="\n".join(lines), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(reply["id"], reply["error"]["code"]) for reply in replies] == [(None, -32700), (7, -32600), (8, -32602)]
+
+
+TOLD_IN_THE_MIDDLE = """
+import anyio
+from commonplace.server.stdio import Input
+
+async def main():
+    ending = anyio.Event()
+    with anyio.fail_after(20):
+        async for line in Input(ending):
+            ending.set()  # while a line is at work
+            await anyio.sleep(0.05)
+
+anyio.run(main)
+"""
+
+
+def test_being_told_to_end_while_a_line_is_at_work_is_heard() -> None:
+    command = [sys.executable, "-c", TOLD_IN_THE_MIDDLE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as reader:
+        assert reader.stdin is not None
+        reader.stdin.write(b"a line\n")
+        reader.stdin.flush()  # and no end of the input
+        assert reader.wait(30) == 0
+
+
+@pytest.mark.parametrize("end", ["input", "signal"])
+def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(
+    environment: dict[str, str], end: str
+) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    sent = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}]
+    sent += [{"jsonrpc": "2.0", "id": id, "method": "tools/list"} for id in range(2, 42)]  # far more than a pipe holds
+    command = [sys.executable, "-m", "commonplace", "mcp"]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write("".join(f"{json.dumps(one)}\n" for one in sent).encode())
+        server.stdin.flush()
+        server.stdout.readline()
+        if end == "input":
+            server.stdin.close()
+        else:
+            server.terminate()
+        try:
+            assert server.wait(30) == 0
+        finally:
+            server.kill()
+
+
 def test_a_line_of_many_megabytes_is_read_at_once_and_answered(environment: dict[str, str]) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     queries = {2: "x" * 40_000_000, 3: "oolong"}

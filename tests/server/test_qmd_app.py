@@ -15,8 +15,8 @@ from mcp.client import Client
 
 from commonplace.library import Library
 from commonplace.server.auth import KeyGate, OpenGate
-from commonplace.server.http import make_app
-from commonplace.server.qmd_app import PortTaken, listen, make_qmd_app
+from commonplace.server.http import PortTaken, listen, make_app
+from commonplace.server.qmd_app import make_qmd_app
 from commonplace.server.service import Service
 from commonplace.settings import Settings
 from commonplace.store.accounts import Accounts

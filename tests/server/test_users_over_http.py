@@ -122,6 +122,18 @@ def test_a_session_belongs_to_its_principal(address: str, accounts: Accounts) ->
     assert listed(address, session, alice) == 404
 
 
+def test_naming_a_session_after_anothers_does_not_lead_into_it(address: str, accounts: Accounts) -> None:
+    alice = key(accounts, "alice")
+    session = session_of(address, alice)
+    for other in (key(accounts, "bob"), key(accounts, "carol")):
+        named = {"query": "diary", "session": session}  # makes one of that name which is theirs
+        assert httpx.post(f"{base(address)}/api/v1/tools/search", json=named, headers=other).status_code == 200
+        assert listed(address, session, other) == 404
+        ended = httpx.delete(address, headers={**other, "Mcp-Session-Id": session})
+        assert ended.status_code == 404
+    assert listed(address, session, alice) == 200
+
+
 def test_another_process_serves_a_session_and_its_end_counts_there(
     address: str, second_address: str, accounts: Accounts
 ) -> None:
@@ -163,3 +175,11 @@ def test_a_server_without_users_stays_on_this_machine(environment: dict[str, str
     assert len(done.stderr.splitlines()) == 1
     assert "keys" in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "99999"])
+def test_a_port_that_is_none_is_wrong_usage(environment: dict[str, str], port: str) -> None:
+    command = [sys.executable, "-m", "commonplace", "serve", "--port", port]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert f"{port} is not in the range" in done.stderr

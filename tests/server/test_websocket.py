@@ -2,7 +2,7 @@
 
 1. A client of either era lists and calls tools; each connection has a session of its own.
 2. What is no message is answered as an error, and the connection goes on.
-3. The close codes: 1008 for someone else's session, 1013 over the limit, 1001 when idle.
+3. The close codes: 1008 for someone else's session, 1013 over the limit, 1001 when idle, 1009 for what is too large.
 4. A page of another site gets nowhere.
 """
 
@@ -95,6 +95,26 @@ def test_what_is_no_message_does_not_end_the_connection(place: str, frame: str |
         assert reply["result"]["structuredContent"]["results"]
 
 
+@pytest.mark.parametrize(
+    ("frame", "identity", "code"),
+    [
+        ("not json", None, -32700),
+        ('{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": []}', 7, -32600),
+        ('{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", -32600),
+        ('[{"jsonrpc": "2.0", "id": 7, "method": "ping"}]', None, -32600),
+    ],
+)
+def test_what_is_no_message_is_answered_so_that_nobody_waits(
+    place: str, frame: str, identity: int | str | None, code: int
+) -> None:
+    with connect(place) as socket:
+        opened(socket)
+        socket.send(frame)
+        reply = json.loads(socket.recv(timeout=30))
+    assert (reply["id"], reply["error"]["code"]) == (identity, code)
+    assert "\n" not in reply["error"]["message"]
+
+
 def test_a_page_of_another_site_is_refused(place: str) -> None:
     with pytest.raises(InvalidStatus) as refused, connect(place, origin="https://evil.example"):
         pass
@@ -110,6 +130,21 @@ def test_one_connection_too_many_is_told_to_come_back(place: str) -> None:
                 second.recv(timeout=30)
             assert second.close_code == 1013
         assert search(first)["result"]["isError"] is False
+
+
+@pytest.mark.parametrize("settings", [{"COMMONPLACE_BODY_BYTES": "4096"}], indirect=True)
+def test_a_message_has_the_size_of_a_request_at_most(place: str) -> None:
+    with connect(place) as socket:
+        opened(socket)
+        asked = {"name": "search", "arguments": {"query": "é" * 2500}}  # of two bytes each
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
+        socket.send(json.dumps(call, ensure_ascii=False))
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(timeout=30)
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1009, "A message has at most 4096 bytes.")
+    with connect(f"{place}/memory") as socket:  # which takes what its images may be
+        opened(socket)
+        assert ask(socket, 2, "tools/call", asked | {"name": "list_threads"})["result"]["isError"]
 
 
 @pytest.mark.parametrize("settings", [{"COMMONPLACE_IDLE_SECONDS": "1"}], indirect=True)

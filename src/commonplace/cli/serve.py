@@ -124,7 +124,7 @@ def _serve_door(settings: Settings, door: Door, owner: Principal, name: str) -> 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8377, show_default=True, help="The port to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8377, show_default=True, help="The port to listen on.")
 @click.option("--proxy-headers", is_flag=True, help="Believe X-Forwarded-For and -Proto of a proxy on this machine.")
 @_WRITES
 @_PROJECT
@@ -149,8 +149,12 @@ def serve(
 
     check_binding(settings, host)
     gate = make_gate(settings, owner=replace(OWNER, space=context.obj["space"]))
-    click.echo(f"Commonplace is at http://{host}:{port}/mcp (Ctrl-C ends it)", err=True)
-    serve_http(settings, gate, host, port, proxy_headers=proxy_headers, view=view)
+    shown = f"[{host}]" if ":" in host else host
+
+    def say(port: int) -> None:
+        click.echo(f"Commonplace is at http://{shown}:{port}/mcp (Ctrl-C ends it)", err=True)
+
+    serve_http(settings, gate, host, port, proxy_headers=proxy_headers, view=view, ready=say)
 
 
 def _view(settings: Settings, space: str, project: Path | None, no_global: bool, collections: tuple[str, ...]) -> View:
@@ -215,7 +219,10 @@ def call(library: Library, name: str, arguments: str, profile_name: str, allow_w
         raise InvalidInput(f'The arguments are not JSON: {error}. Write them as \'{{"query": "tea"}}\'.') from error
     if not isinstance(given, dict):
         raise InvalidInput('The arguments are not an object. Write them as \'{"query": "tea"}\'.')
-    answer = tool.call(Call(library, view=View(space=library.folder.name)), given)
+    from commonplace.documents.packages.context import find_project
+
+    view = View(find_project(Path.cwd()), space=library.folder.name)
+    answer = tool.call(Call(library, view=view), given)
     shown = answer.structured or {"content": answer.content} if isinstance(answer, Reply) else answer
     click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
 

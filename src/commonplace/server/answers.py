@@ -7,9 +7,19 @@ from typing import Any, Self
 
 import anyio
 import mcp_types as types
+from anyio import to_thread
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from commonplace.errors import LONE_SURROGATE
+from commonplace.server.flaws import has_half, told, unread
 
 _NEVER_ANSWERED = frozenset({"subscriptions/listen"})
 """Requests that go on as long as their connection does."""
+_WHAT_TO_SEND = "Send one message at a time, a JSON object."
+_TOO_MUCH = (
+    "This is nested too deep, or has a number too long, to be read. Send less of it, and such a number as a string."
+)
 
 
 class Answers:
@@ -27,6 +37,22 @@ class Answers:
             self._asked.add(message.id)
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._drop((message.params or {}).get("requestId"))
+
+    async def refuse(self, error: Exception) -> None:
+        """Answer what is no message, which the SDK passes over in silence: whoever sent it may wait."""
+        flaws = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+        read = [flaw["input"] for flaw in flaws]
+        code, what = types.INVALID_REQUEST, f"This is not a message of JSON-RPC 2.0. {_WHAT_TO_SEND}"
+        if (text := _no_json(error)) is not None:
+            if not text.strip():
+                return  # a blank line is nothing
+            if (request := await to_thread.run_sync(unread, text)) is None:
+                code, what = types.PARSE_ERROR, f"This is not JSON. {_WHAT_TO_SEND}"
+            else:
+                read, what = [request], LONE_SURROGATE if has_half(text) else _TOO_MUCH
+        named = (part["id"] for part in read if isinstance(part, dict) and type(part.get("id")) in (int, str))
+        said = types.ErrorData(code=code, message=what)
+        await self.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=next(named, None), error=said)))
 
     async def settle(self, seconds: float) -> None:
         """Wait until everything is answered, but not longer than that."""
@@ -54,3 +80,24 @@ class Answers:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+async def retold(error: Exception) -> SessionMessage | Exception:
+    """The same error, unless it is a call that only its arguments keep from being read: then one that says so.
+
+    In a thread, as `unread` is: others go on meanwhile, whatever the size of it.
+    """
+    text = _no_json(error)
+    if text is None:
+        return error
+    try:
+        found = await to_thread.run_sync(told, text)
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(found, by_name=False))
+    except ValueError:
+        return error
+
+
+def _no_json(error: Exception) -> str | None:
+    """The text that was taken for no JSON; None where something else is wrong."""
+    flaws = error.errors(include_url=False) if isinstance(error, ValidationError) else []
+    return str(flaws[0]["input"]) if flaws and flaws[0]["type"] == "json_invalid" else None

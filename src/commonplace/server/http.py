@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gc
 import resource
+import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from socket import socket
 from urllib.parse import urlsplit
 
 import uvicorn
+from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from commonplace.documents.visible import View
+from commonplace.errors import CommonplaceError
 from commonplace.server.auth import INSTANCES, Authentication, Gate, metadata_address, metadata_routes
 from commonplace.server.guard import OriginGuard
 from commonplace.server.instances import InstanceDoor
@@ -29,7 +31,7 @@ from commonplace.server.qmd_http import routes as qmd_routes
 from commonplace.server.rest import routes
 from commonplace.server.service import Service
 from commonplace.server.transport import Endpoint, MakeServer, memory_body_bytes
-from commonplace.server.websocket import Connections
+from commonplace.server.websocket import Connections, Wire
 from commonplace.settings import Settings
 from commonplace.surfaces.profile import DEFAULT, profile_names
 
@@ -78,7 +80,14 @@ def make_app(
         ],
         lifespan=lifespan,
     )
-    app.state.farewell = service.changes.close
+
+    def farewell() -> None:
+        service.changes.close()
+        instances.hang_up()
+        for endpoint in endpoints.values():
+            endpoint.hang_up()
+
+    app.state.farewell = farewell
     return app
 
 
@@ -93,6 +102,23 @@ def own_hosts(settings: Settings) -> list[str]:
     return [*named, *([public] if public else [])]
 
 
+class PortTaken(CommonplaceError):
+    """The address to listen on is another's, or none of this machine's."""
+
+    code, status, exit_code = "port_taken", 503, 1
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there. Raises PortTaken in words."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise PortTaken(
+            f"{host}:{port} cannot be listened on: {error.strerror or error}. Give another --port, or end what uses it."
+        ) from error
+
+
 def serve_http(
     settings: Settings,
     gate: Gate,
@@ -103,20 +129,24 @@ def serve_http(
     make_server: MakeServer = make_server,
     first: str = DEFAULT,
     view: View = View(),
+    ready: Callable[[int], None] = lambda port: None,
 ) -> None:
-    """Serve any number of clients until told to stop."""
+    """Serve any number of clients until told to stop. `ready` is told the port once it is listened on."""
+    listen(host, port).close()  # what keeps it from there is said before anything is opened
     _allow_many_files()
+    # It would cut off calls under way; who only listens is let go when the server says farewell.
+    AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
     config = uvicorn.Config(
         make_app(settings, gate, make_server, first=first, view=view),
         host=host,
         port=port,
         log_level="warning",
         proxy_headers=proxy_headers,
-        ws="websockets-sansio",
+        ws=Wire,
         ws_max_size=max(settings.body_bytes, memory_body_bytes(settings)),
         timeout_graceful_shutdown=5,
     )
-    server = _Server(config)
+    server = _Server(config, ready)
     gc.freeze()  # what is there now stays: looking it through for garbage again and again costs a fifth of a call
     with suppress(KeyboardInterrupt):
         server.run()
@@ -125,9 +155,17 @@ def serve_http(
 
 
 class _Server(uvicorn.Server):
-    """Lets those go who listen for changes before it waits for requests to end: theirs would not."""
+    """Lets those go who listen before it waits for requests to end: theirs would not."""
 
-    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready(self.servers[0].sockets[0].getsockname()[1])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.state.farewell()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 

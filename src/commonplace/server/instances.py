@@ -152,7 +152,7 @@ class InstanceDoor:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._endpoint = InstanceEndpoint(service)
-        self.run = self._endpoint.run
+        self.run, self.hang_up = self._endpoint.run, self._endpoint.hang_up
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = key_of(scope)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 
 import anyio
+import anyio.lowlevel
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BUCKETS = 10_000
@@ -22,18 +24,23 @@ class Buckets:
 
     def take(self, key: Hashable, per_minute: int) -> float:
         """Take one; returns 0, or the seconds until there is one to take. No allowance means no limit."""
-        if per_minute <= 0:
-            return 0.0
-        now, rate = self._clock(), per_minute / 60
-        left, then = self._buckets.get(key, (float(per_minute), now))
-        left = min(per_minute, left + (now - then) * rate)
-        if left < 1:
-            self._buckets[key] = (left, now)
-            return (1 - left) / rate
-        self._buckets[key] = (left - 1, now)
+        return self.take_all({key: per_minute})
+
+    def take_all(self, allowances: Mapping[Hashable, int]) -> float:
+        """The same of several at once: one from each, or none from any and the longest of the waits."""
+        now, wait = self._clock(), 0.0
+        left: dict[Hashable, float] = {}
+        for key, per_minute in allowances.items():
+            if per_minute > 0:
+                rate = per_minute / 60
+                there, then = self._buckets.get(key, (float(per_minute), now))
+                left[key] = min(per_minute, there + (now - then) * rate)
+                wait = max(wait, (1 - left[key]) / rate)
+        for key, there in left.items():
+            self._buckets[key] = (there if wait > 0 else there - 1, now)
         if len(self._buckets) > MOST_BUCKETS:
             self._forget(now)
-        return 0.0
+        return wait
 
     def _forget(self, now: float) -> None:
         """Those not used for a minute are full again, as good as never used."""
@@ -46,7 +53,7 @@ def come_back_in(seconds: float) -> dict[str, str]:
 
 
 class Patience:
-    """Gives up on a client that stops in the middle of sending its request."""
+    """Gives up on a client that stops in the middle of sending its request, or leaves: half of one is worth no work."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         self._app = app
@@ -56,17 +63,29 @@ class Patience:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        complete = False
+        complete = late = False
 
         async def patient() -> Message:
-            nonlocal complete
+            nonlocal complete, late
             if complete:  # from here on it waits for the client to go away, which may take as long as it likes
                 return await receive()
-            with anyio.move_on_after(self._seconds):
+            with anyio.move_on_after(self._seconds) as waiting:
                 message = await receive()
                 complete = not message.get("more_body", False)
-                return message
-            complete = True
+                if message["type"] != "http.disconnect":
+                    return message
+            late = waiting.cancelled_caught
+            half.cancel()
+            await anyio.lowlevel.checkpoint()  # it goes no further
             return {"type": "http.disconnect"}
 
-        await self._app(scope, patient, send)
+        with anyio.CancelScope() as half:
+            await self._app(scope, patient, send)
+        if late:
+            await _too_late(self._seconds)(scope, receive, send)
+
+
+def _too_late(seconds: float) -> Response:
+    said = f"The rest of the request did not come within {seconds:g} s. Send it again."
+    error = {"error": {"code": "invalid_argument", "message": said}}
+    return JSONResponse(error, status_code=408, headers={"Connection": "close"})

@@ -23,7 +23,7 @@ from commonplace import __version__
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.server.answers import Answers
+from commonplace.server.answers import Answers, retold
 from commonplace.server.calls import Failure
 from commonplace.server.changes import listening, telling
 from commonplace.server.flaws import flaw_of, told
@@ -284,8 +284,14 @@ async def _lasting(read: Any, answers: Answers) -> AsyncIterator[Any]:
     async def relay() -> None:
         async with sink:
             async for message in read:
-                answers.expect(message)
-                await sink.send(message)
+                if isinstance(message, Exception):
+                    message = await retold(message)
+                if isinstance(message, Exception):
+                    with anyio.move_on_after(PATIENCE_S):  # a client that does not read must not hold up the end
+                        await answers.refuse(message)
+                else:
+                    answers.expect(message)
+                    await sink.send(message)
             await answers.settle(PATIENCE_S)
 
     async with anyio.create_task_group() as tasks:
@@ -314,9 +320,10 @@ async def serve_input(service: Service, profile: str, principal: Principal, endi
 async def serve_server(server: Server[Any], ending: anyio.Event, *, exact: bool) -> None:
     """A server on standard input and output; `exact` as its profile is."""
     gc.freeze()  # what is there now stays: looking it through for garbage again and again is lost time
-    lines = Input(ending, partial(told, exact=exact))
-    async with stdio_server(cast(Any, lines), cast(Any, Output())) as streams:
+    lines, output = Input(ending, partial(told, exact=exact)), Output(PATIENCE_S)
+    async with stdio_server(cast(Any, lines), cast(Any, output)) as streams:
         await serve_streams(server, streams)
+        output.over()
 
 
 def meta_config(context: Context) -> Mapping[str, JSON] | str | None:

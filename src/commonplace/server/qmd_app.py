@@ -35,12 +35,6 @@ log = logging.getLogger(__name__)
 PROFILE = "qmd"
 
 
-class PortTaken(CommonplaceError):
-    """The address to listen on is another's, or none of this machine's."""
-
-    code, status, exit_code = "port_taken", 503, 1
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a server serves. `listener` is bound already; `say` is told what a person at the log may want to know."""
@@ -63,7 +57,7 @@ def make_qmd_app(service: Service, gate: Gate) -> Starlette:
         async with endpoint.run():
             yield
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/mcp", endpoint),
             Route(f"/mcp/{PROFILE}", endpoint),
@@ -80,22 +74,18 @@ def make_qmd_app(service: Service, gate: Gate) -> Starlette:
         lifespan=lifespan,
     )
 
+    def farewell() -> None:
+        service.changes.close()
+        endpoint.hang_up()
+
+    app.state.farewell = farewell
+    return app
+
 
 def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  # no other is sent here
     refusal = {"detail": f"{error.detail}: {request.method} {request.url.path}", "status_code": error.status_code}
     return JSONResponse(refusal, status_code=error.status_code, headers=error.headers)
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises PortTaken in words."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        raise PortTaken(
-            f"{host}:{port} cannot be listened on: {error.strerror or error}. Give another --port, or end what uses it."
-        ) from error
 
 
 def serve(service: Service, plan: Plan) -> None:
@@ -138,14 +128,13 @@ class _Server(uvicorn.Server):
             make_qmd_app(service, gate), log_level="warning", timeout_graceful_shutdown=int(PATIENCE_S)
         )
         super().__init__(config)
-        self._farewell = service.changes.close
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._farewell()
+        self.config.app.state.farewell()  # type: ignore[union-attr]
         await super().shutdown(sockets)
 
 

@@ -19,6 +19,7 @@ from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge,
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.server.calls import Failure
+from commonplace.server.limits import come_back_in
 from commonplace.server.rest import read_object
 from commonplace.server.service import Service, Visitor
 from commonplace.server.transport import read_body
@@ -145,7 +146,9 @@ def _said(endpoint: Any) -> Any:
         try:
             response: Response = await endpoint(request)
         except _Refused as refused:
-            return _refusal(refused.failure.status, refused.failure.message)
+            retry: Any = refused.failure.details.get("retry_after")
+            headers = None if retry is None else come_back_in(retry)
+            return _refusal(refused.failure.status, refused.failure.message, headers)
         except CommonplaceError as error:
             return _refusal(error.status, str(error))
         return response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -76,13 +76,24 @@ class Service:
             found, writable=self.settings.allow_writes, underscored=underscored, hidden=hidden, aliases=aliases
         )
 
+    def permit(self, principal: Principal, registry: Registry, tool: Tool) -> None:
+        """Raise what keeps a caller from a tool altogether."""
+        if not registry.allows(tool):
+            raise WritesDisabled(tool.name)
+        scope = "write" if tool.writes else "read"
+        if not principal.may(scope):
+            raise Denied(f"{tool.name} needs a key with the {scope} scope.")
+        if principal.collections and not tool.within_view:
+            raise Denied(f"{tool.name} shows the whole library, and this key is limited to collections of documents.")
+
     def meter(self, principal: Principal, tool: Tool) -> None:
         """Take one call off the caller's allowance, or raise RateLimited."""
-        waits = [self._buckets.take((principal.name, tool.name), self.settings.rate_limit_per_minute)]
+        allowances: dict[Hashable, int] = {(principal.name, tool.name): self.settings.rate_limit_per_minute}
         if tool.writes:
-            waits.append(self._buckets.take((principal.name, None), self.settings.write_limit_per_minute))
-        if max(waits) > 0:
-            raise RateLimited(tool.name, max(waits))
+            allowances[principal.name, None] = self.settings.write_limit_per_minute
+        wait = self._buckets.take_all(allowances)
+        if wait > 0:
+            raise RateLimited(tool.name, wait)
 
     async def call(
         self,
@@ -96,7 +107,9 @@ class Service:
         started = time.perf_counter()
         self.waiting += 1
         try:
-            self._admit(visitor, registry, tool)
+            self.permit(visitor.principal, registry, tool)
+            if not visitor.metered:
+                self.meter(visitor.principal, tool)
             with anyio.fail_after(self.settings.call_seconds):
                 answer = await self.work(
                     visitor.principal.space, partial(self._run, visitor, tool, arguments, progress)
@@ -133,17 +146,6 @@ class Service:
             self._background.close()
         self._workers.close()
         self.libraries.close()
-
-    def _admit(self, visitor: Visitor, registry: Registry, tool: Tool) -> None:
-        if not registry.allows(tool):
-            raise WritesDisabled(tool.name)
-        scope = "write" if tool.writes else "read"
-        if not visitor.principal.may(scope):
-            raise Denied(f"{tool.name} needs a key with the {scope} scope.")
-        if visitor.principal.collections and not tool.within_view:
-            raise Denied(f"{tool.name} shows the whole library, and this key is limited to collections of documents.")
-        if not visitor.metered:
-            self.meter(visitor.principal, tool)
 
     def _run(
         self,

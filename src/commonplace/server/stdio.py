@@ -16,6 +16,7 @@ import anyio.to_thread
 
 _READ_BYTES = 65_536
 _MOST_LINES = 64
+_POLL_S = 0.1
 
 
 @asynccontextmanager
@@ -58,13 +59,13 @@ class Input:
         watching = loop.create_task(self._watch())
         try:
             while not self._ending.is_set():
+                self._arrived.clear()  # before it is looked: what comes while a line is at work is not forgotten
                 while self._lines and not self._ending.is_set():
                     line = self._lines.popleft()
                     self._room.release()
                     if line is None:
                         return
                     yield line
-                self._arrived.clear()
                 await self._arrived.wait()
         finally:
             watching.cancel()
@@ -98,7 +99,9 @@ class Input:
 class Output:
     """Standard output, for messages alone: what anything else prints goes to standard error."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float) -> None:
+        """`patience`: for how many seconds a client that reads nothing is waited for once it is `over`."""
+        self._patience, self._over = patience, False
         self._descriptor = _taken(1, os.dup(2))
         self._poll = select.poll()
         self._poll.register(self._descriptor, select.POLLOUT)
@@ -115,10 +118,18 @@ class Output:
     async def flush(self) -> None:
         """Nothing is held back."""
 
+    def over(self) -> None:
+        """Nothing new is to come: from now on a client that does not read keeps the process from ending no longer."""
+        self._over = True
+
     def _write(self, data: bytes) -> None:
+        left, waited = memoryview(data), 0.0
         with suppress(BrokenPipeError):  # nobody reads any more; the end of the input follows
-            while data:
-                data = data[os.write(self._descriptor, data) :]
+            while left and not (self._over and waited >= self._patience):
+                if self._poll.poll(_POLL_S * 1000):
+                    left, waited = left[os.write(self._descriptor, left[: select.PIPE_BUF]) :], 0.0
+                else:
+                    waited += _POLL_S
 
 
 def _taken(descriptor: int, instead: int) -> int:

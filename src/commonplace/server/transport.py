@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from commonplace.errors import RateLimited
+from commonplace.errors import Denied, RateLimited, WritesDisabled
 from commonplace.library import Library
 from commonplace.server.flaws import told_body
 from commonplace.server.limits import come_back_in
@@ -73,11 +74,18 @@ class Endpoint:
         self._stateless = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=most_bytes)
         self._here = self._stateful._server_instances
         """The sessions whose connections live in this process: the SDK's own book, which it tells nobody of."""
+        self._owners: WeakKeyDictionary[Any, tuple[str, str]] = WeakKeyDictionary()
+        """Whose they are, by space and name: anybody may name a session of their own after another's."""
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         async with self._stateful.run(), self._stateless.run():
             yield
+
+    def hang_up(self) -> None:
+        """End the streams of those who only listen, which would not end; calls under way have their own."""
+        for connection in self._here.values():
+            connection.close_standalone_sse_stream()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Blanks around a header's value are no part of it, but httptools leaves those after it.
@@ -114,6 +122,8 @@ class Endpoint:
 
     async def _knows(self, principal: Principal, session: str) -> bool:
         """Whether this is a living session of this principal: in an open file a plain read, so no thread."""
+        if session in self._here and self._owners.get(self._here[session]) != (principal.space, principal.name):
+            return False
 
         def find(library: Library) -> Session | None:
             return library.sessions.of(principal.name).find(session)
@@ -146,6 +156,8 @@ class Endpoint:
             library.sessions.of(principal.name).issue(session, client)
 
         await self._service.work(principal.space, issue)
+        if session in self._here:
+            self._owners[self._here[session]] = (principal.space, principal.name)
 
     async def _tool(self, request: Request, name: str) -> Tool | None:
         """The tool of a name, for whoever asks."""
@@ -171,9 +183,15 @@ class Endpoint:
         name, asked = _called(body)
         tool = await self._tool(request, name) if name else None
         if tool is not None:
+            principal: Principal = request.scope["principal"]
             try:
-                self._service.meter(request.scope["principal"], tool)
+                self._service.permit(principal, self._registry, tool)
+                self._service.meter(principal, tool)
+            except (Denied, WritesDisabled):
+                return True  # the call itself says so
             except RateLimited as error:
+                if self._service.observe:
+                    self._service.observe(tool.name, error.code, 0.0)
                 refusal = _said(429, types.INVALID_REQUEST, str(error), asked, error.retry_after)
                 await refusal(request.scope, receive, send)
                 return False

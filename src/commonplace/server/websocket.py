@@ -13,6 +13,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
@@ -22,12 +23,26 @@ from commonplace.server.flaws import told
 from commonplace.server.mcp import Context, meta_config, serve_streams
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
-from commonplace.server.transport import HEADER, MakeServer, asked_for
+from commonplace.server.transport import HEADER, MakeServer, asked_for, most_body_bytes
 from commonplace.surfaces.profile import Registry
 
-WRONG_OWNER, OVER_LIMIT, IDLE = 1008, 1013, 1001
+WRONG_OWNER, OVER_LIMIT, IDLE, ENDING, TOO_LARGE = 1008, 1013, 1001, 1012, 1009
 SUBPROTOCOL = "mcp"
 _LONGEST_REASON = 100  # of the 123 bytes that a close frame has room for
+_FAREWELL_S = 1.0
+"""How long a client is waited for that does not answer a close frame, once the server ends."""
+
+
+class Wire(WebSocketsSansIOProtocol):
+    """One connection as the server has it, which does not end with the server before its calls are answered."""
+
+    def shutdown(self) -> None:
+        if self.close_sent or not self.handshake_complete:
+            super().shutdown()
+        else:
+            self.stop_keepalive()
+            self.close_timeout = _FAREWELL_S
+            self.queue.put_nowait({"type": "websocket.disconnect", "code": ENDING})
 
 
 class Connections:
@@ -90,9 +105,10 @@ class _Connection:
         inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
         async with read, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._receive, inbox, tasks, registry.profile.exact)
+            tasks.start_soon(self._receive, inbox, tasks, registry)
             tasks.start_soon(self._send, outbox)
             await serve_streams(server, (read, write))
+            await self._close(ENDING, "The server ends.")  # which nobody hears who has left
             tasks.cancel_scope.cancel()
 
     def _visitor_of(self, context: Context) -> Visitor:
@@ -101,7 +117,8 @@ class _Connection:
             config = (context.params or {}).get("config")
         return self.visitor if config is None else replace(self.visitor, config=config)
 
-    async def _receive(self, inbox: MemoryObjectSendStream[Any], tasks: TaskGroup, exact: bool) -> None:
+    async def _receive(self, inbox: MemoryObjectSendStream[Any], tasks: TaskGroup, registry: Registry) -> None:
+        most = most_body_bytes(self.service.settings, registry)
         async with inbox:
             while True:
                 frame = None
@@ -112,10 +129,13 @@ class _Connection:
                     break
                 if not frame:
                     break
+                if len(frame.encode()) > most:
+                    await self._close(TOO_LARGE, f"A message has at most {most} bytes.")
+                    break
                 if not await self._still_admitted():
                     tasks.cancel_scope.cancel()
                     break
-                await inbox.send(_message(told(frame, exact=exact)))
+                await inbox.send(_message(told(frame, exact=registry.profile.exact)))
 
     async def _still_admitted(self) -> bool:
         """Whether the key is still good. One that is not, or cannot be told now, ends the connection."""

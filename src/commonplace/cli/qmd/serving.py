@@ -105,8 +105,9 @@ def _serve(
     with nothing_collected():
         from commonplace.cli.qmd import daemon
         from commonplace.server.auth import check_binding, make_gate
+        from commonplace.server.http import PortTaken, listen
         from commonplace.server.principal import OWNER
-        from commonplace.server.qmd_app import Plan, PortTaken, listen, serve
+        from commonplace.server.qmd_app import Plan, serve
         from commonplace.server.service import Service
 
     principal = replace(OWNER, space=context.obj["space"])
