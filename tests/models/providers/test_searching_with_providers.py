@@ -94,6 +94,7 @@ def test_a_search_answers_by_words_and_says_why_not_by_meaning(
         assert len(answer.hits) == 1
         assert stage(answer, "vector")[0] in ("skipped", "failed")
         assert answer.notes[0].startswith("keyword search only.")
+        assert not answer.notes[0].endswith("..")
         with pytest.raises(Unavailable, match="ollama at"):
             library.search("oolong", mode="semantic")
         assert library.status().coverage.embedded == 3

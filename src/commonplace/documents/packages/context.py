@@ -88,9 +88,15 @@ def withdraw(folder: Path, alias: str) -> None:
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
     """All of it or nothing: whoever reads meanwhile sees the old file."""
     try:
+        written = (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"{file} was not written: it is UTF-8, and a name in it is not. Rename the folder, or give --name."
+        ) from None
+    try:
         with room_on_disk(file.parent):
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode())
+            write_atomically(file, written)
     except OSError as error:
         raise Denied(f"{file} cannot be written: {error.strerror}.") from None
 

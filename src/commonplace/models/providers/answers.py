@@ -19,7 +19,8 @@ def read_vectors(found: Any, count: int) -> Vectors:
     if not isinstance(found, Sequence) or len(found) != count:
         raise Nonsense(f"{_count(found)} vectors for {count} texts")
     try:
-        vectors = np.array(found, dtype=np.float32)
+        with np.errstate(over="ignore"):  # what is too large becomes infinite, which is told below
+            vectors = np.array(found, dtype=np.float32)
     except (ValueError, TypeError, OverflowError):
         raise Nonsense("vectors of different lengths, or of something else than numbers") from None
     if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
@@ -31,12 +32,14 @@ def read_indexed(found: Any, count: int, value: str) -> list[Any]:
     """`[{index, value}…]`, in whatever order, as the values in the order asked for: each once."""
     if not isinstance(found, Sequence) or len(found) != count:
         raise Nonsense(f"{_count(found)} results for {count} texts")
-    placed: dict[int, Any] = {}
+    placed: dict[float, Any] = {}
     for place, one in enumerate(found):
         if not isinstance(one, Mapping) or value not in one:
             raise Nonsense(f"a result without {value}")
-        placed[one.get("index", place)] = one[value]
-    if sorted(placed, key=str) != sorted(range(count), key=str):
+        index = one.get("index", place)
+        if isinstance(index, int | float):
+            placed[index] = one[value]
+    if sorted(placed) != list(range(count)):
         raise Nonsense("results that do not say which text they are for")
     return [placed[place] for place in range(count)]
 

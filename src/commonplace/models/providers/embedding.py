@@ -153,7 +153,10 @@ class HttpEmbedder:
         """One request: what the vectors of a few questions and answers say of the model."""
         questions = [f"{self._prefixes.query}{question}" for question, _ in PAIRS]
         answers = [f"{self._prefixes.passage}{answer}" for _, answer in PAIRS]
-        vectors = np.stack([unit(vector) for vector in self._ask([*questions, *answers])])
+        found = self._ask([*questions, *answers])
+        if not found.any(axis=1).all():
+            raise self._makes_no_sense("vectors of nothing but zeros")
+        vectors = np.stack([unit(vector) for vector in found])
         if self._wanted:
             self._require_dims(vectors.shape[1], self._wanted)
         learned = measure(vectors[: len(PAIRS)], vectors[len(PAIRS) :])
@@ -231,10 +234,13 @@ class HttpEmbedder:
         try:
             return self._api.read(answer, count)
         except Nonsense as nonsense:
-            raise ProviderFailed(
-                f"{self._where} answered with {nonsense}, so nothing was stored. "
-                f"Check that {self._line.endpoint.model} is an embedding model."
-            ) from None
+            raise self._makes_no_sense(str(nonsense)) from None
+
+    def _makes_no_sense(self, what: str) -> ProviderFailed:
+        return ProviderFailed(
+            f"{self._where} answered with {what}, so nothing was stored. "
+            f"Check that {self._line.endpoint.model} is an embedding model."
+        )
 
     def _require_dims(self, found: int, expected: int) -> None:
         if found != expected:

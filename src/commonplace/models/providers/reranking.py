@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from commonplace.lazy_dataclass import dataclass
@@ -79,9 +80,11 @@ class HttpReranker:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise Nonsense("scores that are no numbers")
-    return float(value)
+    if not isinstance(value, bool) and isinstance(value, int | float):
+        with suppress(OverflowError):  # JSON may hold larger ones than we can
+            if math.isfinite(value):
+                return float(value)
+    raise Nonsense("scores that are no numbers")
 
 
 def _sigmoid(value: float) -> float:

@@ -25,6 +25,8 @@ SLOWEST = 64 << 10
 _PIECE = 256 << 10
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 """Where a translator puts the addresses of IPv4, private ones too."""
+_PRIVATE_TOO = tuple(map(ipaddress.ip_network, ("64:ff9b:1::/48", "fec0::/10", "::/96")))
+"""A site's own translator and a site's own addresses, and those of IPv4 in their first form: global to some Pythons."""
 _RESERVED = "%/:?#[]@!$&'()*+,;=~"
 _MOVED = (301, 302, 303, 307, 308)
 
@@ -202,6 +204,8 @@ def is_public(address: str) -> bool:
     inner = getattr(found, "ipv4_mapped", None) or getattr(found, "sixtofour", None)
     if found.version == 6 and found in _NAT64:
         inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    if any(found in network for network in _PRIVATE_TOO):
+        return False
     return found.is_global and not found.is_multicast and (inner is None or inner.is_global)
 
 
