@@ -363,3 +363,41 @@ def _state(home: Path) -> set[int]:
         assert library.doctor() == []
     assert len(bodies) == 301
     return {int(body.partition("version")[2].split()[0]) for body in bodies}
+
+
+def test_a_tool_called_in_a_project_sees_its_collections(run: Run, project: Path, guide: Path) -> None:
+    run("collections", "init")
+    run("collections", "add", "docs", "./guide", "--no-embed")
+    seen = json.loads(run("call", "documents_list_collections", cwd=project / "sub").stdout)
+    assert [one["collection"] for one in seen["collections"]] == ["docs"]
+    elsewhere = json.loads(run("call", "documents_list_collections", cwd=project.parent).stdout)
+    assert elsewhere["collections"] == []
+
+
+def test_a_search_takes_the_alias_of_a_package(run: Run, guide: Path, project: Path, tmp_path: Path) -> None:
+    run("collections", "init")
+    run("collections", "add", "docs", "./guide", "--no-embed")
+    run("collections", "add", "later", "./elsewhere", "--no-sync")
+    (found,) = json.loads(run("search", "oolong", "-c", "docs", "--json").stdout)
+    assert found["title"] == "Tea"
+    assert (
+        run("query", "oolong", "-c", "docs", "--json", cwd=project / "sub").stdout
+        == json.dumps([found], indent=2) + "\n"
+    )
+    assert run("search", "matcha", "-c", "docs").stdout == "No results found.\n"
+    assert run("search", "oolong", "-c", "later").stdout == "No results found.\n"
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("Oolong again.", "utf-8")
+    run("add", str(notes), "--no-embed")
+    assert len(json.loads(run("search", "oolong", "-c", "docs", "-c", "notes", "--json").stdout)) == 2
+    assert 'no collection called "docs"' in run("search", "oolong", "-c", "docs", code=1, cwd=tmp_path).stderr
+
+
+def test_a_folder_whose_name_is_no_text_needs_a_name_for_its_package(run: Run, project: Path) -> None:
+    folder = project / os.fsdecode(b"od\xffd")
+    folder.mkdir()
+    assert "--name" in run("collections", "init", "--manifest", str(folder), code=2).stderr
+    assert list(folder.iterdir()) == []
+    run("collections", "init", "--manifest", "--name", "odd", str(folder))
+    assert json.loads((folder / "manifest.json").read_text("utf-8"))["name"] == "odd"

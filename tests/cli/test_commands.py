@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -61,6 +64,7 @@ def test_a_folder_is_added_searched_read_and_kept_up_to_date(run: Run, notes: Pa
     assert run("get", "notes/tea.md", "--section", "green").stdout == "## Green\n\nEighty degrees.\n"
     assert run("outline", "notes/tea.md").stdout.split() == ["1", "Tea", "5", "Green"]
     assert "qmd://notes/bread.md" in run("related", "qmd://notes/tea.md").stdout
+    assert "qmd://notes/bread.md" in run("related", "notes/tea.md").stdout
 
     (notes / "tea.md").write_text("# Tea\n\nMatcha is whisked.\n", "utf-8")
     (notes / "bread.md").unlink()
@@ -68,6 +72,38 @@ def test_a_folder_is_added_searched_read_and_kept_up_to_date(run: Run, notes: Pa
     assert run("search", "oolong").stdout == "No results found.\n"
     assert "matcha" in run("search", "whisked").stdout.lower()
     assert "0 new, 0 updated, 1 unchanged, 0 removed" in run("add", str(notes)).stdout
+
+
+def test_output_is_utf_8_whatever_the_locale(run: Run, notes: Path) -> None:
+    (notes / "茶.md").write_text("# 乌龙茶\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    for command in (["get", "notes/茶.md"], ["search", "乌龙茶"], ["call", "search", '{"query": "乌龙茶"}']):
+        assert "乌龙茶" in run(*command, PYTHONIOENCODING="latin-1").stdout
+    assert "✓ All collections updated." in run("update", PYTHONIOENCODING="latin-1").stdout
+
+
+def test_a_server_says_where_it_is_once_it_is_there(tmp_path: Path) -> None:
+    environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-m", "commonplace", "serve", "--port", "0"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stderr
+            said = running.stderr.readline()
+            found = re.search(r"http://127\.0\.0\.1:([1-9]\d*)/mcp ", said)
+            assert found, said
+            with socket.create_connection(("127.0.0.1", int(found[1])), timeout=60):
+                pass
+        finally:
+            running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 0
+
+
+def test_a_server_whose_port_is_taken_says_so_and_nothing_else(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("serve", "--port", str(port), code=1)
+    assert done.stderr.startswith(f"127.0.0.1:{port} cannot be listened on: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_tool_is_called_as_an_agent_calls_it(run: Run, notes: Path) -> None:
@@ -90,6 +126,18 @@ def test_status_and_doctor_say_which_model_is_in_use_and_what_would_be_better(ru
     assert "Everything is in order." in run("doctor").stdout
 
 
+def test_status_counts_memories(run: Run) -> None:
+    for text in ("one", "two"):
+        run("call", "--allow-writes", "remember", f'{{"kind": "memory", "text": "{text}"}}')
+    assert "  2 memories\n" in run("status").stdout
+
+
+def test_what_is_no_text_at_all_is_no_export(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "noise").write_bytes(b"\x80\xff\n")
+    answer = run("import", "everything", str(tmp_path / "noise"), code=2)
+    assert "Line 1 is no exported item" in answer.stderr
+
+
 def test_without_vectors_a_query_answers_by_words_and_status_says_what_to_do(run: Run, notes: Path) -> None:
     run("add", str(notes), "--no-embed")
     assert "tea.md" in run("query", "oolong").stdout
@@ -103,6 +151,16 @@ def test_a_backup_is_restored_into_another_home(run: Run, notes: Path, tmp_path:
     run("restore", str(tmp_path / "copy"), "--yes", **other)
     assert "tea.md" in run("search", "oolong", **other).stdout
     assert "tea.md" in run("query", "brewing", **other).stdout
+
+
+def test_a_restore_that_nobody_can_be_asked_about_changes_nothing_and_says_what_to_add(
+    run: Run, notes: Path, tmp_path: Path
+) -> None:
+    run("backup", str(tmp_path / "empty"))
+    run("add", str(notes), "--no-embed")
+    refused = run("restore", str(tmp_path / "empty"), code=2)
+    assert refused.stderr.endswith("Nobody answered, so nothing was changed. Repeat it with --yes.\n")
+    assert "qmd://notes/tea.md" in run("search", "oolong").stdout
 
 
 def test_an_export_imports_into_an_equal_library(run: Run, notes: Path, tmp_path: Path) -> None:

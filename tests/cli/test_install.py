@@ -418,6 +418,7 @@ def test_a_file_that_cannot_be_edited_is_left_as_it_is(
         (["cursor", "--http", "http://127.0.0.1:8377/mcp", "--allow-writes"], "start it with --allow-writes"),
         (["cursor", "--name", "a b"], "--name is made of"),
         (["cursor", "--profile", "../x"], "is no profile"),
+        (["cursor", "--profile", "memories"], "'memories' is no profile. The profiles are commonplace, "),
         (["emacs"], "'emacs' is not one of"),
     ],
 )

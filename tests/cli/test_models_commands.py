@@ -96,6 +96,13 @@ def test_a_model_is_for_all_of_a_library(run: Run, other: str) -> None:
     assert "not both" in run("embed", "--kind", "note", "--model", other, code=2).stderr
 
 
+@pytest.mark.parametrize("command", [("models", "use", ""), ("models", "use", " "), ("embed", "--model", "")])
+def test_a_model_without_a_name_is_none(run: Run, command: tuple[str, ...]) -> None:
+    refused = run(*command, "--yes", code=2)
+    assert refused.stderr == "The model has no name. `commonplace models list` says which there are.\n"
+    assert refused.stdout == ""
+
+
 def test_what_a_model_costs_and_gains_is_measured_on_the_library_s_own_texts(run: Run, notes: Path, other: str) -> None:
     run("add", str(notes))
     done = run("models", "test", "static", other, "nonsense", code=1)

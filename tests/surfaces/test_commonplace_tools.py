@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import time
@@ -23,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from commonplace.errors import CommonplaceError, InvalidInput, NotFound, VersionConflict
+from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.patch import merge
 from commonplace.knowledge.records import put_record
 from commonplace.library import Library
@@ -189,7 +190,7 @@ def test_what_is_remembered_is_found_revised_and_forgotten(call: Call) -> None:
 
 
 def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:
-    with pytest.raises(VersionConflict):
+    with pytest.raises(AlreadyExists):
         call("remember", text="another", key="tea")
     for name, more in (("revise", {"text": "x"}), ("forget", {})):
         with pytest.raises(InvalidInput, match="only notes and memories"):
@@ -315,7 +316,7 @@ def test_both_spellings_of_a_name_are_one_tool() -> None:
         ("search", {"query": "x", "where": [{"operator": "eq"}]}, ['search needs "where.0.key".']),
         ("search", {"query": "x", "where": [{"key": "k", "operator": "in", "value": []}]}, ["non-empty list"]),
         ("search", {"query": "x", "created_from": "last week"}, ['created_from "last week" is not an ISO 8601 date']),
-        ("fetch", {"uri": []}, ["uri must be a string or a list of strings"]),
+        ("fetch", {"uri": []}, ["uri must have at least 1 entry"]),
         ("forget", {"uri": ["a", "b"], "expected_version": 1}, ["goes with one address"]),
         ("revise", {"uri": "notes://tea", "metadata": {}, "metadata_patch": {}}, ["not both"]),
     ],
@@ -364,3 +365,138 @@ def test_a_merge_patch_does_what_rfc_7396_says() -> None:
     ]
     for target, patch, merged in cases:
         assert merge(target, patch) == merged
+
+
+def test_a_passage_of_a_line_that_is_many_passages_is_that_passage(call: Call, library: Library) -> None:
+    library.put(Draft("note", "long", title="Long", body=" ".join(f"word{n} lorem ipsum" for n in range(3000))))
+    chunks = library.store.chunks_of(library.get("notes://long").id)
+    assert len(chunks) > 3
+    for ordinal, chunk in enumerate(chunks):
+        for mode in ("full", "chunk"):
+            (item,) = call("fetch", uri=f"notes://long#chunk-{ordinal}", mode=mode)["items"]
+            assert item["text"].strip() == chunk.text.strip()
+    around = call("fetch", uri="notes://long#chunk-2", mode="siblings", max_tokens=3500)["items"][0]["text"]
+    assert chunks[2].text.strip() in around
+    assert chunks[1].text.strip() in around
+    assert call("fetch", uri="notes://long", mode="chunk")["items"][0]["text"].strip() == chunks[0].text.strip()
+
+
+def test_a_conversation_has_no_passages_of_its_own(call: Call, library: Library) -> None:
+    messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "well"}]
+    uri = put_record(library.store, {"kind": "conversation", "title": "C", "messages": messages}).uri
+    assert "well" in call("fetch", uri=uri, mode="chunk")["items"][0]["text"]
+    with pytest.raises(NotFound, match=r"has no passage 0\. It has none at all\."):
+        call("fetch", uri=f"{uri}#chunk-0")
+
+
+def test_every_entry_of_a_listing_leads_to_what_it_counts(call: Call, library: Library) -> None:
+    threads = ("a", "a/", "a//", "/a", "https://example.org/1", " ")
+    for thread in threads:
+        library.put(Draft("message", "m", parent=thread, body=f"in {thread}"))
+    entries = call("browse", at="message")["entries"]
+    assert {entry["name"] for entry in entries} == set(threads)
+    for entry in entries:
+        (item,) = call("browse", at=entry["at"])["entries"]
+        assert call("fetch", uri=item["at"])["items"][0]["text"] == f"in {entry['name']}"
+
+
+def test_a_heading_whose_slug_says_nothing_or_something_else_is_still_reached(call: Call, library: Library) -> None:
+    body = "# !!!\n\nbang\n\n# Chunk 7\n\nseventh\n\n# Last\n\nend\n"
+    library.put(Draft("note", "odd", title="Odd", body=body, format="markdown"))
+    for entry, text in zip(call("browse", at="notes://odd")["entries"], ("bang", "seventh", "end"), strict=True):
+        assert call("fetch", uri=entry["at"])["items"][0]["text"].split("\n")[2] == text
+
+
+def test_what_has_expired_is_not_listed(call: Call, library: Library) -> None:
+    library.put(Draft("memory", "1", parent="t", body="over", fields={"source": "agent", "expires_at": 1}))
+    assert call("browse", at="memory/t")["entries"] == []
+
+
+def test_a_key_is_taken_by_a_note_of_any_notebook(call: Call, library: Library) -> None:
+    call("remember", text="one", key="plan", collection="work")
+    for notebook in ("home", "work"):
+        with pytest.raises(AlreadyExists, match=r'^There is a note "plan" already\.'):
+            call("remember", text="two", key="plan", collection=notebook)
+    assert call("fetch", uri="notes://plan")["items"][0]["text"] == "one"
+
+
+@pytest.mark.parametrize("kind", ["note", "memory"])
+def test_nothing_is_revised_to_nothing(kind: str, call: Call) -> None:
+    uri = call("remember", text="kept", kind=kind)["uri"]
+    with pytest.raises(InvalidInput, match="text has nothing in it"):
+        call("revise", uri=uri, text=" \n")
+    assert call("fetch", uri=uri)["items"][0]["text"] == "kept"
+
+
+@pytest.mark.parametrize("day", ["2026-05-01", "20260501", "2026-W18-5", "2026W185"])
+def test_a_day_that_ends_a_range_is_in_it_however_it_is_written(day: str, call: Call, library: Library) -> None:
+    library.put(Draft("note", "noon", body="noon walk", created_at=datetime(2026, 5, 1, 12, tzinfo=UTC)))
+    assert uris(call("search", query="noon", created_from=day, created_to=day)) == ["notes://noon"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([], "uri must have at least 1 entry."),
+        (["notes://tea"] * 51, "uri must have at most 50 entries, not 51."),
+        ("", "uri must not be empty."),
+        (5, "uri must be a string or a list of strings."),
+        ([5], "uri must be a string or a list of strings."),
+    ],
+)
+def test_what_is_wrong_with_one_or_many_addresses_is_said(given: object, said: str, call: Call) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        call("fetch", uri=given)
+    assert str(caught.value) == said
+
+
+def test_a_kind_that_is_none_is_told(call: Call) -> None:
+    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. The kinds are document, note, '):
+        call("search", query="tea", kinds=["notes"])
+
+
+def test_a_list_of_more_than_ten_thousand_is_walked_to_its_end(call: Call, library: Library) -> None:
+    library.put_many(Draft("note", f"n{number}", body="zither") for number in range(10_120))
+    first = call("search", query="zither", mode="lexical", detail="ids", limit=1)
+    offset, kept = json.loads(base64.urlsafe_b64decode(first["next_cursor"]))
+    assert offset == 1
+    cursor = base64.urlsafe_b64encode(json.dumps([9_980, kept]).encode()).decode()  # as if all before had been walked
+    seen: list[str] = []
+    while cursor:
+        page = call(
+            "search", query="zither", mode="lexical", detail="ids", limit=100, max_tokens=100_000, cursor=cursor
+        )
+        seen += uris(page)
+        cursor = page["next_cursor"]
+    assert len(seen) == len(set(seen)) == 140
+
+
+@pytest.mark.parametrize("detail", ["snippets", "ids", "passages"])
+def test_a_result_larger_than_the_budget_does_not_keep_the_cursor_where_it_is(
+    detail: str, call: Call, library: Library
+) -> None:
+    library.put(Draft("note", "titled", title="zither " * 300, body="zither"))
+    library.put(Draft("document", "目錄/" * 30 + "檔案.md", parent="docs", title="D", body="zither zither"))
+    body = f"# {'zither ' * 90}\n\n## {'long ' * 90}\n\nzither"
+    library.put(Draft("note", "deep", title="T", body=body, format="markdown"))
+    library.put(Draft("note", "quoted", title="Q", body='zither "\\\n' * 90))
+    seen: list[str] = []
+    asked = {"query": "zither", "mode": "lexical", "detail": detail, "max_tokens": 200}
+    page = call("search", **asked)
+    while True:
+        assert page["results"]
+        seen += uris(page)
+        if "docs" not in seen[-1]:  # an address is never cut
+            assert tokens_of(page) <= 200
+        if page["next_cursor"] is None:
+            break
+        page = call("search", **asked, cursor=page["next_cursor"])
+    assert len(seen) == len(set(seen)) == 4
+
+
+def test_metadata_that_does_not_fit_is_not_fetched(call: Call, library: Library) -> None:
+    library.put(Draft("note", "much", title="M", body="short", metadata={"k": "v " * 5000}))
+    answer = call("fetch", uri="notes://much", max_tokens=300)
+    assert tokens_of(answer) <= 300
+    assert answer["items"][0]["text"] == "short"
+    assert call("fetch", uri="notes://much", max_tokens=9000)["items"][0]["metadata"] == {"k": "v " * 5000}

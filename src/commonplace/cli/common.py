@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -83,6 +84,11 @@ def _plain_progress(label: str) -> Progress:
     return report
 
 
+def painted(text: str, **style: Any) -> str:
+    """In colour, on a terminal that wants it."""
+    return click.style(text, **style) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+
+
 def print_page(page: Page, *, as_json: bool) -> None:
     """Hits as text for people, or as the JSON that programs read."""
     if as_json:
@@ -94,7 +100,7 @@ def print_page(page: Page, *, as_json: bool) -> None:
         click.echo("No results found.")
     for hit in page.hits:
         title = " › ".join(dict.fromkeys((hit.title, *hit.headings)))
-        click.echo(f"{click.style(f'{hit.uri}:{hit.line}', fg='cyan')}  {round(hit.score * 100)}%  {title}")
+        click.echo(f"{painted(f'{hit.uri}:{hit.line}', fg='cyan')}  {round(hit.score * 100)}%  {title}")
         click.echo(f"    {hit.snippet}\n")
 
 

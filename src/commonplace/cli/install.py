@@ -16,9 +16,9 @@ import click
 from commonplace.cli.clients import CLIENTS, Client, Entry, address_entry, command_entry, config_path, is_ours, renewed
 from commonplace.cli.configs import Uneditable, Unreadable, put, read, render
 from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.surfaces.profile import profile_names
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
-_PROFILE = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 class ClientFile(CommonplaceError):
@@ -55,8 +55,8 @@ def install(context: click.Context, /, client: str, only_print: bool, **wishes: 
 def _entry(client: Client, home: str | None, space: str, wishes: dict[str, Any]) -> Entry:
     """What the client is told: our command with the library it belongs to, or the address of a running server."""
     profile, writes, url = wishes["profile"], wishes["allow_writes"], wishes["url"]
-    if profile is not None and not _PROFILE.fullmatch(profile):
-        raise InvalidInput(f"{profile!r} is no profile. A profile's name is made of small letters, digits, - and _.")
+    if profile is not None and profile not in profile_names():
+        raise InvalidInput(f"{profile!r} is no profile. The profiles are {', '.join(profile_names())}.")
     if url:
         if writes:
             raise InvalidInput("A server that runs already decides about writes: start it with --allow-writes instead.")

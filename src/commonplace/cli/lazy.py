@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import click
@@ -50,16 +52,27 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, help) for name, (_, help) in self.table.items()])
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _written():  # `--help` and `--version` print here
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, context: click.Context) -> Any:
-        try:
+        with _written():
             return super().invoke(context)
-        except BrokenPipeError:
-            raise ReaderLeft from None
-        except OSError as error:
-            if error.filename is not None or error.errno not in _NOT_WRITTEN:
-                raise
-            hush()
-            raise NotWritten(f"The output could not be written: {error.strerror}.") from error
+
+
+@contextmanager
+def _written() -> Iterator[None]:
+    """Says in our own words that output could not be written, before click does in its."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderLeft from None
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NOT_WRITTEN:
+            raise
+        hush()
+        raise NotWritten(f"The output could not be written: {error.strerror}.") from error
 
 
 def spare_threads() -> None:
@@ -70,3 +83,10 @@ def spare_threads() -> None:
 def hush() -> None:
     """Nobody reads on: what is left in the buffer goes nowhere, without a complaint when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def speak_utf8() -> None:
+    """Results are UTF-8 whatever the locale; a name that is no text is shown as well as can be."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +34,7 @@ def embed(library: Library, kind: str | None, everything: bool, model: str | Non
         raise InvalidInput("Give --kind or --all, not both.")
     if kind and model:
         raise InvalidInput("Give --kind or --model, not both: a model is for all of a library.")
-    if model:
+    if model is not None:
         switch_with_progress(library, model, yes=yes)
     else:
         embed_with_progress(library, kind)
@@ -118,14 +119,26 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @with_library
     def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **given: Any) -> None:
-        filter = Filter(kinds=given["kinds"], parents=given["collections"], tags=given["tags"])
+        aliases = _aliases(library, given["collections"])
+        places = (place for name in given["collections"] for place in (name, aliases.get(name, name)))
+        filter = Filter(kinds=given["kinds"], parents=tuple(dict.fromkeys(places)), tags=given["tags"])
         more = {"expand": given["expand"], "rerank": given["rerank"]}
         page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
         if not page.hits:
-            _check_collections(library, filter.parents)
+            _check_collections(library, [name for name in given["collections"] if name not in aliases])
         print_page(page, as_json=as_json or explain)
 
     return find_passages
+
+
+def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
+    """What packages go by here, and what they are kept under; empty where every name is a folder's own."""
+    if all(library.store.item("collection", "", name, body=False) for name in names):
+        return {}
+    from commonplace.documents.packages import declared  # reads declarations, which few searches need
+    from commonplace.documents.packages.context import find_project
+
+    return {known.alias: known.key for known in declared(library, find_project(Path.cwd()))}
 
 
 def _check_collections(library: Library, names: Sequence[str]) -> None:
@@ -136,6 +149,11 @@ def _check_collections(library: Library, names: Sequence[str]) -> None:
             raise NotFound(f'There is no collection called "{name}". `commonplace collections list` names them.')
 
 
+def _address(uri: str) -> str:
+    """A path stands for the document there."""
+    return uri if "://" in uri else f"qmd://{uri}"
+
+
 @click.command()
 @click.argument("uri")
 @click.option("-n", "--limit", default=10, show_default=True, help="How many results.")
@@ -143,7 +161,7 @@ def _check_collections(library: Library, names: Sequence[str]) -> None:
 @with_library
 def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
     """Find items like one."""
-    print_page(library.related(uri, limit=limit), as_json=as_json)
+    print_page(library.related(_address(uri), limit=limit), as_json=as_json)
 
 
 @click.command()
@@ -154,7 +172,7 @@ def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
 @with_library
 def get(library: Library, uri: str, section: str | None, first: int, lines: int | None) -> None:
     """Print an item, or part of it. A path such as notes/tea.md stands for qmd://notes/tea.md."""
-    address = uri if "://" in uri else f"qmd://{uri}"
+    address = _address(uri)
     text = library.section(address, section) if section else library.get(address).body or ""
     chosen = split_lines(text)[max(first, 1) - 1 :]
     if not chosen:
@@ -167,8 +185,11 @@ def get(library: Library, uri: str, section: str | None, first: int, lines: int 
 @with_library
 def outline(library: Library, uri: str) -> None:
     """Print the headings of an item with their lines."""
-    for heading in library.outline(uri if "://" in uri else f"qmd://{uri}"):
+    for heading in library.outline(_address(uri)):
         click.echo(f"{heading.line:6}  {'  ' * (heading.level - 1)}{heading.title}")
+
+
+_MANY = {"media": "media", "memory": "memories"}
 
 
 @click.command()
@@ -179,7 +200,7 @@ def status(library: Library) -> None:
     coverage = state.coverage
     click.echo(f"Library: {library.folder}")
     for kind, count in state.items.items():
-        click.echo(f"  {count} {kind}{'s' if count != 1 else ''}")
+        click.echo(f"  {count} {kind if count == 1 else _MANY.get(kind, f'{kind}s')}")
     from commonplace.ingest.files.collections import packages  # walking and reading files, which a search does not
 
     packaged = packages(library.store)

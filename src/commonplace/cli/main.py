@@ -8,7 +8,7 @@ from typing import NoReturn
 import click
 
 from commonplace import __version__
-from commonplace.cli.lazy import LazyGroup, ReaderLeft, hush, spare_threads
+from commonplace.cli.lazy import LazyGroup, ReaderLeft, hush, spare_threads, speak_utf8
 from commonplace.errors import CommonplaceError
 
 _COMMANDS = {
@@ -63,6 +63,7 @@ def cli(context: click.Context, home: str | None, space: str) -> None:
 def main() -> NoReturn:
     """Run the command line. An error a caller can see is one sentence on stderr and its own exit code."""
     spare_threads()
+    speak_utf8()
     try:
         status = cli(standalone_mode=False)
     except CommonplaceError as error:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import click
 
+from commonplace.cli.common import painted
 from commonplace.cli.table_group import AT, call, command, instance, show, tables, tool
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
@@ -186,7 +187,7 @@ def search(library: Library, name: str, query: str, top_k: int | None, as_json: 
 
     def lines() -> None:
         for hit in answer["results"]:
-            click.echo(f"{click.style(hit['json_path'] or '(all)', fg='cyan')}  {round(hit['score'] * 100)}%")
+            click.echo(f"{painted(hit['json_path'] or '(all)', fg='cyan')}  {round(hit['score'] * 100)}%")
             click.echo(f"    {' '.join(hit['chunk']['chunk_text'].split())[:300]}\n")
         if not answer["results"]:
             click.echo("No results found.")

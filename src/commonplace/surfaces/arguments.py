@@ -114,7 +114,10 @@ def rule(problem: ValidationError) -> str:
             return f"must have at least {asked} {'entry' if asked == 1 else 'entries'}"
         case "maxItems":
             return f"must have at most {asked} entries, not {len(given)}"
-        case "anyOf":
+        case "anyOf":  # what fits one of them but for its length is told so
+            for part in problem.context or ():
+                if part.validator in ("minLength", "minItems", "maxItems"):
+                    return rule(part)
             return "must be a string or a list of strings"
         case other:
             return f"is not accepted ({other})"

@@ -16,15 +16,18 @@ FRAME = 60
 
 
 def fit(records: Iterable[dict[str, JSON]], max_tokens: int, trimmed: str) -> tuple[list[dict[str, JSON]], int, int]:
-    """The records that fit, their tokens, and how many were left out. The first is trimmed rather than lost."""
+    """The records that fit, their tokens, and how many were left out.
+
+    The first is trimmed rather than lost, else nobody would ever come past it: an address is all that is never cut.
+    """
     kept: list[dict[str, JSON]] = []
     used, left_out, room = 0, 0, max(1, max_tokens - FRAME)
     for record in records:
         size = tokens_of(record)
-        if not kept and size > room:
-            record = _trim(record, trimmed, size - room)
+        if not kept and not left_out and size > room:
+            record = _trimmed(record, (trimmed, "headings", "title"), room)
             size = tokens_of(record)
-        if left_out or used + size > room:
+        if left_out or (kept and used + size > room):
             left_out += 1
             continue
         kept.append(record)
@@ -34,6 +37,14 @@ def fit(records: Iterable[dict[str, JSON]], max_tokens: int, trimmed: str) -> tu
 
 def tokens_of(value: JSON) -> int:
     return estimate(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _trimmed(record: dict[str, JSON], names: Iterable[str], room: int) -> dict[str, JSON]:
+    """The record with as much cut off these, one after the other, as there is no room for."""
+    for name in names:
+        while (excess := tokens_of(record) - room) > 0 and record.get(name) not in (None, "", "…", []):
+            record = {**record, name: []} if isinstance(record[name], list) else _trim(record, name, excess)
+    return record
 
 
 def _trim(record: dict[str, JSON], name: str, excess: int) -> dict[str, JSON]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from commonplace.errors import InvalidInput
-from commonplace.model import JSON, Condition, Filter, Hit, Operator, Page
+from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.sessions import Found, deduped
 from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
 from commonplace.surfaces.moments import moment
@@ -85,6 +85,9 @@ def _trimmed(detail: str) -> str:
 
 
 def _filter(given: Mapping[str, JSON]) -> Filter:
+    for kind in given.get("kinds", ()):
+        if kind not in SCHEMES:
+            raise InvalidInput(f'There is no kind "{kind}". The kinds are {", ".join(SCHEMES)}.', argument="kinds")
     dates = {name: moment(name, given[name], end=name.endswith("_to")) for name in _DATES if name in given}
     return Filter(
         kinds=tuple(given.get("kinds", ())),

@@ -10,7 +10,7 @@ from typing import Any
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
-from commonplace.model import JSON, SCHEMES, Filter, Item
+from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item
 from commonplace.surfaces.budget import FRAME, make_cursor, read_cursor, tokens_of
 from commonplace.surfaces.schema import (
     INTEGER,
@@ -27,7 +27,7 @@ from commonplace.surfaces.schema import (
     text,
 )
 from commonplace.surfaces.tool import READ_ONLY, Call, Tool
-from commonplace.text.outline import outline
+from commonplace.text.outline import Heading, outline
 from commonplace.text.tokens import estimate, reach, safe_cut
 
 _LINES = re.compile(r":(\d{1,9})(?::(\d{1,9}))?$")
@@ -42,6 +42,10 @@ class Place:
     body: str
     first: int = 1
     last: int | None = None
+    chunk: int | None = None
+    """The passage that was named."""
+    chars: tuple[int, int] | None = None
+    """Where its characters are, where it shares a line with what is not wanted."""
 
 
 def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -89,18 +93,37 @@ def _conversation(library: Library, item: Item) -> str:
 
 
 def _chunk(library: Library, place: Place, ordinal: int) -> Place:
-    chunks = library.store.chunks_of(place.item.id)
+    chunks = _chunks_of(library, place.item)
     if ordinal >= len(chunks):
-        raise NotFound(f"{place.item.uri} has no passage {ordinal}. Its passages count from 0 to {len(chunks) - 1}.")
-    return replace(place, first=chunks[ordinal].line_start, last=chunks[ordinal].line_end)
+        has = f"Its passages count from 0 to {len(chunks) - 1}." if chunks else "It has none at all."
+        raise NotFound(f"{place.item.uri} has no passage {ordinal}. {has}")
+    return _spanned(replace(place, chunk=ordinal), chunks, ordinal, ordinal)
+
+
+def _chunks_of(library: Library, item: Item) -> list[Chunk]:
+    """Those of what is read of it: of a conversation that is its messages, which have their own."""
+    return library.store.chunks_of(item.id) if item.kind != "conversation" else []
+
+
+def _spanned(place: Place, chunks: list[Chunk], first: int, last: int) -> Place:
+    """The lines of some passages; where others begin or end on these, too, not more of them than is theirs."""
+    start, end = chunks[first], chunks[last]
+    lines = place.body.split("\n")
+    opening = sum(map(len, lines[: start.line_start - 1])) + start.line_start - 1
+    closing = sum(map(len, lines[: end.line_end])) + end.line_end - 1
+    if first and chunks[first - 1].line_end >= start.line_start:
+        opening = start.char_start
+    if last + 1 < len(chunks) and chunks[last + 1].line_start <= end.line_end:
+        closing = end.char_end
+    return replace(place, first=start.line_start, last=end.line_end, chars=(opening, closing))
 
 
 def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
     """The passage at a place; with its neighbours, as many as there is room for, in turn before and after it."""
-    chunks = library.store.chunks_of(place.item.id) if mode != "full" else []
+    chunks = _chunks_of(library, place.item) if mode != "full" else []
     if not chunks:
         return place
-    at = max((n for n, chunk in enumerate(chunks) if chunk.line_start <= place.first), default=0)
+    at = place.chunk if place.chunk is not None else _chunk_at(chunks, place.first)
     first = last = at
     left = room - estimate(chunks[at].text)
     growing = {-1, 1} if mode == "siblings" else set()
@@ -112,19 +135,27 @@ def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
                 continue
             left -= size
             first, last = min(first, following), max(last, following)
-    return replace(place, first=chunks[first].line_start, last=chunks[last].line_end)
+    return _spanned(place, chunks, first, last)
+
+
+def _chunk_at(chunks: list[Chunk], line: int) -> int:
+    """The passage that a line begins in, else the last that begins before it."""
+    before = [n for n, chunk in enumerate(chunks) if chunk.line_start <= line]
+    return next((n for n in before if chunks[n].line_end >= line), before[-1]) if before else 0
 
 
 def _read(place: Place, room: int) -> dict[str, JSON]:
     item, lines = place.item, place.body.split("\n")
-    end = min(place.last or len(lines), len(lines))
     start = min(place.first, len(lines))
     frame = {"uri": item.uri, "title": item.title, "lines": len(lines), "from_line": start, "next_line": None}
     frame |= {"tags": list(item.tags), "metadata": dict(item.metadata), "version": item.version}
     frame |= {"updated_at": item.updated_at.isoformat()}
+    if tokens_of(frame) > room:  # what is somebody's own may be of any size
+        del frame["metadata"]
     kept: list[str] = []
     used = tokens_of(frame)
-    for line in lines[start - 1 : end]:
+    wanted = place.body[slice(*place.chars)].split("\n") if place.chars else lines[start - 1 : place.last]
+    for line in wanted:
         size = estimate(line) + 1
         if used + size > room:
             if not kept:  # one line that is too long by itself: what fits of it, rather than nothing
@@ -132,21 +163,22 @@ def _read(place: Place, room: int) -> dict[str, JSON]:
             break
         used += size
         kept.append(line)
-    following = start + len(kept)
-    return {**frame, "text": "\n".join(kept), "next_line": following if following <= end else None}
+    following = start + len(kept) if len(kept) < len(wanted) else None
+    return {**frame, "text": "\n".join(kept), "next_line": following}
 
 
 def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     place = given["at"]
+    call.library.sweep()
     if not place.strip("/"):
         counts = call.library.status().items
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
-    if "://" in place:
+    if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
         item = call.library.get(place)
         return _entries(
             [
                 {
-                    "at": f"{item.uri}#{heading.slug}",
+                    "at": f"{item.uri}#{_named(heading)}",
                     "name": heading.title,
                     "level": heading.level,
                     "line": heading.line,
@@ -160,7 +192,13 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     parents = call.library.store.parents(kind)
     if not slash and (len(parents) > 1 or (parents and "" not in parents)):
         return _entries([{"at": f"{kind}/{name}", "name": name, "count": number} for name, number in parents.items()])
-    return _items(call.library, Filter(kinds=(kind,), parents=(parent.rstrip("/"),)), given)
+    parent = parent if parent in parents else parent.rstrip("/")
+    return _items(call.library, Filter(kinds=(kind,), parents=(parent,)), given)
+
+
+def _named(heading: Heading) -> str:
+    """What an address says of a heading: its slug, unless that is nothing or says something else."""
+    return heading.title if not heading.slug or _CHUNK.match(heading.slug) else heading.slug
 
 
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:

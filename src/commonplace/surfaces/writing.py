@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput
 from commonplace.ingest.patch import merge
+from commonplace.library import Library
 from commonplace.memories import UNSET, New, Revision, normal_tags
 from commonplace.model import JSON, Draft, Item
 from commonplace.surfaces.moments import moment
@@ -19,9 +20,13 @@ THREAD = "main"
 
 
 def remember(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    if not given["text"].strip():
-        raise InvalidInput("text has nothing in it. Give what is to be remembered.", argument="text")
+    _check_text(given)
     return _remember_memory(call, given) if given["kind"] == "memory" else _remember_note(call, given)
+
+
+def _check_text(given: Mapping[str, JSON]) -> None:
+    if "text" in given and not given["text"].strip():
+        raise InvalidInput("text has nothing in it. Give what is to be remembered.", argument="text")
 
 
 def _remember_note(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -36,7 +41,18 @@ def _remember_note(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         metadata=given.get("metadata", {}),
         tags=tuple(given.get("tags", ())),
     )
-    return _written(call.library.put(draft, expected_version=0 if "key" in given else None))
+    with call.library.store.transaction():
+        if "key" in given:
+            _check_free(call.library, draft)
+        return _written(call.library.put(draft, expected_version=0 if "key" in given else None))
+
+
+def _check_free(library: Library, draft: Draft) -> None:
+    """An address does not say which notebook a note is in: a key is taken by a note of any."""
+    if library.store.ids_of([(draft.kind, None, draft.key)]):
+        raise AlreadyExists(
+            f'There is a note "{draft.key}" already. Choose another key, or revise that one.', code="conflict"
+        )
 
 
 def _remember_memory(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -59,6 +75,7 @@ def _remember_memory(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     if "metadata" in given and "metadata_patch" in given:
         raise InvalidInput("Give metadata to replace it or metadata_patch to change parts of it, not both.")
+    _check_text(given)
     item = call.library.get(given["uri"])
     if item.kind == "memory":
         return _revise_memory(call, item, given)

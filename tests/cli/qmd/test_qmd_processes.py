@@ -141,10 +141,10 @@ def test_an_update_command_prints_to_stderr(process: Ask, notes: Path) -> None:
     assert "noise" not in done.out
 
 
-def on_a_terminal(*arguments: str, **more: str) -> str:
+def on_a_terminal(*arguments: str, module: str = "commonplace.cli.qmd", **more: str) -> str:
     """What a command prints on a terminal."""
     ours, theirs = pty.openpty()
-    command = [*COMMAND, *arguments]
+    command = [sys.executable, "-m", module, *arguments]
     running = subprocess.Popen(
         command, stdout=theirs, stderr=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm", **more}
     )
@@ -165,11 +165,14 @@ def on_a_terminal(*arguments: str, **more: str) -> str:
     return shown.decode("utf-8")
 
 
-def test_colour_is_for_terminals_that_want_it(process: Ask, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", ["commonplace.cli.qmd", "commonplace"])
+def test_colour_is_for_terminals_that_want_it(
+    process: Ask, notes: Path, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert "\x1b[" in on_a_terminal("search", "oolong")
-    assert "\x1b[" not in on_a_terminal("search", "oolong", NO_COLOR="1")
-    assert "\x1b[" not in on_a_terminal("search", "oolong", "--json")
+    assert "\x1b[" in on_a_terminal("search", "oolong", module=module)
+    assert "\x1b[" not in on_a_terminal("search", "oolong", module=module, NO_COLOR="1")
+    assert "\x1b[" not in on_a_terminal("search", "oolong", "--json", module=module)
     assert "\x1b[" not in process("search", "oolong").out
 
 
@@ -185,10 +188,11 @@ def test_a_daemon_without_a_folder_is_a_sentence(process: Ask, desk: Path) -> No
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize(("module", "code"), [("commonplace.cli.qmd", 1), ("commonplace", 74)])
-def test_output_that_finds_no_room_is_a_sentence(notes: Path, module: str, code: int) -> None:
+@pytest.mark.parametrize("asked", [["search", "oolong"], ["--help"], ["--version"], ["search", "--help"]])
+def test_output_that_finds_no_room_is_a_sentence(notes: Path, module: str, code: int, asked: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", module, "search", "oolong"], stdout=full, stderr=subprocess.PIPE, text=True,
+            [sys.executable, "-m", module, *asked], stdout=full, stderr=subprocess.PIPE, text=True,
             timeout=60, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stderr) == (code, "The output could not be written: No space left on device.\n")

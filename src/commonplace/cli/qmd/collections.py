@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from commonplace.cli.common import with_library
+from commonplace.cli.common import painted, with_library
 from commonplace.cli.folders import index_collection, print_skipped
-from commonplace.cli.qmd.formats import as_json, painted
+from commonplace.cli.qmd.formats import as_json
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import Collection, Report
 from commonplace.library import Library

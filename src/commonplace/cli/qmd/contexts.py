@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from commonplace.cli.common import with_library
-from commonplace.cli.qmd.formats import as_json, painted
+from commonplace.cli.common import painted, with_library
+from commonplace.cli.qmd.formats import as_json
 from commonplace.errors import NotFound
 from commonplace.ingest.files.contexts import is_described
 from commonplace.library import Library

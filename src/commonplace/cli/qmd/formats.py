@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import click
 
+from commonplace.cli.common import painted
 from commonplace.model import JSON
 
 FORMATS = ("cli", "json", "csv", "md", "xml", "files")
@@ -85,11 +84,6 @@ def format_options(*formats: str) -> Callable[[Callable[..., Any]], Callable[...
         return click.option("--format", "format", metavar="F", callback=known, help=help)(command)
 
     return add
-
-
-def painted(text: str, **style: Any) -> str:
-    """In colour, on a terminal that wants it."""
-    return click.style(text, **style) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
 
 
 def as_json(value: JSON) -> str:

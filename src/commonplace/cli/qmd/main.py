@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-import io
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 from commonplace import __version__
-from commonplace.cli.lazy import LazyGroup, ReaderLeft, hush, spare_threads
+from commonplace.cli.lazy import LazyGroup, ReaderLeft, hush, spare_threads, speak_utf8
 from commonplace.errors import CommonplaceError, InvalidInput
 
 _COMMANDS = {
@@ -93,8 +92,7 @@ def run(arguments: list[str] | None = None) -> int:
 def main() -> NoReturn:
     """The entry point."""
     spare_threads()
-    _speak_utf8(sys.stdout)
-    _speak_utf8(sys.stderr)
+    speak_utf8()
     try:
         status = run()
         sys.stdout.flush()
@@ -102,9 +100,3 @@ def main() -> NoReturn:
         hush()
         status = 0
     sys.exit(status)
-
-
-def _speak_utf8(stream: Any) -> None:
-    """Results are UTF-8 whatever the locale; a name that is no text is shown as well as can be."""
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -9,9 +9,9 @@ from unicodedata import normalize
 
 import click
 
-from commonplace.cli.common import with_library
+from commonplace.cli.common import painted, with_library
 from commonplace.cli.qmd.finding import place_of
-from commonplace.cli.qmd.formats import FORMATS, Document, as_json, documents, format_options, one_document, painted
+from commonplace.cli.qmd.formats import FORMATS, Document, as_json, documents, format_options, one_document
 from commonplace.errors import NotFound
 from commonplace.ingest.files.collections import packages
 from commonplace.library import Library
