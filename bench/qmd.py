@@ -30,6 +30,7 @@ from corpus import Corpus
 from files import FILES, Row, write_files
 
 CALLS = 100
+DIFFERENT = 500
 QUERIES = ("returns number arguments", "file system encoding", "socket connection timeout", "regular expression",
            "how do I parse a date", "list of modules", "threads lock", "garbage collector")  # fmt: skip
 MISSES = ("bench/area-1/topic-2/page-0321.md", "pag-00321.md", "notes/page-4711.md")
@@ -82,6 +83,10 @@ def measure(home: Path) -> Iterator[Row]:
             if name == "search":
                 yield Row("memory after the searches", server.memory(), 100.0, unit="MB")
         yield Row("memory after all calls", server.memory(), 100.0, unit="MB")
+    with served(home) as server:
+        for query in Corpus().short_queries(DIFFERENT, 10_000):
+            server.ask("tools/call", {"name": "search", "arguments": {"query": query}})
+        yield Row(f"memory after {DIFFERENT} different searches", server.memory(), 100.0, unit="MB")
     yield Row("fresh process, search", fresh(home, ["search", "socket connection timeout"]), 0.15, unit="s")
 
 
