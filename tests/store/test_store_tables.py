@@ -175,15 +175,14 @@ def test_keys_of_any_length_are_kept_and_found(store: Any) -> None:
     assert store.table_size(1) == len(dumps(left).encode())
 
 
-def test_what_is_not_searchable_or_of_no_current_generation_is_hidden(store: Any) -> None:
-    table = fill_tables(store, 1)
-    nodes = [
-        prepare(Draft("table", f"/{number}", parent="t", body="x", fields={"generation": number})) for number in (1, 2)
-    ]
+def test_what_is_not_searchable_of_no_current_generation_or_to_be_made_anew_is_hidden(store: Any) -> None:
+    table = fill_tables(store, 1)  # the first item is inside of a dirty place of the first generation
+    fields = ({"generation": 1, "pointer": "/a~nb/rows"}, {"generation": 2, "pointer": "/a~nb/rows"})
+    nodes = [prepare(Draft("table", f"/{one['generation']}", parent="t", body="x", fields=one)) for one in fields]
     first, second = (item.id for item in store.put(nodes))
     assert store.hidden_nodes().tolist() == [first, second]
     for building, leaving, generation, hidden in (
-        (None, None, 1, []), (2, None, 1, [second]), (None, 1, 2, [first]), (None, None, 2, []),
+        (None, None, 1, [first]), (2, None, 1, [first, second]), (None, 1, 2, [first]), (None, None, 2, []),
     ):  # fmt: skip
         now = replace(table, searchable=True, building=building, leaving=leaving, generation=generation)
         store.change_table(now)
