@@ -6,7 +6,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
 from uuid import uuid4
 
+from commonplace.batches import batches
 from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable, VersionConflict
 from commonplace.index.base import WordIndex
 from commonplace.index.lexical import LexicalIndex
@@ -24,7 +25,6 @@ from commonplace.search.request import Request
 from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.opening import open_store, restore_store
-from commonplace.store.rows import Write
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.documents.documents import Documents
@@ -224,9 +224,11 @@ class Library:
 
     def put_many(self, drafts: Iterable[Draft], progress: Progress | None = None) -> int:
         """Store many items in bounded transactions; returns how many. A crash keeps the whole batches before it."""
+        from commonplace.ingest.prepare import prepare
+
         done = 0
-        for batch in _batches(drafts):
-            self.store.put(batch)
+        for batch in batches(drafts, lambda draft: len(draft.body), most=BATCH_ITEMS, most_size=BATCH_CHARS):
+            self.store.put(list(map(prepare, batch)))
             done += len(batch)
             if progress:
                 progress(done, done)
@@ -487,18 +489,3 @@ def _remote(store: Store, folder: Path, settings: Settings) -> TurbopufferSpace 
 def _identity(store: Store) -> str:
     """Names the index folders, so that indexes of another store are never taken for this one's."""
     return str(store.settle("identity", uuid4().hex[:12]))
-
-
-def _batches(drafts: Iterable[Draft]) -> Iterator[Sequence[Write]]:
-    from commonplace.ingest.prepare import prepare
-
-    batch: list[Write] = []
-    size = 0
-    for draft in drafts:
-        batch.append(prepare(draft))
-        size += len(draft.body)
-        if len(batch) >= BATCH_ITEMS or size >= BATCH_CHARS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

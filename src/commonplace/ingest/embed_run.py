@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
+from commonplace.batches import batches
 from commonplace.errors import CommonplaceError, StorageBroken, StorageFull
 from commonplace.ingest.embedding import BATCH, Embedding
 from commonplace.lazy_dataclass import dataclass
@@ -91,7 +92,8 @@ class _Run:
         filter = Filter(kinds=("document",), parents=self._collections)
         wanted = self._store.select(filter).tolist()
         pending = wanted if anew else self._pending(model, wanted)
-        for batch in self._batches(pending):
+        sizes, limits = self._store.body_sizes(pending), self._limits
+        for batch in batches(pending, lambda item: sizes.get(item, 0), most=limits.documents, most_size=limits.bytes):
             if anew:  # batch by batch, so that a run that ends early has lost nothing it did not come to
                 self._store.drop_vectors(model.id, batch)
             before = self._outcome.documents
@@ -110,19 +112,6 @@ class _Run:
             lacking = self._store.lacking(model, wanted[start : start + _LOOKED_AT])
             pending += dict.fromkeys(chunk.item_id for chunk in lacking)
         return pending
-
-    def _batches(self, ids: Sequence[int]) -> Iterator[list[int]]:
-        sizes = self._store.body_sizes(ids)
-        batch, size = list[int](), 0
-        for item_id in ids:
-            more = sizes.get(item_id, 0)
-            if batch and (len(batch) >= self._limits.documents or size + more > self._limits.bytes):
-                yield batch
-                batch, size = [], 0
-            batch.append(item_id)
-            size += more
-        if batch:
-            yield batch
 
     def _embed(self, model: Model, chunks: Sequence[Chunk], total: int) -> bool:
         """Whether to go on after these. A document is done with its last passage."""

@@ -146,7 +146,7 @@ def serve_http(
         ws_max_size=max(settings.body_bytes, memory_body_bytes(settings)),
         timeout_graceful_shutdown=5,
     )
-    server = _Server(config, ready)
+    server = Farewell(config, ready)
     gc.freeze()  # what is there now stays: looking it through for garbage again and again costs a fifth of a call
     with suppress(KeyboardInterrupt):
         server.run()
@@ -154,10 +154,10 @@ def serve_http(
         sys.exit(3)  # as uvicorn's own command does; it has said why
 
 
-class _Server(uvicorn.Server):
+class Farewell(uvicorn.Server):
     """Lets those go who listen before it waits for requests to end: theirs would not."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[int], None] = lambda port: None) -> None:
         super().__init__(config)
         self._ready = ready
 

@@ -21,7 +21,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
 from commonplace.server.auth import Authentication, Gate, metadata_address, metadata_routes
 from commonplace.server.guard import OriginGuard
-from commonplace.server.http import own_hosts
+from commonplace.server.http import Farewell, own_hosts
 from commonplace.server.limits import Patience
 from commonplace.server.mcp import PATIENCE_S, make_server, serve_input
 from commonplace.server.principal import Principal
@@ -120,7 +120,7 @@ async def _serve(service: Service, plan: Plan) -> None:
                 server.should_exit = True
 
 
-class _Server(uvicorn.Server):
+class _Server(Farewell):
     """Ends when it is told to by whoever runs it: signals are not its own affair here."""
 
     def __init__(self, service: Service, gate: Gate) -> None:
@@ -132,10 +132,6 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.config.app.state.farewell()  # type: ignore[union-attr]
-        await super().shutdown(sockets)
 
 
 @contextmanager

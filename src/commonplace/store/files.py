@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import apsw
 
+from commonplace.batches import batches
 from commonplace.errors import NotFound
 from commonplace.model import Item, chunk_id
 from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
@@ -17,7 +18,10 @@ from commonplace.store.sqlite_rows import hash_of, log_changes
 
 COMMAND = "update_command:"
 """Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
-_MOST_FILES, _MOST_CHARS = 100, 4_000_000  # that are written with the same few statements
+_MOST_FILES, _MOST_CHARS = (
+    100,
+    4_000_000,
+)  # of files that the same few statements write
 _RECORD = "path, mtime_ns, size, inode, hash, read_at, reader, skipped, warnings, version"
 
 
@@ -54,7 +58,7 @@ class Files(Items):
         result, now = FolderResult(), time.time_ns() // 1000
         with self._database.writing() as db:
             gone = self._gone(db, change)
-            for files in _together(change.writes):
+            for files in batches(change.writes, _chars, most=_MOST_FILES, most_size=_MOST_CHARS):
                 result = self._put_files(db, change.collection, files, gone, now, result)
             self._put_records(db, change.collection, change.records)
             self._remove(db, list(gone.values()))  # last: what moved has its vectors by now, and none is an orphan
@@ -187,18 +191,8 @@ class Files(Items):
         )
 
 
-def _together(writes: Iterable[tuple[Write, FileRecord]]) -> Iterator[list[tuple[Write, FileRecord]]]:
-    """A hundred files at a time, and fewer long ones: they come from the disk when there are many."""
-    files: list[tuple[Write, FileRecord]] = []
-    chars = 0
-    for write, record in writes:
-        files.append((write, record))
-        chars += len(write.draft.body)
-        if len(files) == _MOST_FILES or chars >= _MOST_CHARS:
-            yield files
-            files, chars = [], 0
-    if files:
-        yield files
+def _chars(file: tuple[Write, FileRecord]) -> int:
+    return len(file[0].draft.body)
 
 
 def _version(db: apsw.Connection, item_id: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import closing, suppress
 from pathlib import Path
-from uuid import uuid4
 
 import apsw
 
@@ -26,7 +25,6 @@ def restore_file(path: Path, source: Path) -> None:
         if not isinstance(error.__cause__, apsw.CorruptError | apsw.NotADBError):
             raise
         with copied(source, path.parent) as copy, explained(path):
-            copy.set_setting("identity", uuid4().hex[:12])
             copy.close()
             _take_place(copy.path, path)
 

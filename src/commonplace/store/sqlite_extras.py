@@ -272,11 +272,11 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
     @guarded
     def restore(self, source: Path) -> None:
         """Take over everything from a backup, in one transaction: other processes see the old content or the new."""
-        with copied(source, self.path.parent) as copy:
-            # With the rest, so that no index that followed the old log ever takes this one for it.
-            copy.set_setting("identity", uuid4().hex[:12])
-            with self._database.reading().backup("main", copy._database.reading(), "main") as work:
-                work.step()
+        with (
+            copied(source, self.path.parent) as copy,
+            self._database.reading().backup("main", copy._database.reading(), "main") as work,
+        ):
+            work.step()
 
     @guarded
     def check(self) -> list[str]:
@@ -406,7 +406,10 @@ def _told_of(path: Path) -> Iterator[None]:
 
 @contextmanager
 def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
-    """A sound copy of a backup, its schema brought up to date, for as long as the work goes on."""
+    """A sound copy of a backup, its schema brought up to date, for as long as the work goes on.
+
+    Its identity is its own: no index that followed the log of the backup, or another, ever takes it for that.
+    """
     if not backup.is_file():
         raise NotFound(f"There is no backup at {backup}.")
     import tempfile  # with what it loads, 3 ms that a search does without
@@ -431,4 +434,5 @@ def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
                 raise StorageBroken(f"{backup} is no sound backup: {part} is not ours or missing. Nothing was changed.")
             if problems := copy.check():
                 raise StorageBroken(f"{backup} is no sound backup: {problems[0]}. Nothing was changed.")
+            copy.set_setting("identity", uuid4().hex[:12])
             yield copy

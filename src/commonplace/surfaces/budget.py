@@ -24,7 +24,7 @@ def fit(records: Iterable[dict[str, JSON]], max_tokens: int, trimmed: str) -> tu
     used, left_out, room = 0, 0, max(1, max_tokens - FRAME)
     for record in records:
         size = tokens_of(record)
-        if not kept and not left_out and size > room:
+        if not kept and size > room:
             record = _trimmed(record, (trimmed, "headings", "title"), room)
             size = tokens_of(record)
         if left_out or (kept and used + size > room):

@@ -196,7 +196,7 @@ def _stems(language: str) -> _Memory | None:
 
 @contextmanager
 def many_texts() -> Iterator[None]:
-    """While very many texts are analysed more of them is remembered, up to 50 MB; and nothing afterwards."""
+    """While very many texts are analysed more of them is remembered, and nothing afterwards."""
     _Memory.most = _REMEMBERED_OF_MANY
     try:
         yield

@@ -358,6 +358,12 @@ def test_what_stands_outside_of_a_prompts_parts_is_its_details() -> None:
     ]
 
 
+def test_a_prompts_heading_that_is_not_its_name_is_kept() -> None:
+    text = "---\nname: Other\n---\n# Review\n\n## System\n\nBe careful.\n"
+    (piece,) = read_prompt_markdown(source_of(text.encode(), "a.md"), remarks())
+    assert (piece.record["name"], piece.record["details"]) == ("Other", "# Review")
+
+
 def test_a_row_of_csv_without_a_name_names_its_line() -> None:
     data = b'name,prompt\n"two\nlines",x\n,nameless\n'
     with pytest.raises(Unreadable, match="no name") as error:

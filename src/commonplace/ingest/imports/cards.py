@@ -13,8 +13,8 @@ from commonplace.ingest.imports.card_fields import card_record, is_card
 from commonplace.ingest.imports.card_images import PNG, is_webp, png_texts, webp_texts
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.json_stream import parsed, whole
+from commonplace.ingest.imports.sections import read_sections
 from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, Unknown, Unreadable
-from commonplace.text.structure import blocks, plain
 
 LARGEST_CARD = 64 * 1024 * 1024
 _FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*(?:json[c5]?)?[ \t]*\r?\n(.*?)^\1[ \t]*\r?$", re.MULTILINE | re.DOTALL)
@@ -119,41 +119,18 @@ def _from_markdown(source: Source, remarks: Remarks) -> Record:
     parted = part(text, remarks)
     card = dict(parted.fields)
     title = card.pop("title", None)
-    heading, sections, rest = _sections(parted.body, card.get("name") or title)
-    if not parted.fields and not sections and not rest:
+    read = read_sections(parted.body, _SECTIONS, card.get("name") or title, ended_by_equals=True)
+    sections = {name: words for name, words in read.fields.items() if words}
+    rest = read.rest if sections else parted.body.strip()
+    if not parted.fields and not rest and not sections:
         raise Unknown
-    card.setdefault("name", title or heading)
+    card.setdefault("name", title or read.heading)
     for name, words in sections.items():
         if card.setdefault(name, words) != words:
             remarks.warn(f'the front matter has "{name}" too, so what the section says was left out')
     if rest:
         card.setdefault("text" if "description" in card else "description", rest)
     return card_record(card, remarks)
-
-
-def _sections(body: str, name: Any) -> tuple[str, dict[str, str], str]:
-    """(the first other heading, what stands under each heading that names a field, what stands under none)."""
-    body = body.replace("\r\n", "\n").replace("\r", "\n")
-    lines = body.split("\n")
-    heads = [(block, plain(block.source)) for block in blocks(body) if block.kind == "heading"]
-    named = [(block, _SECTIONS.get(title.casefold().rstrip(":").replace("_", " "))) for block, title in heads]
-    found: dict[str, str] = {}
-    other, rest, at = "", list[str](), 0
-    for number, (block, field) in enumerate(named):
-        if field:
-            ends = (later.line for later, named_too in named[number + 1 :] if named_too or later.level <= block.level)
-            rest += lines[at : block.line]
-            at = next(ends, len(lines))
-            if text := "\n".join(lines[block.end : at]).strip():
-                found[field] = f"{found[field]}\n\n{text}" if field in found else text
-        elif not other:
-            other = heads[number][1]
-            if block.line >= at and (not name or name == other):
-                rest += lines[at : block.line]
-                at = block.end
-    if not found:
-        return other, {}, body.strip()
-    return other, found, "\n".join((*rest, *lines[at:])).strip()
 
 
 def _avatar(data: bytes, mime_type: str) -> Record:

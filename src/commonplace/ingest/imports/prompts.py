@@ -10,6 +10,7 @@ from typing import Any
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.json_stream import items, shape_of, whole
+from commonplace.ingest.imports.sections import read_sections
 from commonplace.ingest.imports.source import (
     Piece,
     Record,
@@ -20,7 +21,6 @@ from commonplace.ingest.imports.source import (
     tags_of,
     without_empty,
 )
-from commonplace.text.structure import blocks, plain
 
 SEPARATORS = ",;|"
 _NAMES = {
@@ -78,12 +78,16 @@ def read_prompt_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
     """Front matter, and the parts under `System` and `User`; without such headings all of it is the user part."""
     parted = part(source.text(remarks), remarks)
     given: dict[str, Any] = dict(parted.fields)
-    heading, sections = _sections(parted.body)
-    if any(given.get(name) for name in _NAMES["details"]) and sections.pop("details", ""):
-        remarks.warn("what stands outside of System and User was left out, since the front matter has the details")
-    given |= sections if sections else {"user_prompt": parted.body.strip()}
-    if not any(given.get(name) for name in _NAMES["name"]):
-        given["name"] = heading or source.stem
+    named = next((given[name] for name in _NAMES["name"] if given.get(name)), None)
+    read = read_sections(parted.body, _SECTIONS, named, ended_by_equals=False)
+    given |= read.fields if read.fields else {"user_prompt": parted.body.strip()}
+    if read.fields and read.rest:
+        if any(given.get(name) for name in _NAMES["details"]):
+            remarks.warn("what stands outside of System and User was left out, since the front matter has the details")
+        else:
+            given["details"] = read.rest
+    if not named:
+        given["name"] = read.heading or source.stem
     yield Piece(_prompt(given, remarks, "this prompt"))
 
 
@@ -124,28 +128,3 @@ def _prompt(given: Mapping[str, Any], remarks: Remarks, place: str, line: int | 
             record[field] = moment(rest.pop(name))
     record["metadata"] = {name: value for name, value in rest.items() if value not in (None, "")}
     return without_empty(record)
-
-
-def _sections(body: str) -> tuple[str, dict[str, str]]:
-    """(the first other heading, the text under each heading that names a part; `details` is what stands under none)."""
-    body = body.replace("\r\n", "\n").replace("\r", "\n")
-    lines = body.split("\n")
-    heads = [block for block in blocks(body) if block.kind == "heading"]
-    named = [(block, _SECTIONS.get(plain(block.source).casefold().rstrip(":"))) for block in heads]
-    found: dict[str, str] = {}
-    first, rest, at = "", list[str](), 0
-    for number, (block, field) in enumerate(named):
-        if field:
-            ends = (other.line for other, name in named[number + 1 :] if name or other.level < block.level)
-            rest += lines[at : block.line]
-            at = next(ends, len(lines))
-            text = "\n".join(lines[block.end : at]).strip()
-            found[field] = f"{found[field]}\n\n{text}" if field in found else text
-        elif not first:
-            first = plain(block.source)
-            if block.line >= at:
-                rest += lines[at : block.line]
-                at = block.end
-    if found and (details := "\n".join((*rest, *lines[at:])).strip()):
-        found["details"] = details
-    return first, found

@@ -14,7 +14,6 @@ from graphlib import TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import apsw
 from psycopg import sql
@@ -128,11 +127,6 @@ class Copies(EntryRows):
         self._number(dict(db.execute("select name, seq from sqlite_sequence")))
         for path in copy.indexed_fields():
             self.index_field(path)
-        self._run(  # with the rest, so that no index that followed the old log ever takes this one for it
-            """insert into settings (name, value) values ('identity', %s)
-               on conflict (space, name) do update set value = excluded.value""",
-            (json.dumps(uuid4().hex[:12]),),
-        )
 
     def _clear(self, known: Sequence[Shape]) -> None:
         """Remove everything, what refers to others first."""

@@ -1,0 +1,22 @@
+"""Much, a bounded part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def batches(things: Iterable[T], size: Callable[[T], int], *, most: int, most_size: int) -> Iterator[list[T]]:
+    """Lists of at most so many things, together at most so large, in their order; one that is larger is alone."""
+    batch, together = list[T](), 0
+    for thing in things:
+        more = size(thing)
+        if batch and (len(batch) >= most or together + more > most_size):
+            yield batch
+            batch, together = [], 0
+        batch.append(thing)
+        together += more
+    if batch:
+        yield batch
