@@ -124,7 +124,8 @@ class Ledger:
             yield
             self._db.execute("commit")
         except BaseException:
-            self._db.execute("rollback")
+            if not self._db.get_autocommit():  # SQLite itself has undone what the disk had no room for
+                self._db.execute("rollback")
             raise
 
     def clear(self) -> None:

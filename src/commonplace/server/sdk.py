@@ -3,17 +3,23 @@
 `mcp` and `mcp.server` import all that the SDK has as soon as one module of theirs is imported: its clients, its other
 server, httpx2, cryptography. A server on standard input and output uses none of it, and it is 12 MB and a tenth of a
 second. So both packages are put in their place without being run. Whoever asks one of them for a name gets the whole.
+
+`sse_starlette`, which the SDK imports, loads uvicorn, and with it all that uvicorn may reload code by, to put itself in
+the way of its signals. Who serves HTTP says farewell otherwise (`http.Farewell`), so that it is not to find it.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from importlib.abc import Loader
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 _PACKAGES = ("mcp", "mcp.server")
 
@@ -26,6 +32,17 @@ def load_when_asked() -> None:
             module = sys.modules[name] = _unrun(spec, spec.loader)
             if parent:
                 setattr(sys.modules[parent], own, module)
+    _load_without("uvicorn.main", "sse_starlette")
+
+
+def _load_without(unwanted: str, name: str) -> None:
+    """Load a module that does without another one where there is none."""
+    if unwanted not in sys.modules:
+        sys.modules[unwanted] = None  # type: ignore[assignment]  # so importing it raises ImportError
+        try:
+            import_module(name)
+        finally:
+            del sys.modules[unwanted]
 
 
 def _unrun(spec: ModuleSpec, loader: Loader) -> ModuleType:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import field, replace
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from typing import Literal
@@ -110,6 +109,8 @@ class Registry:
 
     def unknown(self, name: str) -> str:
         """What to say of a name that is no tool's."""
+        from difflib import get_close_matches
+
         close = get_close_matches(name, [tool.name for tool in self.tools], n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         return f"There is no tool {name!r}.{hint} The tools are {', '.join(tool.name for tool in self.tools)}."

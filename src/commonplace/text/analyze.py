@@ -22,7 +22,7 @@ import regex
 
 from commonplace.text.languages import UNKNOWN, stemmer
 
-_REMEMBERED, _REMEMBERED_OF_MANY = 5_000, 150_000  # words of a generation, of which there are two
+_REMEMBERED, _REMEMBERED_OF_MANY = 2_700, 150_000  # words of a generation, of which there are two
 _LONGEST_TOKEN = 48  # a longer one is a sentence of an unspaced script or a blob: it will not come again
 _LONGEST_FORM = 160  # the terms of a token that is no longer than that, nearly always
 _LONGEST_TERM = 100

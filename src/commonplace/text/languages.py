@@ -6,6 +6,7 @@ function words per language do: no model, no data file, microseconds per text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from math import lcm
 from struct import Struct
@@ -44,18 +45,26 @@ SAMPLE = 800
 _LEAST_SHARE = 0.08  # of all words: prose has four times as many function words, code and tables fewer
 _NOT_LATIN = regex.compile(r"[^\P{L}\p{Latin}]")
 
-_SPOKEN: dict[str, list[int]] = {}
-for _place, _words in enumerate(FUNCTION_WORDS.values()):
-    for _word in _words.split():
-        if len(_word) > 1:  # single letters are anyone's
-            _SPOKEN.setdefault(_word, []).append(_place)
-_VOTE = lcm(*map(len, _SPOKEN.values()))
-_VOTES = {word: sum(_VOTE // len(said) << 32 * place for place in said) for word, said in _SPOKEN.items()}
-"""What a word says for each language, 32 bits for one: a word of many says little about any of them."""
 _COUNTS = Struct(f"<{len(FUNCTION_WORDS)}I")
 _CODES = tuple(FUNCTION_WORDS)
 
-STOP_WORDS = {language: frozenset(words.split()) for language, words in FUNCTION_WORDS.items()}
+
+@cache
+def stop_words(language: str) -> frozenset[str]:
+    """The commonest words of a language; none where it is not known."""
+    return frozenset(FUNCTION_WORDS.get(language, "").split())
+
+
+@cache  # most searches need no language to be told, and it is a megabyte
+def _votes() -> tuple[int, Mapping[str, int]]:
+    """A whole vote, and what each word says for each language, 32 bits for one: a word of many says little of any."""
+    spoken: dict[str, list[int]] = {}
+    for place, words in enumerate(FUNCTION_WORDS.values()):
+        for word in words.split():
+            if len(word) > 1:  # single letters are anyone's
+                spoken.setdefault(word, []).append(place)
+    vote = lcm(*map(len, spoken.values()))
+    return vote, {word: sum(vote // len(said) << 32 * place for place in said) for word, said in spoken.items()}
 
 
 def detect(text: str) -> str:
@@ -91,9 +100,10 @@ def _scripts() -> list[tuple[str, regex.Pattern[str]]]:
 
 def _by_words(sample: str) -> str:
     words = sample.lower().split()
-    votes = _COUNTS.unpack(sum(filter(None, map(_VOTES.get, words))).to_bytes(_COUNTS.size, "little"))
+    vote, said = _votes()
+    votes = _COUNTS.unpack(sum(filter(None, map(said.get, words))).to_bytes(_COUNTS.size, "little"))
     *_, second, most = sorted(votes)
-    if not most or most <= second * 1.2 or most < _VOTE * max(0.5, _LEAST_SHARE * len(words)):
+    if not most or most <= second * 1.2 or most < vote * max(0.5, _LEAST_SHARE * len(words)):
         return UNKNOWN
     return _CODES[votes.index(most)]
 

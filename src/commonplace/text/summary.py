@@ -14,7 +14,7 @@ import regex
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import stems
-from commonplace.text.languages import STOP_WORDS, detect
+from commonplace.text.languages import detect, stop_words
 from commonplace.text.tokens import estimate, reach, safe_cut
 
 POSITION = 0.35
@@ -76,7 +76,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 def _weighed(texts: Sequence[str], language: str) -> list[_Sentence]:
     """Sentences with the weight of their terms: how often, times how rare among the sentences; each text once."""
-    stop = STOP_WORDS.get(language, frozenset())
+    stop = stop_words(language)
     counts = [Counter(term for term in stems(text, language).split() if term not in stop) for text in texts]
     held = Counter(term for count in counts for term in count)
     rarity = {term: math.log(1 + len(texts) / many) for term, many in held.items()}

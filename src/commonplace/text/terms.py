@@ -11,7 +11,7 @@ import regex
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import UNSPACED, exact, stems, token_forms
-from commonplace.text.languages import STOP_WORDS
+from commonplace.text.languages import stop_words
 
 FUNCTION_WORD_WEIGHT = 0.3
 """What a function word counts beside a content word: not nothing, for it orders what the content words leave equal."""
@@ -83,7 +83,7 @@ def _grammatical(pair: str, *, at_end: bool) -> bool:
 
 @cache
 def _function_stems(language: str) -> frozenset[str]:
-    return frozenset(stems(word, language) for word in STOP_WORDS.get(language, ()))
+    return frozenset(stems(word, language) for word in stop_words(language))
 
 
 def beginning(prefix: str) -> str | None:

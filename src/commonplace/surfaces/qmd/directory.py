@@ -29,7 +29,8 @@ class Directory:
     @cached_property
     def folded(self) -> Sequence[str]:
         """The files as they are compared where case does not count."""
-        return folded("\0".join(self.files)).split("\0") if self.files else []
+        together = "\0".join(self.files)
+        return self.files if (lower := folded(together)) == together else lower.split("\0")
 
     @cached_property
     def lasts(self) -> Sequence[str]:
