@@ -18,13 +18,14 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.errors import Busy, StorageFull
+from commonplace.errors import Busy, StorageBroken, StorageFull
 from commonplace.index.files import (
     PART_SUFFIX,
     check_seal,
     room_on_disk,
     seal,
     sweep,
+    writable,
     write_atomically,
     writer_lock,
 )
@@ -156,3 +157,11 @@ def test_a_file_that_is_known_is_not_read_to_seal_it_again(tmp_path: Path) -> No
     assert seal(tmp_path, ["a"], known)["a"].crc32 == 12345
     touch_later(tmp_path / "a")
     assert seal(tmp_path, ["a"], known)["a"].crc32 == made["a"][2]
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_a_folder_that_may_not_be_written_to_is_said_to_be_so(tmp_path: Path, number: int) -> None:
+    with pytest.raises(StorageBroken, match=f"{tmp_path} cannot be written to.*permissions"), writable(tmp_path):
+        raise OSError(number, os.strerror(number))
+    with pytest.raises(StorageFull), writable(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")

@@ -23,12 +23,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.errors import StorageFull
+from commonplace.errors import StorageBroken, StorageFull
+from commonplace.index.files import LOCK_NAME
 from commonplace.index.lexical import LexicalIndex
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from opening import library_settings
 from strategies import WORDS
+from unprivileged import unprivileged
 
 EXPECTED = [f"notes://{number}" for number in range(6)]
 
@@ -307,3 +309,22 @@ def test_readers_never_see_a_half_made_index(library: Library) -> None:
         stop.set()
         reader.join(30)
     assert seen <= {20}
+
+
+@pytest.mark.parametrize("locked", [False, True], ids=["the files", "the lock too"])
+def test_a_search_that_may_not_bring_its_index_up_to_date_says_so(locked: bool, tmp_path: Path) -> None:
+    with filled(tmp_path / "home") as library:
+        library.put(Draft("note", "cup", body="porcelain"))
+        folder = index_folder(library)
+        before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        with unprivileged(tmp_path):
+            (folder / LOCK_NAME).chmod(0o444 if locked else 0o644)
+            folder.chmod(0o555)
+            try:
+                with pytest.raises(StorageBroken, match=r"cannot be written to.*permissions"):
+                    library.search("porcelain")
+            finally:
+                folder.chmod(0o755)
+                (folder / LOCK_NAME).chmod(0o644)
+            assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+            assert uris(library, "porcelain") == ["notes://cup"]

@@ -76,13 +76,17 @@ class Snapshot:
         return bool(self.searcher.search(Query.boolean_query(fields), 1, count=False).hits)
 
 
+_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
+
+
 def engine(work: Callable[[], T]) -> T:
-    """Run something of tantivy's. A full disk is an OSError; anything else that goes wrong in there is damage."""
+    """Run something of tantivy's. What the system refuses is an OSError; anything else that goes wrong is damage."""
     try:
         return work()
     except (ValueError, OSError, RuntimeError, SystemError) as error:
-        if "No space left" in str(error) or "os error 28" in str(error):
-            raise OSError(errno.ENOSPC, str(error)) from error
+        for number in _REFUSALS:
+            if os.strerror(number) in str(error) or f"os error {number}" in str(error):
+                raise OSError(number, os.strerror(number)) from error
         raise IndexDamaged(f"tantivy: {error}") from error
     except BaseException as panic:
         if type(panic).__name__ != "PanicException":

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from commonplace.errors import Busy, StorageFull
+from commonplace.errors import Busy, StorageBroken, StorageFull
 from commonplace.index.follower import IndexDamaged
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ REBUILDS = 3
 """How often one is begun anew: more than once, because whoever removes a folder does it file by file."""
 _READ_BYTES = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+_NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class Sealed(NamedTuple):
@@ -45,7 +46,7 @@ def writer_lock(folder: Path, timeout: float) -> Iterator[None]:
 
     lock = FileLock(folder / LOCK_NAME, timeout=timeout, poll_interval=0.01)
     try:
-        with room_on_disk(folder):
+        with writable(folder):
             _acquire(lock, folder)
     except Timeout:
         raise Busy(f"Another process is writing the index in {folder}. Try again in a moment.") from None
@@ -82,6 +83,21 @@ def room_on_disk(folder: Path) -> Iterator[None]:
         raise StorageFull(
             f"There is no room left on the disk that holds {folder}. Free some and repeat: nothing stored is lost, "
             "and the index goes on from where it stopped."
+        ) from error
+
+
+@contextmanager
+def writable(folder: Path) -> Iterator[None]:
+    """Say in plain words that a folder of ours has no room or may not be written to, wherever in the block it shows."""
+    try:
+        with room_on_disk(folder):
+            yield
+    except OSError as error:
+        if error.errno not in _NOT_ALLOWED:
+            raise
+        raise StorageBroken(
+            f"{folder} cannot be written to: {error.strerror}. Check its permissions and repeat: nothing stored is "
+            "lost, and the index goes on from where it stopped."
         ) from error
 
 

@@ -35,8 +35,8 @@ from commonplace.index.files import (
     REBUILDS,
     Sealed,
     check_seal,
-    room_on_disk,
     seal,
+    writable,
     write_atomically,
     writer_lock,
 )
@@ -127,7 +127,7 @@ class LexicalIndex:
         What comes meanwhile is left to the next: where others write all the time, the log is never at its end.
         """
         wanted = self._source.last_change()
-        with self._lock, room_on_disk(self._folder):
+        with self._lock, writable(self._folder):
             snapshot = self._current()
             position = self._position_of(snapshot)
             if position > wanted and position > (last := self._source.last_change()):
@@ -316,13 +316,12 @@ class LexicalIndex:
     def _start_over(self) -> None:
         """An empty index. Only for the holder of the writer lock."""
         self._snapshot, self._quiet = None, range(0)
-        (self._folder / META).unlink(
-            missing_ok=True
-        )  # first, so that a crash here leaves no index rather than half of one
-        for path in self._folder.iterdir():
-            if path.name != LOCK_NAME and not path.is_dir():
-                path.unlink(missing_ok=True)
-        with room_on_disk(self._folder):
+        with writable(self._folder):
+            # First, so that a crash here leaves no index rather than half of one.
+            (self._folder / META).unlink(missing_ok=True)
+            for path in self._folder.iterdir():
+                if path.name != LOCK_NAME and not path.is_dir():
+                    path.unlink(missing_ok=True)
             self._write_seal({}, {})
             engine(lambda: open_index(self._folder))
 

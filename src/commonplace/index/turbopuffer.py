@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from commonplace.errors import StorageBroken, StorageFull, Unavailable
 from commonplace.index.base import Progress, Unacknowledged, WordSource
 from commonplace.index.engine import Floats
-from commonplace.index.files import room_on_disk, writer_lock
+from commonplace.index.files import writable, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.scope import Ids, Scope
@@ -356,7 +356,7 @@ class TurbopufferIndex:
     @contextmanager
     def _writing(self) -> Iterator[Ledger]:
         """The ledger, for the only writer among all threads and processes."""
-        with writer_lock(self._folder, LOCK_S), room_on_disk(self._folder):
+        with writer_lock(self._folder, LOCK_S), writable(self._folder):
             ledger = Ledger(self._path, create=not self._path.exists())
             try:
                 yield ledger

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import StorageBroken
-from commonplace.index.files import REBUILDS, check_content, room_on_disk, stamp, writer_lock
+from commonplace.index.files import REBUILDS, check_content, stamp, writable, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import distinct
 from commonplace.index.vector_file import Append, Loaded, Manifest, Stamp, VectorFolder
@@ -158,7 +158,7 @@ class VectorIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        with writer_lock(self._folder.path, self._lock_timeout), room_on_disk(self._folder.path):
+        with writer_lock(self._folder.path, self._lock_timeout), writable(self._folder.path):
             yield
 
     # Reading
