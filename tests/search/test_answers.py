@@ -197,6 +197,35 @@ def test_a_snippet_is_as_long_as_asked_and_shows_the_match(library: Library) -> 
     assert len(hit.snippet) <= 60
 
 
+FILLER = "Nothing of the sort is said on this line, which is but filler text.\n"
+BLANK = "这是一行没有什么意义的填充文字，只是为了让段落变得更长一些而已。\n"
+
+
+@pytest.mark.parametrize(
+    ("around", "line", "query"),
+    [
+        (FILLER, "A zebrafish swims.", "zebrafosh"),
+        (BLANK, "我用Python做机器学习的笔记。", "Python"),
+        (f"{FILLER}tea is green\n", "some green tea", '"green tea"'),
+        (f"{FILLER}get the name of a user\n", "call getUserName now", "getUserName"),
+        (f"{FILLER}tea is green\n", "some green tea", '"green tea" text'),
+    ],
+)
+def test_a_hit_is_at_the_line_it_was_found_by(library: Library, around: str, line: str, query: str) -> None:
+    body = f"{around * 4}{line}\n{around * 3}"
+    library.put(Draft("note", "it", body=body))
+    (hit,) = library.search(query, mode="lexical", snippet_length=100).hits
+    assert body.split("\n")[hit.line - 1] == line
+    assert line.strip(".。") in hit.snippet
+
+
+@pytest.mark.parametrize("query", ["text zebrafosh", "text zebra*"])
+def test_a_snippet_shows_what_was_guessed_or_begun_beside_a_common_word(library: Library, query: str) -> None:
+    library.put(Draft("note", "it", body=f"{FILLER * 4}A zebrafish swims.\n{FILLER * 3}"))
+    (hit,) = library.search(query, mode="lexical", snippet_length=100).hits
+    assert "zebrafish" in hit.snippet
+
+
 # related
 
 

@@ -54,6 +54,15 @@ FOUND = [
     ("서울에서 만나요", "서울"),
     ("한국어를 배워요", "한국어"),
     ("كِتَاب", "كتاب"),
+    ("שָׁלוֹם לעולם", "שלום"),
+    ("שלום לעולם", "שָׁלוֹם"),
+    ("Donau\u00addampf\u00adschiff", "donaudampfschiff"),
+    ("Donaudampfschiff", "donau\u00addampfschiff"),
+    ("fly the 🇩🇪 here", "🇩🇪"),
+    ("کتاب\u200cها را خواندم", "کتاب"),
+    ("کتاب\u200cها را خواندم", "کتابها"),
+    ("کتاب\u200cها را خواندم", "کتاب ها"),
+    ("ശ്രീ ന്\u200d", "ന്"),
     ("Die Häuser der Stadt sind nicht alt und wir mögen sie", "Haus"),
     ("Die Häuser der Stadt sind nicht alt und wir mögen sie", "hauser"),
     ("The runners were running for the train", "run"),
@@ -283,6 +292,61 @@ def test_one_character_of_an_unspaced_script_binds_and_excludes_wherever_it_stan
     assert {hit.item.key for hit in quoted.hits} == set(having)
     assert quoted.notes == ()
     assert [hit.item.key for hit in library.search(f"-{char} tea", mode=mode).hits] == [lacking]
+
+
+@pytest.mark.parametrize("mode", ["lexical", "hybrid"])
+@pytest.mark.parametrize(
+    ("phrase", "having", "lacking"),
+    [
+        ("5月", ("5月", "会议在5月举行", "共5月"), ("5 apples", "6月", "5 x 月")),
+        ("2014년", ("2014년에 갔다", "2014년"), ("2014 was", "2015년")),
+        ("C++の", ("C++の本",), ("C++ book", "Cの本")),
+        ("東・西", ("東・西の比較", "東と東・西"), ("東京", "西")),
+    ],
+)
+def test_one_character_at_the_end_of_a_phrase_belongs_to_it(
+    mode: Mode, phrase: str, having: tuple[str, ...], lacking: tuple[str, ...], library: Library
+) -> None:
+    for text in (*having, *lacking):
+        library.put(Draft("note", text, body=f"{text} tea"))
+    library.embed()
+    quoted = library.search(f'"{phrase}" tea', mode=mode)
+    assert {hit.item.key for hit in quoted.hits} == set(having)
+    assert quoted.notes == ()
+    assert {hit.item.key for hit in library.search(f"-{phrase} tea", mode=mode).hits} == set(lacking)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "having", "lacking"),
+    [
+        (
+            "docs.example.org",
+            ("see https://docs.example.org/a?x=1", "docs.example.org"),
+            ("docs example org", "docs.org"),
+        ),
+        ("example.org", ("ada+x@mail.example.org", "example.org"), ("example of org", "an example, org")),
+        ("v1.2.3", ("released v1.2.3-rc.1", "v1.2.3"), ("v1.2", "v1.2.4.3")),
+        ("at 09:30", ("at 09:30:15 sharp", "at 09:30"), ("at 09 30", "by 09:30", "at 0930")),
+        ("for_each", ("parallel_for_each()", "forEach"), ("for each", "for x, each of them")),
+    ],
+)
+def test_a_quoted_compound_stands_in_a_longer_one_too(
+    library: Library, phrase: str, having: tuple[str, ...], lacking: tuple[str, ...]
+) -> None:
+    for text in (*having, *lacking):
+        library.put(Draft("note", text, body=text))
+    page = library.search(f'"{phrase}"', mode="lexical")
+    assert {hit.item.key for hit in page.hits} == set(having)
+    assert page.notes == ()
+
+
+@pytest.mark.parametrize("query", ["수(受", "東・西", "東/西", "受"])
+def test_a_word_of_single_characters_of_unspaced_scripts_is_looked_for(library: Library, query: str) -> None:
+    library.put(Draft("note", "it", body="그것은 수(受)이다, 東と西"))
+    library.put(Draft("note", "other", body="Nothing of the kind is said here."))
+    page = library.search(query, mode="lexical")
+    assert [hit.item.key for hit in page.hits] == ["it"]
+    assert page.notes == ()
 
 
 def test_a_quoted_sign_is_looked_for(library: Library) -> None:

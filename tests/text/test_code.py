@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from itertools import pairwise
 
 import pytest
@@ -138,3 +139,13 @@ def test_long_files_are_parsed_without_ending_the_process() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("language", "opens"), [("rust", "fn f(){"), ("javascript", "function f(){"), ("java", "class A{")]
+)
+def test_definitions_nested_without_end_take_no_longer_than_others(language: str, opens: str) -> None:
+    begun = time.process_time()
+    blocks = code_blocks(opens * 10_000 + "}" * 10_000, language)
+    assert time.process_time() - begun < 5
+    assert blocks

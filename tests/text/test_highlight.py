@@ -28,6 +28,10 @@ def show(text: str, sought: Sought, length: int = 300) -> str:
         ("東京都庁に行った", Sought(words=["都庁"]), "東京<mark>都庁</mark>に行った"),
         ("it’s late", Sought(words=["it's"]), "<mark>it’s</mark> late"),
         ("two  spaces\tstay", Sought(words=["stay"]), "two  spaces\t<mark>stay</mark>"),
+        ("(👩‍👩‍👧) here", Sought(words=["👩"]), "(<mark>👩‍👩‍👧</mark>) here"),
+        ("a 👍🏽, a 🇩🇪!", Sought(words=["👍", "🇩🇪"]), "a <mark>👍🏽</mark>, a <mark>🇩🇪</mark>!"),
+        ("(ന്\u200d)", Sought(words=["ന്"]), "(<mark>ന്\u200d</mark>)"),
+        ("some 🍵tea, tea🍵", Sought(words=["tea"]), "some <mark>🍵tea</mark>, <mark>tea</mark>🍵"),
         ("nothing of it", Sought(words=["unheard"]), "<mark>nothing</mark> of it"),
     ],
 )

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
 
 from commonplace.text.matches import Matcher
-from commonplace.text.terms import Term, query_terms
+from commonplace.text.terms import Term, phrase_terms, query_terms
 from strategies import WORDS
 
 
 def marked(text: str, query: str, *languages: str) -> list[str]:
     terms = query_terms(query, languages or ("en",))
-    return [text[start:end] for start, end, _ in Matcher(terms, languages or ("en",)).find(text)]
+    places = dict.fromkeys((start, end) for start, end, _ in Matcher(terms, languages or ("en",)).find(text))
+    return [text[start:end] for start, end in places]
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,11 @@ def marked(text: str, query: str, *languages: str) -> list[str]:
         ("東京都庁へ", "庁", ["庁"]),
         ("it’s fine", "it's", ["it’s"]),
         ("a 🍵 for you", "🍵", ["🍵"]),
+        ("我用Python做机器学习，也用C++。", "python c++", ["Python", "C"]),
+        ("ฉันรักGoogleมาก", "google", ["Google"]),
+        ("我用e-mail和Ｐｙｔｈｏｎ。", "email python", ["e-mail", "Ｐｙｔｈｏｎ"]),
+        ("これはﾃﾞｰﾀﾍﾞｰｽです", "データ", ["ﾃﾞｰ", "ｰﾀ"]),
+        (unicodedata.normalize("NFD", "한국어 검색이"), "검색", [unicodedata.normalize("NFD", "검색")]),
         ("nothing here", "water", []),
         ("", "water", []),
     ],
@@ -43,9 +52,72 @@ def test_a_beginning_matches_the_whole_word() -> None:
     assert [text[start:end] for start, end, _ in found] == ["boil", "boiling"]
 
 
+@pytest.mark.parametrize(
+    ("match", "written", "expected"),
+    [
+        ("typo", "zebra", ["zebar", "Zebras", "zebra", "zebra"]),
+        ("typos", "zebrafosh", ["zebrafish", "zebrafishs"]),
+    ],
+)
+def test_a_slip_matches_the_words_it_may_have_meant(
+    match: Literal["typo", "typos"], written: str, expected: list[str]
+) -> None:
+    text = "A zebar, Zebras (zebra) zeal sea-zebra; zebrafish zebrafishs fish"
+    found = Matcher([Term((written,), 0.5, match)], ["en"]).find(text)
+    assert [text[start:end] for start, end, _ in found] == expected
+
+
+@given(
+    st.text("abc", min_size=1, max_size=9), st.text("abc", min_size=1, max_size=9), st.sampled_from(["typo", "typos"])
+)
+def test_slips_are_counted_as_the_index_counts_them(word: str, other: str, match: Literal["typo", "typos"]) -> None:
+    found = Matcher([Term((word,), 0.5, match)], ["en"]).find(other)
+    assert bool(found) == (OSA.distance(word, other) <= {"typo": 1, "typos": 2}[match])
+
+
+@pytest.mark.parametrize(
+    ("phrase", "places"),
+    [
+        ("green tea", ["green\nTea"]),
+        ("tea is", ["tea is"]),
+        ("the real-time tea", ["the real-time tea"]),
+        ("tea green", []),
+        ("greens tea", []),
+    ],
+)
+def test_a_phrase_counts_beside_its_words_where_it_stands(phrase: str, places: list[str]) -> None:
+    text, terms = "tea is what is green, (green\nTea) of the real-time tea", query_terms(phrase, ["en"])
+    wanted = phrase_terms(phrase)
+    found = Matcher(terms, ["en"], [wanted]).find(text)
+    assert found == sorted(found)
+    words = Matcher(terms, ["en"]).find(text)
+    more = [place for place in found if place not in words]
+    assert [text[start:end] for start, end, _ in more[:: len(wanted)]] == places
+    assert {number for *_, number in more} == set(range(len(terms), len(terms) + len(wanted)) if places else ())
+
+
 def test_a_match_says_which_term_it_is() -> None:
     text, terms = "tea water tea", query_terms("water tea", ["en"])
     assert [terms[number].forms[0] for _, _, number in Matcher(terms, ["en"]).find(text)] == ["tea", "water", "tea"]
+
+
+def test_a_compound_has_as_many_terms_as_it_gives() -> None:
+    terms = query_terms("getUserName", ["en"])
+    assert Matcher(terms, ["en"]).find("call getUserName()") == [(5, 16, number) for number in range(len(terms))]
+    assert len({number for *_, number in Matcher(terms, ["en"]).find("get the name of a user")}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"name":"x","items":[' + '{"a":1},' * 20 + '"zebra"]}', ["zebra"]),
+        ("a,b,c," * 20 + "Zebras," + "x,y," * 20, ["Zebras"]),
+        ("https://example.org/" + "some/path/" * 10 + "zebra?x=1", ["zebra"]),
+        ("x_" * 40 + "getZebraName" + "_y" * 40, ["getZebraName"]),
+    ],
+)
+def test_of_a_long_token_only_the_part_matches(text: str, found: list[str]) -> None:
+    assert marked(text, "zebra") == found
 
 
 @given(
@@ -118,5 +190,4 @@ def test_looking_at_likely_words_alone_misses_none_in_parts(
 
 def test_a_word_is_found_where_it_is_written_in_parts() -> None:
     text = "Send an e-mail, set keep_alive or a keep-alive header, and re-use it."
-    found = Matcher(query_terms("email keepalive reuse", ("en",)), ("en",)).find(text)
-    assert [text[start:end] for start, end, _ in found] == ["e-mail", "keep_alive", "keep-alive", "re-use"]
+    assert marked(text, "email keepalive reuse") == ["e-mail", "keep_alive", "keep-alive", "re-use"]

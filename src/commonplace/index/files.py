@@ -24,6 +24,7 @@ REBUILDS = 3
 """How often one is begun anew: more than once, because whoever removes a folder does it file by file."""
 _READ_BYTES = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+_LEAST_ROOM = 65_536
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -80,10 +81,24 @@ def room_on_disk(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _NO_ROOM:
             raise
-        raise StorageFull(
-            f"There is no room left on the disk that holds {folder}. Free some and repeat: nothing stored is lost, "
-            "and the index goes on from where it stopped."
-        ) from error
+        raise no_room(folder) from error
+
+
+def no_room(folder: Path) -> StorageFull:
+    return StorageFull(
+        f"There is no room left on the disk that holds {folder}. Free some and repeat: nothing stored is lost, "
+        "and the index goes on from where it stopped."
+    )
+
+
+def is_full(folder: Path) -> bool:
+    """Whether there is next to no room. A writer that dies of that does not always say so."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    left = found.f_bavail if os.geteuid() else found.f_bfree
+    return left * found.f_frsize < _LEAST_ROOM
 
 
 @contextmanager

@@ -35,6 +35,8 @@ from commonplace.index.files import (
     REBUILDS,
     Sealed,
     check_seal,
+    is_full,
+    no_room,
     seal,
     writable,
     write_atomically,
@@ -52,7 +54,7 @@ from commonplace.text.languages import stemmed_as
 
 log = logging.getLogger(__name__)
 
-FORMAT = 6
+FORMAT = 7
 BATCH = 100_000  # changes per commit: fewer commits make fewer segments, and those are quicker to search
 GROUP = 200  # items read at a time while following
 QUIET = 5_000  # changes without text after which the position is committed all the same
@@ -327,18 +329,17 @@ class LexicalIndex:
 
     def _healing(self, work: Callable[[], T]) -> T:
         """Do it; if the index turns out damaged, mend it and do it again; if it still is, rebuild it from the store."""
-        try:
-            return work()
-        except IndexDamaged as damage:
-            log.info("Mending the lexical index: %s", damage)
-            found = damage
-        for mend in (self._heal, *[self.reset] * REBUILDS):
+        found: IndexDamaged | None = None
+        for mend in (None, self._heal, *[self.reset] * REBUILDS):
             try:
-                mend()
-                self._catch_up()
+                if mend:
+                    mend()
+                    self._catch_up()
                 return work()
             except IndexDamaged as damage:
-                log.info("Rebuilding the lexical index: %s", damage)
+                if is_full(self._folder):
+                    raise no_room(self._folder) from damage
+                log.info("Mending the lexical index: %s", damage)
                 found = damage
         raise StorageBroken(f"The index in {self._folder} cannot be rebuilt: {found}. Check that disk.") from found
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tantivy import Occur, Query
 
 from commonplace.index.engine import Snapshot, engine
-from commonplace.index.lexical_query import beginning_query
+from commonplace.index.lexical_query import beginning_query, phrase_query
 from commonplace.index.phrases import is_beginning, readings, units_of
 from commonplace.index.wanted import Atom
 from commonplace.text.analyze import exact_terms, pairs, parts_of, pieces, stems
@@ -105,7 +105,7 @@ class Atoms:
         if is_beginning(text, units):
             return self._beginning_of(units[0][0])
         found = readings(units, lambda term: self._searcher.doc_freq("words", term))
-        return _either([self._adjacent(reading) for reading in found]) if found else Query.empty_query()
+        return _either([phrase_query(self._schema, reading) for reading in found]) if found else Query.empty_query()
 
 
 def _either(queries: Sequence[Query]) -> Query:

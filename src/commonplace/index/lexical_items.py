@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tantivy import Occur, Query
 
 from commonplace.index.engine import Floats, Snapshot, counted_hits, engine, hits
-from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery, _either, _phrase, _term, scope_queries
+from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery, _either, _term, phrase_query, scope_queries
 from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
@@ -83,8 +83,8 @@ class ItemSearch:
         return distinct(hits(self._searcher, query, self._count(query))[0] >> CHUNK_BITS)
 
     def _bound(self) -> list[tuple[Occur, Query]]:
-        required = [(Occur.Must, _silent(_phrase(self._schema, phrase))) for phrase in self._query.phrases]
-        return [*required, *((Occur.MustNot, _phrase(self._schema, phrase)) for phrase in self._query.excluded)]
+        required = [(Occur.Must, _silent(phrase_query(self._schema, phrase))) for phrase in self._query.phrases]
+        return [*required, *((Occur.MustNot, phrase_query(self._schema, phrase)) for phrase in self._query.excluded)]
 
     def _within(self, without: Ids | None) -> list[tuple[Occur, Query]]:
         within = []

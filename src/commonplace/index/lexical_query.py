@@ -44,8 +44,8 @@ class LexicalQuery:
 def compile_query(schema: Schema, query: LexicalQuery, scope: Scope) -> Query:
     """One tantivy query. What filters never scores, so that a score does not depend on the filter."""
     matching = [(Occur.Should, part) for term in query.terms for part in _term(schema, term, query.title)]
-    parts = [(Occur.Must, _phrase(schema, phrase)) for phrase in query.phrases]
-    parts += [(Occur.MustNot, _phrase(schema, phrase)) for phrase in query.excluded]
+    parts = [(Occur.Must, phrase_query(schema, phrase)) for phrase in query.phrases]
+    parts += [(Occur.MustNot, phrase_query(schema, phrase)) for phrase in query.excluded]
     parts += [(Occur.Must, Query.const_score_query(part, 0.0)) for part in scope_queries(schema, scope)]
     if not parts:
         return Query.boolean_query(matching)
@@ -108,12 +108,29 @@ def _term(schema: Schema, term: Term, title: str = "title") -> Iterator[Query]:
 
 def beginning_query(schema: Schema, prefix: str) -> Query:
     """Every word that begins so. All of them score the same."""
-    return Query.regex_query(schema, "words", regex.escape(prefix, special_only=True) + ".*")
+    return Query.regex_query(schema, "words", _beginning(prefix))
 
 
-def _phrase(schema: Schema, terms: tuple[str, ...]) -> Query:
+def _begun_phrase(schema: Schema, terms: tuple[str, ...]) -> Query:
+    """Terms one after the other, of which the last is a beginning. All that have them score the same."""
+    *before, last = terms
+    if not before:
+        return beginning_query(schema, last)
+    patterns: list[str | tuple[int, str]] = [
+        *(regex.escape(term, special_only=True) for term in before),
+        _beginning(last),
+    ]
+    return Query.const_score_query(Query.regex_phrase_query(schema, "words", patterns), 1.0)
+
+
+def _beginning(prefix: str) -> str:
+    return regex.escape(prefix, special_only=True) + ".*"
+
+
+def phrase_query(schema: Schema, terms: tuple[str, ...]) -> Query:
+    """Exact terms one after the other."""
     if is_beginning(terms):
-        return beginning_query(schema, terms[0])
+        return _begun_phrase(schema, terms)
     if len(terms) == 1:
         return Query.term_query(schema, "words", terms[0], "position")
     return Query.phrase_query(schema, "words", list(terms))

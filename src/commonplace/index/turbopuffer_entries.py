@@ -186,4 +186,4 @@ class AtomMatches:
         if is_beginning(text, units):
             return self._beginning_of(units[0][0])
         found = readings(units, lambda term: self._ledger.occurs("words", term))
-        return Best(tuple(map(self._vocabulary.adjacent, found))) if found else NOTHING
+        return Best(tuple(map(self._vocabulary.phrase, found))) if found else NOTHING

@@ -22,7 +22,7 @@ from commonplace.index.turbopuffer_settings import is_table
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
-FORMAT = 3
+FORMAT = 4
 _DOUBT = "doubt:"
 FIELDS = ("title", "body", "words")
 _BUSY_MS = 30_000

@@ -113,11 +113,11 @@ class AnyWord:
 
 @dataclass(frozen=True, slots=True)
 class Begins:
-    """Any exact word that begins so."""
+    """Any exact word that begins so, after those that the beginning has before its last one."""
 
     prefix: str
     words: tuple[str, ...]
-    """Those that do, or the first of them."""
+    """Those that begin like its last one, or the first of them."""
     worth: float = 1.0
 
     def score(self, row: Terms) -> float | None:
@@ -236,7 +236,9 @@ class Vocabulary:
         return Sequenced(field, tuple(terms), sum(each) * (1 + K1) if all(each) else 0.0, self._means[field])
 
     def phrase(self, terms: Sequence[str]) -> Match:
-        return self.beginning(terms[0]) if is_beginning(terms) else self.adjacent(terms)
+        if not is_beginning(terms):
+            return self.adjacent(terms)
+        return Begins(" ".join(terms), tuple(self.ledger.beginning(terms[-1], MOST_EXPANDED + 1)))
 
     def beginning(self, prefix: str, worth: float = 1.0) -> Match:
         return Begins(prefix, tuple(self.ledger.beginning(prefix, MOST_EXPANDED + 1)), worth)

@@ -21,7 +21,7 @@ from commonplace.search.legs import Floats, LexicalLeg, VectorLeg, trust_for
 from commonplace.search.parse import Parsed
 from commonplace.search.pipeline import Semantic
 from commonplace.search.plan import LexicalPlan, plan_lexical
-from commonplace.text.terms import Term, phrase_terms
+from commonplace.text.terms import Term, phrases_of
 
 NamesOf = Callable[[Sequence[int]], Mapping[int, str]]
 """What items are called: the last resort between equals."""
@@ -114,8 +114,8 @@ class WordSearch:
         return listed, plan
 
     def _holders(self, phrase: str, scope: Scope) -> Ids | None:
-        terms = phrase_terms(phrase)
-        return self._reader.holders(LexicalQuery(phrases=(terms,)), scope) if terms else None
+        phrases = phrases_of(phrase)
+        return self._reader.holders(LexicalQuery(phrases=phrases), scope) if phrases else None
 
     def _absent(self, plan: LexicalPlan, scope: Scope, seen: int, complete: bool) -> frozenset[str]:
         """The forms of words that the library has and the scope has not."""

@@ -21,7 +21,7 @@ _TOKEN = regex.compile(
     """,
     regex.VERBOSE,
 )
-_SEARCHABLE = regex.compile(r"\w|\p{Extended_Pictographic}")
+_SEARCHABLE = regex.compile(r"\w|\p{Extended_Pictographic}|\p{Regional_Indicator}")
 _MARKS = '"-*'
 """Without any of these a query is nothing but words."""
 

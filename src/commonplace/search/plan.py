@@ -11,7 +11,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed
 from commonplace.text.analyze import stems
 from commonplace.text.languages import detect, stemmed_as
-from commonplace.text.terms import MOST_TERMS, Term, beginning, phrase_terms, query_terms
+from commonplace.text.terms import MOST_TERMS, Term, beginning, phrase_terms, phrases_of, query_terms
 
 GUESS_WEIGHT = 0.5
 """What a beginning or a near miss counts beside the word itself."""
@@ -78,7 +78,7 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
             *(replace(guess, weight=guess.weight * mean) for guess in guesses),
             *begun,
         ),
-        phrases=tuple(filter(None, map(phrase_terms, parsed.phrases))),
+        phrases=tuple(terms for phrase in parsed.phrases for terms in phrases_of(phrase)),
         excluded=tuple(filter(None, map(phrase_terms, parsed.excluded))),
     )
     shares = (

@@ -43,7 +43,8 @@ class Presenter:
         """The hits of an answer. One whose item was deleted a moment ago is left out."""
         # Function words match everywhere: they would draw the snippet to where nothing is said.
         terms = answer.plan.query.terms
-        matcher = Matcher([term for term in terms if term.weight >= 1] or terms, answer.plan.languages)
+        telling = [term for term in terms if term.weight >= 1 or term.match != "word"] or terms
+        matcher = Matcher(telling, answer.plan.languages, answer.plan.query.phrases)
         hits = []
         for row, identity in zip(answer.rows, answer.chunks, strict=True):
             chunk, item = self._chunks.get(identity), self._items.get(item_of(identity))

@@ -22,7 +22,7 @@ import regex
 
 from commonplace.text.languages import UNKNOWN, stemmer
 
-_REMEMBERED, _REMEMBERED_OF_MANY = 2_700, 150_000  # words of a generation, of which there are two
+_REMEMBERED, _REMEMBERED_OF_MANY = 5_000, 150_000  # words of a generation, of which there are two
 _LONGEST_TOKEN = 48  # a longer one is a sentence of an unspaced script or a blob: it will not come again
 _LONGEST_FORM = 160  # the terms of a token that is no longer than that, nearly always
 _LONGEST_TERM = 100
@@ -30,39 +30,42 @@ _PUNCTUATION = "\"'`.,;:!?()[]{}<>*-–—“”‘’…|/\\"
 _MOST_PARTS = 12
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_SOFT_HYPHEN, _JOINER = "\xad", "\u200d"  # where a word may be broken, and how its letters are drawn: it is one word
+
 UNSPACED = regex.compile(f"[{_UNSPACED}]")
 """A character of a script whose words are indexed in pairs of characters."""
 
 _PIECES = regex.compile(
     rf"""
       (?P<run>  (?: [{_UNSPACED}] \p{{M}}* )+ )
-    | (?P<word> [[\w\p{{M}}]--[{_UNSPACED}]]+
-                (?: ['’\-‐‑./:@=&+\#~\\]{{1,2}} [[\w\p{{M}}]--[{_UNSPACED}]]+ )*
+    | (?P<word> [[\w\p{{M}}]--[{_UNSPACED}\u200c]]+
+                (?: ['’\-‐‑./:@=&+\#~\\\u200c]{{1,2}} [[\w\p{{M}}]--[{_UNSPACED}\u200c]]+ )*
                 (?: \+\+ | \# )? )
-    | (?P<sign> \p{{Extended_Pictographic}} )
+    | (?P<sign> \p{{Extended_Pictographic}} | \p{{Regional_Indicator}}{{2}} )
     """,
     regex.VERBOSE | regex.VERSION1,
 )
 _ASCII_WORD = re.compile(r"\w+(?:['\-./:@=&+#~\\]{1,2}\w+)*(?:\+\+|#)?", re.ASCII)  # the same word, three times quicker
 _ASCII_PART = re.compile(r"[a-zA-Z0-9]+")
 _CLUSTER = regex.compile(r"\X")
-_PART = regex.compile(r"[^\W_]+", regex.VERSION1)
+_PART = regex.compile(r"[^\W_\u200c]+", regex.VERSION1)
 _CAMEL = regex.compile(r"(?<=[\p{Ll}\d])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})", regex.VERSION1)
 _CONTRACTION = regex.compile(r"^(\w+)['’](s|t|re|ve|ll|d|m)$", regex.IGNORECASE)
 _LATIN = regex.compile(r"\p{Latin}")
 _MARKS = regex.compile(r"(?<=\p{Latin})\p{Mn}+")
-_ARABIC_MARKS = regex.compile(r"[\u064b-\u065f\u0670\u0640]")
+_VOWEL_MARKS = regex.compile(r"[\u064b-\u065f\u0670\u0640\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]")
+"""Those of Arabic and Hebrew, which most texts are written without."""
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h"})
 
 
 def fold(text: str) -> str:
-    """Case, compatibility forms and Latin diacritics ignored: `Zoë` and `zoe` are one word, `й` and `и` are not."""
+    """Case, compatibility forms, Latin diacritics and Semitic vowel marks ignored: `Zoë` is `zoe`, `й` is not `и`."""
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", text).casefold()
     if _LATIN.search(text):
         text = _MARKS.sub("", unicodedata.normalize("NFD", text)).translate(_LETTERS)
-    return unicodedata.normalize("NFC", _ARABIC_MARKS.sub("", text))
+    return unicodedata.normalize("NFC", _VOWEL_MARKS.sub("", text))
 
 
 def exact_terms(token: str) -> tuple[str, ...]:
@@ -83,7 +86,7 @@ def exact_terms(token: str) -> tuple[str, ...]:
 def pieces(token: str) -> list[tuple[str, str]]:
     """What a white-space-delimited token is made of: each `word`, `run` of an unspaced script or `sign`, in order."""
     if not token.isascii():
-        token = unicodedata.normalize("NFKC", token)
+        token = unicodedata.normalize("NFKC", token.replace(_SOFT_HYPHEN, "").replace(_JOINER, ""))
     return [(match.lastgroup or "", match[0]) for match in _PIECES.finditer(token)]
 
 

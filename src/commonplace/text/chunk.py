@@ -21,6 +21,9 @@ from commonplace.text.outline import parents_of, structure_of
 from commonplace.text.structure import Block, opening_heading, plain
 from commonplace.text.tokens import is_narrow, next_cut, reach, safe_cut, weight
 
+LONGEST_PATH = 4000
+"""Characters of the headings that a passage carries. Every passage has its own, so a line of megabytes must be none."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkRules:
@@ -132,16 +135,18 @@ def _span(terrain: _Terrain, start: int, end: int, titles: dict[int, str]) -> Sp
 
 
 def _path(terrain: _Terrain, line: int, titles: dict[int, str]) -> tuple[str, ...]:
-    """The titles in force where the passage's text begins, from the root down."""
+    """The titles in force where the passage's text begins, from the root down; the nearest, where they are too long."""
     line = terrain.text_at[line]
     path: list[str] = []
+    room = LONGEST_PATH
     index: int | None = bisect_right(terrain.head_lines, line) - 1
-    while index is not None and index >= 0:
+    while index is not None and index >= 0 and room > 0:
         head = terrain.heads[index]
         if index not in titles:
             titles[index] = plain(head.source, terrain.references) if head.kind == "heading" else head.source
         if titles[index] and (head.kind == "heading" or line < head.end):
-            path.append(titles[index])
+            path.append(titles[index][:room])
+            room -= len(path[-1])
         index = terrain.parents[index]
     return tuple(reversed(path))
 

@@ -91,6 +91,9 @@ _GRAMMARS = {
 }  # fmt: skip
 LANGUAGES = frozenset(_GRAMMARS)
 _CRASHES = "0.26.0"  # reads freed memory in long files (py-tree-sitter issue 472), which would end our process
+_DEEPEST = 200
+"""Deeper definitions start no block. A node finds its parent from the root down, so depth costs its square."""
+
 _WRAPPERS = frozenset(
     {"decorated_definition", "export_statement", "ambient_declaration", "type_definition", "declaration"}
 )
@@ -121,7 +124,9 @@ def code_blocks(body: str, language: str) -> list[Block]:
     root = Parser(known).parse(body.encode("utf-8")).root_node
     if root.has_error:
         return []
-    captures = QueryCursor(query).captures(root)
+    cursor = QueryCursor(query)
+    cursor.set_max_start_depth(_DEEPEST)
+    captures = cursor.captures(root)
     found: dict[tuple[int, int], Block] = {}
     leads: list[Block] = []
     for kind in ("types", "functions", "names"):  # a Go struct is a type_declaration too: the better score stays

@@ -14,7 +14,9 @@ from commonplace.text.snippet import Match, window
 
 GAP = " … "
 _TOKEN = re.compile(r"\S+")
-_CORE = regex.compile(r"[\w\p{M}\p{Extended_Pictographic}](?:.*[\w\p{M}+#])?", regex.DOTALL)
+_SIGN = r"[\p{Extended_Pictographic}\p{Regional_Indicator}]"
+_MORE = rf"(?: .* [\w\p{{M}}+\#] (?! (?<=\u200d) {_SIGN} ) )?"  # a joiner belongs to the sign that follows
+_CORE = regex.compile(rf"[\w\p{{M}}] {_MORE} | (?={_SIGN}) \X {_MORE}", regex.DOTALL | regex.VERBOSE)
 _MOST_FRAGMENTS = 3
 _LEAST_ROOM = 40  # characters of a fragment
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import regex
 
-from commonplace.text.analyze import UNSPACED, token_forms
+from commonplace.text.analyze import UNSPACED, fold, token_forms
+from commonplace.text.languages import UNKNOWN
 from commonplace.text.snippet import Match, blanked
 from commonplace.text.terms import Term
 
@@ -19,38 +20,61 @@ _FLATTENED = bytes(ord(_FLAT.get(chr(code), chr(code).lower())) for code in rang
 """ASCII in lower case, with one kind of white space and one of joints."""
 
 _LONGEST_HINT = 6
+_LONGEST_SHOWN = 64  # of a longer token only the part that matches: it may be a line of its own
+_PART = regex.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+")
+_SPACED = regex.compile(f"[^{UNSPACED.pattern[1:]}+")
+_OTHER_LETTERS = re.compile("[\u00aa-\u0dff\uff10-\uff5a]")
+"""Of scripts whose words are found inside a sentence of an unspaced one, and that are not hinted at."""
+_OTHER_FORMS = re.compile("[\u1100-\u11ff\u2e80-\u2fdf\u3099\u309a\uf900-\ufaff\uff66-\uff9f]")
+"""Characters of unspaced scripts that the index keeps as others: half-width kana, letters of Hangul."""
+_CLUSTER = regex.compile(r"\X")
+_SLIPS = {"typo": 1, "typos": 2}
+_MOST_WITH_SLIPS = 4
+"""Terms of a query. Of a longer one the other words tell where, and every word need not be looked at."""
 
 
 class Matcher:
     """The terms of one query, ready to be found in any number of texts, compared as the index compares them."""
 
-    def __init__(self, terms: Sequence[Term], languages: Sequence[str]) -> None:
+    def __init__(
+        self, terms: Sequence[Term], languages: Sequence[str], phrases: Sequence[tuple[str, ...]] = ()
+    ) -> None:
+        """`phrases`: exact terms one after the other; each counts as many further terms as it has, where it stands."""
         self._languages = languages
         self._which = {form: number for number, term in enumerate(terms) if term.match == "word" for form in term.forms}
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
         forms = self._which | self._begins
         self._pairs = {form: number for form, number in forms.items() if not form.isascii() and UNSPACED.match(form)}
         starts = _shortest(_beginning(form, languages) for form in forms if form.isascii())
+        self._slips, self._phrases = _slips_among(terms), _numbered(phrases, len(terms))
+        self._worded = len(self._pairs) < len(forms)  # else all that is looked for stands inside of tokens
         self._hints = starts if _PREFIXES_GO.isdisjoint(languages) else None
         self._within = {start[at : at + 2] for start in starts for at in range(len(start) - 1)}
-        self._known: dict[str, Match | None] = {}  # the same tokens come again from hit to hit
+        self._known: dict[str, Sequence[Match]] = {}  # the same tokens come again from hit to hit
+        self._slip_lengths = {len(word) + more for word, most, _ in self._slips for more in range(-most, most + 1)}
+        self._meant: dict[str, int | None] = {}
 
     def find(self, text: str) -> list[Match]:
         """Every place a term matches, in order."""
-        if not self._which and not self._begins:
+        if not self._which and not self._begins and not self._slips:
             return []
-        if self._hints is None:
-            tokens = [(token.start(), token[0]) for token in _TOKEN.finditer(text)]
-        else:
-            tokens = self._hinted(text, self._hints)
         known, places = self._known, list[Match]()
-        for start, token in tokens:
+        for start, token in self._tokens(text) if self._worded else ():
             if token not in known:
-                known[token] = self._place(token)
-            place = known[token]
-            if place is not None:
-                places.append((start + place[0], start + place[1], place[2]))
-        return places if text.isascii() else sorted(places + self._runs(text))
+                known[token] = self._places(token)
+            for low, high, number in known[token]:
+                places.append((start + low, start + high, number))
+        if not text.isascii():
+            places = sorted(places + self._runs(text))
+        if self._slips:
+            places = sorted(places + self._slipped(text))
+        return sorted(places + self._adjacent(text)) if self._phrases else places
+
+    def _tokens(self, text: str) -> list[tuple[int, str]]:
+        if self._hints is None:
+            return [(token.start(), token[0]) for token in _TOKEN.finditer(text)]
+        return self._hinted(text, self._hints)
 
     def _hinted(self, text: str, hints: Sequence[str]) -> list[tuple[int, str]]:
         """The tokens that may match, in order: where a term begins or is in parts, and those not written in ASCII."""
@@ -83,32 +107,81 @@ class Matcher:
             at = flat.find("-", at + 2)  # one beside another joins no letters
         return likely
 
-    def _place(self, token: str) -> Match | None:
-        """The part of a token that is the word, and the term it matches."""
+    def _places(self, token: str) -> Sequence[Match]:
+        """The parts of a token that are words, and the terms they match."""
         if not token.isascii() and UNSPACED.search(token):
-            return None  # a sentence of an unspaced script: what matches in it are pairs
-        number = self._term_of(token)
-        if number is None:
-            return None
-        core = None if token.isalnum() else _CORE.search(token)
-        low, high = core.span() if core else (0, len(token))
-        return low, high, number
+            # A sentence of an unspaced script: what matches in it are pairs, and words of others inside of it.
+            return self._within_parts(token, _SPACED) if self._may_hold_words(token) else ()
+        numbers = self._terms_of(token)
+        if not numbers:
+            return ()
+        if len(token) > _LONGEST_SHOWN and (inside := self._within_parts(token, _PART)):
+            return inside
+        low, high = _core(token)
+        return [(low, high, number) for number in numbers]
 
-    def _term_of(self, token: str) -> int | None:
+    def _may_hold_words(self, token: str) -> bool:
+        """Whether a term may begin inside a token of an unspaced script, told quickly."""
+        if self._hints is None or "-" in token or "_" in token or _OTHER_LETTERS.search(token):
+            return True
+        flat = token.lower()
+        return any(hint in flat for hint in self._hints)
+
+    def _within_parts(self, token: str, parts: regex.Pattern[str]) -> Sequence[Match]:
+        found = ((part.start(), self._places(part[0])) for part in parts.finditer(token) if part[0] != token)
+        return [(at + low, at + high, number) for at, places in found for low, high, number in places]
+
+    def _terms_of(self, token: str) -> Sequence[int]:
+        """The terms a token matches: of a compound all that its parts and their joins do."""
+        found: set[int] | None = None
         for language in self._languages:
             exact, stems = token_forms(token, language)
-            if stems in self._which:
-                return self._which[stems]
             if " " in stems:
-                for stem in stems.split():
-                    if stem in self._which:
-                        return self._which[stem]
+                found = (found or set()).union(self._which[stem] for stem in stems.split() if stem in self._which)
+            elif stems in self._which:
+                return (self._which[stems],)
+        if found:
+            return sorted(found)
         if self._begins:
             for form in exact.split():
                 for prefix, number in self._begins.items():
                     if form.startswith(prefix):
-                        return number
+                        return (number,)
+        return ()
+
+    def _slipped(self, text: str) -> list[Match]:
+        """Words that a term may have meant."""
+        words, lengths, meant = set(_WORD.findall(text)), self._slip_lengths, self._meant
+        for word in words.difference(meant):
+            if len(word) in lengths or not word.isascii():  # whose length may be another once it is folded
+                meant[word] = self._slip_of(fold(word))
+        found = {word: number for word in words if (number := meant.get(word)) is not None}
+        return sorted((at, at + len(word), number) for word, number in found.items() for at in _places_of(word, text))
+
+    def _slip_of(self, form: str) -> int | None:
+        letters = set(form)
+        for word, most, number in self._slips:
+            # Most words differ at sight.
+            alike = abs(len(form) - len(word)) <= most and len(letters.symmetric_difference(word)) <= 2 * most
+            if alike and _few_slips(word, form, most):
+                return number
         return None
+
+    def _adjacent(self, text: str) -> list[Match]:
+        """Phrases, wherever their words follow each other."""
+        words = [
+            (term, token.start(), token.end())
+            for token in _TOKEN.finditer(text)
+            for term in token_forms(token[0], UNKNOWN)[0].split()
+        ]
+        spelled, places = [term for term, *_ in words], list[Match]()
+        for phrase, numbers in self._phrases:
+            last = len(phrase) - 1
+            for at in [at for at, term in enumerate(spelled) if term == phrase[0]]:
+                if spelled[at : at + len(phrase)] == phrase:
+                    low, high = _core(text[words[at][1] : words[at + last][2]])
+                    places += [(words[at][1] + low, words[at][1] + high, number) for number in numbers]
+        return places
 
     def _runs(self, text: str) -> list[Match]:
         """Pairs of unspaced scripts, which stand inside longer tokens."""
@@ -117,7 +190,69 @@ class Matcher:
         either = "|".join(sorted(map(re.escape, self._pairs), key=len, reverse=True))
         # A look-ahead, because overlapping pairs both count.
         found = re.finditer(rf"(?=({either}))", text)
-        return [(place.start(), place.start() + len(place[1]), self._pairs[place[1]]) for place in found]
+        places = [(place.start(), place.start() + len(place[1]), self._pairs[place[1]]) for place in found]
+        return places or (self._folded_runs(text) if _OTHER_FORMS.search(text) else [])
+
+    def _folded_runs(self, text: str) -> list[Match]:
+        """The same in text that is written in other characters than it is kept in."""
+        clusters = [(cluster.start(), cluster.end(), fold(cluster[0])) for cluster in _CLUSTER.finditer(text)]
+        following = [*clusters[1:], (0, 0, "")]
+        places = list[Match]()
+        for (start, end, one), (_, further, other) in zip(clusters, following, strict=True):
+            for form, stop in ((one, end), (one + other, further)):
+                if stop and form in self._pairs:
+                    places.append((start, stop, self._pairs[form]))
+        return places
+
+
+def _places_of(word: str, text: str) -> Iterator[int]:
+    """Where a word stands by itself."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not text[max(0, at - 1) : at].isalnum() and not text[end : end + 1].isalnum():
+            yield at
+        at = text.find(word, at + 1)
+
+
+def _slips_among(terms: Sequence[Term]) -> list[tuple[str, int, int]]:
+    """The words that may have been mistyped, how many slips that takes, and which terms they are."""
+    if len(terms) > _MOST_WITH_SLIPS:
+        return []
+    return [(term.forms[0], _SLIPS[term.match], number) for number, term in enumerate(terms) if term.match in _SLIPS]
+
+
+def _few_slips(word: str, form: str, most: int) -> bool:
+    """Whether at most so many slips make one word of the other; two neighbours exchanged are one.
+
+    Of a handful of words: rapidfuzz takes longer to load.
+    """
+    before, row = list[int](), list(range(len(form) + 1))
+    for at, letter in enumerate(word, 1):
+        following = [at]
+        for place, other in enumerate(form, 1):
+            slips = min(row[place] + 1, following[-1] + 1, row[place - 1] + (letter != other))
+            if at > 1 and place > 1 and letter == form[place - 2] and other == word[at - 2]:
+                slips = min(slips, before[place - 2] + 1)
+            following.append(slips)
+        before, row = row, following
+    return row[-1] <= most
+
+
+def _numbered(phrases: Sequence[tuple[str, ...]], first: int) -> list[tuple[list[str], range]]:
+    """Phrases of words with spaces between them, and the numbers that the terms of each have."""
+    numbered = list[tuple[list[str], range]]()
+    for phrase in phrases:
+        if len(phrase) > 1 and not any(map(UNSPACED.match, phrase)):
+            numbered.append((list(phrase), range(first, first + len(phrase))))
+            first += len(phrase)
+    return numbered
+
+
+def _core(token: str) -> tuple[int, int]:
+    """Where a token is a word, rather than what stands around it."""
+    core = None if token.isalnum() else _CORE.search(token)
+    return core.span() if core else (0, len(token))
 
 
 def _beyond_ascii(text: str, flat: str) -> Iterator[int]:

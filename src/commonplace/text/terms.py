@@ -10,7 +10,7 @@ from typing import Literal
 import regex
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.analyze import UNSPACED, exact, stems, token_forms
+from commonplace.text.analyze import UNSPACED, exact, exact_terms, parts_of, stems, token_forms
 from commonplace.text.languages import stop_words
 
 FUNCTION_WORD_WEIGHT = 0.3
@@ -18,6 +18,8 @@ FUNCTION_WORD_WEIGHT = 0.3
 
 MOST_TERMS = 256
 
+_FEW_FOLLOW = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+"""Scripts with so few characters to follow one that an index can look at every pair that begins with it."""
 _HIRAGANA = regex.compile(r"\p{Hiragana}+")
 _CHINESE_PARTICLES = frozenset("的是了吗呢么什哪谁在和与及")
 _KOREAN_PARTICLES = frozenset("은는이가을를의에도로와과만서")
@@ -45,10 +47,11 @@ def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
     for word in words.split():
         forms_by_language = [token_forms(word, language) for language in languages]
         written = forms_by_language[0][0].split()
+        alone = not word.isascii() and all(map(_is_single, written))
         alternatives = zip(*(stems.split() for _, stems in forms_by_language), strict=True)
         for position, forms in enumerate(alternatives):
             left = len(written) - 1 - position
-            term = _term(tuple(dict.fromkeys(forms)), languages, written[position], first=position == 0, left=left)
+            term = _term(tuple(dict.fromkeys(forms)), languages, written[position], alone=alone, left=left)
             if term is not None and (term.forms not in found or found[term.forms].weight < term.weight):
                 found[term.forms] = term
     terms = tuple(found.values())
@@ -57,13 +60,16 @@ def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
     return terms
 
 
-def _term(forms: tuple[str, ...], languages: Sequence[str], written: str, *, first: bool, left: int) -> Term | None:
-    """A term of a word, or None for one that only the index needs. `left` is how many of the word's terms follow."""
+def _term(forms: tuple[str, ...], languages: Sequence[str], written: str, *, alone: bool, left: int) -> Term | None:
+    """A term of a word, or None for one that only the index needs.
+
+    `alone`: the word has nothing but single characters of unspaced scripts. `left` is how many of its terms follow.
+    """
     form = forms[0]
     if UNSPACED.match(form):
         if not _is_pair(form):
             # Every run ends in its last character alone, so that one character can be found as the beginning of a term.
-            return Term(forms, 1.0, "prefix", written) if first and left == 0 else None
+            return Term(forms, 1.0, "prefix", written) if alone else None
         weight = FUNCTION_WORD_WEIGHT if _grammatical(form, at_end=left <= 1) else 1.0
         return Term(forms, weight, written=written)
     function_word = any(not _function_stems(language).isdisjoint(forms) for language in languages)
@@ -72,6 +78,11 @@ def _term(forms: tuple[str, ...], languages: Sequence[str], written: str, *, fir
 
 def _is_pair(form: str) -> bool:
     return len(regex.findall(r"\X", form)) > 1
+
+
+def _is_single(form: str) -> bool:
+    """Whether a term is one character of an unspaced script."""
+    return UNSPACED.match(form) is not None and not _is_pair(form)
 
 
 def _grammatical(pair: str, *, at_end: bool) -> bool:
@@ -95,11 +106,31 @@ def beginning(prefix: str) -> str | None:
 def phrase_terms(words: str) -> tuple[str, ...]:
     """The exact terms of a phrase, to be found adjacent and in order."""
     terms = exact(words).split()
-    if len(terms) > 1 and UNSPACED.match(terms[-1]) and not _is_pair(terms[-1]):
+    if len(terms) > 1 and _is_single(terms[-1]) and (_ends_a_run(terms) or not _FEW_FOLLOW.match(terms[-1])):
         terms.pop()  # in the text the run may go on: its last character need not stand alone
     return tuple(terms)
 
 
+def phrases_of(words: str) -> tuple[tuple[str, ...], ...]:
+    """The sequences of exact terms that text with a phrase has: one, or two where the phrase ends in a compound.
+
+    Inside of a longer one it has its parts and their joins, each adjacent, but not its own end: `docs.example.org` in
+    an address. Words side by side have no joins.
+    """
+    terms = phrase_terms(words)
+    last = exact_terms(words.split()[-1]) if terms else ()
+    parts = parts_of(last)
+    if parts is None:
+        return (terms,) if terms else ()
+    joins = last[len(parts) : -1] or last[-1:]
+    return (*terms[: len(terms) - len(last)], *parts), joins
+
+
+def _ends_a_run(terms: Sequence[str]) -> bool:
+    """Whether the last of some terms, one character, is the end of a longer run, whose pairs stand before it."""
+    return UNSPACED.match(terms[-2]) is not None and _is_pair(terms[-2])
+
+
 def is_beginning(phrase: Sequence[str]) -> bool:
-    """Whether a phrase is one character of an unspaced script: it stands wherever a term begins with it."""
-    return len(phrase) == 1 and UNSPACED.match(phrase[0]) is not None and not _is_pair(phrase[0])
+    """Whether a phrase ends in one character of an unspaced script: any term that begins so may stand there."""
+    return _is_single(phrase[-1]) and (len(phrase) == 1 or _FEW_FOLLOW.match(phrase[-1]) is not None)
