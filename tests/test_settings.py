@@ -49,6 +49,7 @@ def test_the_environment_is_stronger_than_the_file_and_an_argument_than_both(
     loaded = Settings.load(threads=5)
     assert (loaded.threads, loaded.language, loaded.home) == (5, "fr", Path.home() / "books")
     assert Settings.load(threads=None).threads == 3
+    assert Settings.load(home=Path("~/shelf")).home == Path.home() / "shelf"
 
 
 @pytest.mark.parametrize(
@@ -57,6 +58,9 @@ def test_the_environment_is_stronger_than_the_file_and_an_argument_than_both(
         ("COMMONPLACE_THREADS", "two", "COMMONPLACE_THREADS must be a whole number, not 'two'"),
         ("COMMONPLACE_THREADS", "0", "COMMONPLACE_THREADS must be at least 1, not 0"),
         ("COMMONPLACE_EMBED_ON_SEARCH", "-1", "COMMONPLACE_EMBED_ON_SEARCH must be at least 0"),
+        ("COMMONPLACE_SESSION_MAX", "9" * 30, "COMMONPLACE_SESSION_MAX must be at most 2147483647, not 999"),
+        ("COMMONPLACE_IMPORT_MAX_BYTES", "9" * 5000, "COMMONPLACE_IMPORT_MAX_BYTES must be a whole number"),
+        ("COMMONPLACE_LANGUAGE", "english", "COMMONPLACE_LANGUAGE must be an ISO 639-1 code such as en, not 'english'"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named(
@@ -88,4 +92,22 @@ def test_every_setting_says_what_it_does() -> None:
 def test_a_setting_that_does_not_exist_is_named(clean: Path) -> None:
     clean.write_text('langauge = "de"', encoding="utf-8")
     with pytest.raises(BadSetting, match=r"config\.toml sets langauge, which is no setting"):
+        Settings.load()
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("hosts = ['a', 'b']", r"hosts in config\.toml must be a text in quotes, not \['a', 'b'\]"),
+        ("model = 5", r"model in config\.toml must be a text in quotes, not 5"),
+        ("home = true", r"home in config\.toml must be a text in quotes"),
+        ("[home]\na = 1", r"home in config\.toml must be a text in quotes"),
+        ("home = ''", r"home in config\.toml must name a folder"),
+        ('models = "a\\u0000b"', r"models in config\.toml has U\+0000"),
+        ('hosts = "a\\u0000b"', r"hosts in config\.toml has U\+0000"),
+    ],
+)
+def test_a_value_of_the_file_that_is_no_text_is_named(clean: Path, line: str, sentence: str) -> None:
+    clean.write_text(line, encoding="utf-8")
+    with pytest.raises(BadSetting, match=sentence):
         Settings.load()

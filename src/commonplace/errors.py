@@ -18,6 +18,7 @@ CommonplaceError
 
 from __future__ import annotations
 
+from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import Any
 
 LONE_SURROGATE = "What was asked holds a lone surrogate, which is no character. Remove it."
@@ -36,6 +37,10 @@ class CommonplaceError(Exception):
         self.code = code or type(self).code
         self.details = details
         """What a program may want beside the sentence, such as the `argument` that is meant."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For other processes, which have the sentence, but not what it was made of."""
+        return __newobj__, (type(self), *self.args), vars(self)
 
 
 class InvalidInput(CommonplaceError):

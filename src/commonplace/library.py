@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
@@ -48,6 +49,8 @@ BATCH_CHARS = 8_000_000
 """How much one transaction of a bulk write holds: enough to be fast, little enough to let others in."""
 
 _HELD_BY = frozenset({"collection", "conversation", "character"})  # kinds that others belong to
+SPACES = "spaces"
+"""The folder of a home that holds those of its spaces."""
 _SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 K = TypeVar("K")
 
@@ -72,6 +75,8 @@ class Status:
 
 class Library:
     """One space: everything one user keeps. Threads may share it; any number of processes may open the same one.
+
+    A process that is forked opens it again: what it has from its parent is refused.
 
     >>> with Library.open(home) as library:
     ...     library.put(Draft("note", "tea", title="Tea", body="Oolong wants water just off the boil."))
@@ -227,8 +232,9 @@ class Library:
         from commonplace.ingest.prepare import prepare
 
         done = 0
-        for batch in batches(drafts, lambda draft: len(draft.body), most=BATCH_ITEMS, most_size=BATCH_CHARS):
-            self.store.put(list(map(prepare, batch)))
+        writes = map(prepare, drafts)
+        for batch in batches(writes, lambda write: len(write.draft.body), most=BATCH_ITEMS, most_size=BATCH_CHARS):
+            self.store.put(batch)
             done += len(batch)
             if progress:
                 progress(done, done)
@@ -278,17 +284,18 @@ class Library:
         return self.folders.update(collection.name, progress=progress)
 
     def export(self, filter: Filter = Filter()) -> Iterator[str]:
-        """Every matching item as a line of JSON with what hangs on it; the nodes of tables are left out."""
+        """Every matching item as a line of JSON with what hangs on it; without a filter, tables too, but no keys."""
         from commonplace.ingest.exchange import export_lines
 
         self.sweep()
-        return export_lines(self.store, filter)
+        with_tables = not filter and (self.store.projects() or self.store.instances())
+        return chain(export_lines(self.store, filter), self.tables.exchange.lines() if with_tables else ())
 
     def import_(self, lines: Iterable[str]) -> int:
-        """Store what `export` wrote; returns how many items."""
+        """Store what `export` wrote; returns how many lines that were."""
         from commonplace.ingest.exchange import import_lines
 
-        return import_lines(self.store, lines)
+        return import_lines(self.store, lines, lambda line: self.tables.exchange.keep(line))
 
     # reading
 
@@ -464,7 +471,7 @@ def space_folder(home: Path, space: str) -> Path:
     """Where a space lives. Its name is a plain word: nothing a caller sends can name another folder."""
     if not _SPACE.fullmatch(space):
         raise InvalidInput(f"A space is named with a-z, 0-9, dots, dashes and underscores, not {space!r}.")
-    return home.expanduser() / "spaces" / space
+    return home.expanduser() / SPACES / space
 
 
 def restore(source: Path, home: Path, space: str = "default", settings: Settings | None = None) -> None:

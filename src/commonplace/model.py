@@ -14,6 +14,9 @@ from commonplace.lazy_dataclass import dataclass
 
 JSON = Any  # what json.loads gives back
 
+LAST_MOMENT = 253_402_300_799_999_999
+"""The end of the year 9999 in microseconds: the last moment that is told."""
+
 CHUNK_BITS = 20
 """A chunk's id is its item's id and its ordinal in one integer, so either is read off without a look-up."""
 
@@ -191,6 +194,12 @@ class Filter:
     updated_to: datetime | None = None
     where: tuple[Condition, ...] = ()
     entries: Entries | None = None
+
+    def __post_init__(self) -> None:
+        """A list is as good as a tuple, and a text alone is one of them: an empty list asks for nothing either."""
+        for name in ("kinds", "parents", "tags", "where"):
+            if type(given := getattr(self, name)) is not tuple:
+                object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
 
     def __bool__(self) -> bool:
         return self != Filter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import field, fields
 from pathlib import Path
@@ -40,11 +41,21 @@ def user_path(kind: str) -> Path:
 
 
 def setting(
-    default: Any, doc: str, *, least: float | None = None, most: float | None = None, among: tuple[str, ...] = ()
+    default: Any,
+    doc: str,
+    *,
+    least: float | None = None,
+    most: float = 2**31 - 1,
+    among: tuple[str, ...] = (),
+    like: tuple[str, str] = ("", ""),
 ) -> Any:
-    """A setting: its default, the sentence that explains it, and its bounds, in one place."""
+    """A setting: its default, the sentence that explains it, and its bounds, in one place.
+
+    `like`: what all of a text matches, and what such a text is called.
+    """
     factory = default if callable(default) else lambda: default
-    return field(default_factory=factory, metadata={"doc": doc, "least": least, "most": most, "among": among})
+    bounds = {"least": least, "most": most, "among": among, "like": like}
+    return field(default_factory=factory, metadata={"doc": doc, **bounds})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +123,11 @@ class Settings:
         among=("debug", "info", "warning", "error", "critical"),
     )
     background: bool = setting(True, "Whether a server makes pending vectors and summaries while it serves.")
-    language: str = setting("en", "The language of texts whose own cannot be told, as an ISO 639-1 code.")
+    language: str = setting(
+        "en",
+        "The language of texts whose own cannot be told, as an ISO 639-1 code.",
+        like=("[a-z]{2}", "an ISO 639-1 code such as en"),
+    )
     index: str = setting(
         "local",
         "Where indexes are: `local`, beside the library, or `turbopuffer`, a service (docs/operations.md).",
@@ -169,7 +184,7 @@ class Settings:
     call_seconds: int = setting(60, "How long a call may take before it is given up.", least=1)
     result_tokens: int = setting(200_000, "How many tokens an answer may have at most.", least=1000)
     body_bytes: int = setting(
-        160 * 1024 * 1024, "How large a request may be. Images travel in it as base64.", least=1024
+        160 * 1024 * 1024, "How large a request may be. Images travel in it as base64.", least=1024, most=2**40
     )
     connections: int = setting(1000, "How many WebSocket connections a server keeps open.", least=1)
     idle_seconds: int = setting(600, "How long a silent WebSocket, or a half-sent request, is waited for.", least=1)
@@ -203,10 +218,13 @@ class Settings:
         200 * 1024 * 1024,
         "How large a file to import may be, in bytes; an archive may unpack to four times that.",
         least=1,
+        most=2**40,
     )
     package_members: int = setting(20_000, "How many files an archive or a manifest may list.", least=1)
     package_file_mb: int = setting(16, "How large one document of a package may be, in MiB.", least=1, most=1024)
-    package_total_mb: int = setting(512, "How much a package may hold in all, unpacked, in MiB.", least=1)
+    package_total_mb: int = setting(
+        512, "How much a package may hold in all, unpacked, and git may fetch for it, in MiB.", least=1
+    )
     memory_max_text_mb: int = setting(10, "How long a memory entry's text may be, in MiB of UTF-8.", least=1)
     memory_max_image_mb: int = setting(10, "How large one image of a memory entry may be, in MiB.", least=1, most=200)
     memory_max_images_mb: int = setting(
@@ -285,7 +303,8 @@ class Settings:
         for item in fields(cls):
             name = PREFIX + item.name.upper()
             if item.name in overrides and overrides[item.name] is not None:
-                values[item.name] = overrides[item.name]
+                value = overrides[item.name]
+                values[item.name] = Path(os.path.expanduser(value)) if item.type == "Path" else value
             elif os.environ.get(name):  # an empty variable is one that is not set
                 values[item.name] = _parse(name, os.environ[name], str(item.type), **_bounds(item))
             elif item.name in given:
@@ -309,16 +328,17 @@ def _config_file() -> dict[str, Any]:
 
 
 def _bounds(item: Any) -> dict[str, Any]:
-    return {name: item.metadata[name] for name in ("least", "most", "among")}
+    return {name: item.metadata[name] for name in ("least", "most", "among", "like")}
 
 
-def _parse(name: str, value: Any, kind: str, *, least: float | None, most: float | None, among: tuple[str, ...]) -> Any:
-    if kind == "Path":
-        return Path(os.path.expanduser(str(value)))
-    if kind == "str":
-        if among and value not in among:
-            raise BadSetting(f"{name} must be one of {', '.join(among)}, not {value!r}.")
-        return str(value)
+def _parse(
+    name: str, value: Any, kind: str, *, least: float | None, most: float, among: tuple[str, ...], like: tuple[str, str]
+) -> Any:
+    if kind in ("Path", "str"):
+        _check_text(name, value, among, like)
+        if kind == "Path" and not value:
+            raise BadSetting(f"{name} must name a folder, and is empty.")
+        return Path(os.path.expanduser(value)) if kind == "Path" else value
     if kind == "bool":
         if str(value).lower() not in _BOOLEANS:
             raise BadSetting(f"{name} must be true or false, not {value!r}.")
@@ -329,9 +349,21 @@ def _parse(name: str, value: Any, kind: str, *, least: float | None, most: float
         raise BadSetting(f"{name} must be a whole number, not {value!r}.") from None
     if least is not None and number < least:
         raise BadSetting(f"{name} must be at least {least}, not {number}.")
-    if most is not None and number > most:
+    if number > most:
         raise BadSetting(f"{name} must be at most {most}, not {number}.")
     return number
+
+
+def _check_text(name: str, value: Any, among: tuple[str, ...], like: tuple[str, str]) -> None:
+    pattern, called = like
+    if not isinstance(value, str):
+        raise BadSetting(f"{name} must be a text in quotes, not {value!r}.")
+    if "\0" in value:
+        raise BadSetting(f"{name} has U+0000, which nothing can be called. Remove it.")
+    if among and value not in among:
+        raise BadSetting(f"{name} must be one of {', '.join(among)}, not {value!r}.")
+    if pattern and not re.fullmatch(pattern, value):
+        raise BadSetting(f"{name} must be {called}, not {value!r}.")
 
 
 def reference() -> str:

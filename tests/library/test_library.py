@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
 from commonplace.knowledge.records import put_record
 from commonplace.library import Library, restore, space_folder
-from commonplace.model import Draft, Filter
+from commonplace.model import Draft, Filter, Span
 from opening import library_settings, open_library
 
 GUIDE = """# Guide
@@ -45,6 +47,19 @@ def test_a_draft_goes_in_and_comes_back(library: Library) -> None:
     library.delete("notes://tea", expected_version=1)
     with pytest.raises(NotFound, match="notes://tea"):
         library.get("notes://tea")
+
+
+def test_a_library_opens_and_searches_while_another_process_writes(tmp_path: Path) -> None:
+    with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
+        library.put(Draft("note", "tea", body="Oolong."))
+        assert [hit.uri for hit in library.search("oolong").hits] == ["notes://tea"]
+    writer = apsw.Connection(str(space_folder(tmp_path, "default") / "library.db"))
+    try:
+        writer.execute("begin immediate")
+        with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:  # not after half a minute
+            assert [hit.uri for hit in library.search("oolong").hits] == ["notes://tea"]
+    finally:
+        writer.close()
 
 
 @pytest.mark.parametrize(
@@ -226,3 +241,72 @@ def test_a_deleted_collection_takes_its_documents_along(library: Library, tmp_pa
     assert library.status().items == {}
     assert library.folders.all() == []
     assert library.store.check() == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"key": 7}, "The key of a note must be text, not int."),
+        ({"title": None}, "The title of note 'tea' must be text, not NoneType."),
+        ({"body": b"x"}, "The body of note 'tea' must be text, not bytes."),
+        ({"parent": None}, "The parent of note 'tea' must be text, not NoneType."),
+        ({"format": 1}, "The format of note 'tea' must be text, not int."),
+        ({"tags": "abc"}, "The tags of note 'tea' must be a tuple of texts, not str."),
+        ({"tags": (tag for tag in "abc")}, "The tags of note 'tea' must be a tuple of texts, not generator."),
+        ({"tags": (1,)}, "The tags of note 'tea' must be a tuple of texts, and one is int."),
+        ({"tags": None}, "The tags of note 'tea' must be a tuple of texts, not NoneType."),
+        ({"fields": [1]}, "The fields of note 'tea' must be an object, not list."),
+        ({"metadata": None}, "The metadata of note 'tea' must be an object, not NoneType."),
+        ({"metadata": "abc"}, "The metadata of note 'tea' must be an object, not str."),
+        ({"created_at": "2020-01-01"}, "A time of note 'tea' must be a datetime, not str."),
+        ({"spans": ("x",)}, "A passage of note 'tea' must be a Span, not str."),
+    ],
+)
+def test_a_draft_of_wrong_types_is_refused_in_a_sentence(library: Library, given: dict[str, Any], said: str) -> None:
+    draft = Draft(**{"kind": "note", "key": "tea", "body": "x", **given})
+    for put in (library.put, lambda draft: library.put_many([draft])):
+        with pytest.raises(InvalidInput) as refused:
+            put(draft)
+        assert str(refused.value) == said
+    assert library.status().items == {}
+
+
+def test_what_is_no_draft_is_refused_in_a_sentence(library: Library) -> None:
+    nothing: Any = {"kind": "note"}
+    for put in (library.put, lambda given: library.put_many([given])):
+        with pytest.raises(InvalidInput, match="What is stored must be a Draft, not dict"):
+            put(nothing)
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        Span("world", 6, 99, 1, 1),
+        Span("world", -5, 11, 1, 1),
+        Span("", 11, 6, 1, 1),
+        Span("world", 6, 11, 0, 1),
+        Span("world", 6, 11, 1, 2**31),
+        Span("world", 6, 11, 1, 1, anchor={"at": float("nan")}),
+        Span("world", 6, 11, 1, 1, anchor={"at": b"x"}),
+    ],
+)
+def test_a_passage_that_could_not_be_restored_is_refused(library: Library, span: Span) -> None:
+    with pytest.raises(InvalidInput, match="note 'tea'"):
+        library.put(Draft("note", "tea", body="hello world", spans=(span,)))
+    assert library.status().items == {}
+
+
+def test_a_filter_of_empty_lists_deletes_nothing(library: Library) -> None:
+    library.put(Draft("note", "tea", body="Oolong.", tags=("drink",)))
+    empty: Any = []
+    for filter in (Filter(kinds=empty), Filter(tags=empty, parents=empty), Filter(where=empty)):
+        with pytest.raises(InvalidInput, match="Say what to delete"):
+            library.delete_where(filter)
+    assert library.status().items == {"note": 1}
+
+
+def test_lists_and_single_words_filter_as_tuples_do(library: Library) -> None:
+    library.put(Draft("note", "tea", body="Oolong.", tags=("drink",)))
+    given: Any
+    for given in (["drink"], "drink", {"drink"}, (tag for tag in ["drink"])):
+        assert [hit.uri for hit in library.search("oolong", filter=Filter(tags=given)).hits] == ["notes://tea"]

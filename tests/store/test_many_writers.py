@@ -3,6 +3,7 @@
 1. No write is lost or logged twice, no caller ever hears that something is locked.
 2. Everyone sees everyone's writes in the next call.
 3. A thread that ends gives its connection back.
+4. A process that was forked opens the store itself: what it has from its parent is refused, at once.
 """
 
 from __future__ import annotations
@@ -42,6 +43,67 @@ print(store.settle("who", name), flush=True)
 store.close()
 """
 )
+
+FORKED = (
+    OPENED
+    + """
+import os, sys, threading
+from commonplace.errors import StorageBroken
+from commonplace.ingest.prepare import prepare
+from commonplace.model import Draft
+
+store = opened(sys.argv[1])
+store.put([prepare(Draft("note", "parent", body="x"))])
+inside, leave = threading.Event(), threading.Event()
+
+def hold():
+    with store.transaction():
+        inside.set()
+        leave.wait(30)
+
+holder = threading.Thread(target=hold)
+if "holding" in sys.argv:
+    holder.start()
+    inside.wait(30)
+child = os.fork()
+if not child:
+    for use in (lambda: store.put([prepare(Draft("note", "lost", body="x"))]), store.last_change):
+        try:
+            print(use(), flush=True)
+        except StorageBroken as error:
+            print(error, flush=True)
+    store.close()
+    if "holding" not in sys.argv:
+        mine = opened(sys.argv[1])
+        mine.put([prepare(Draft("note", "child", body="x"))])
+        mine.close()
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+leave.set()
+if "holding" in sys.argv:
+    holder.join()
+store.put([prepare(Draft("note", "parent again", body="x"))])
+print(sorted(item.key for item in store.items([1, 2, 3])), store.check(), flush=True)
+store.close()
+"""
+)
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize("way", ["idle", "holding"])
+def test_a_forked_process_is_told_to_open_the_store_itself(backend: str, tmp_path: Path, way: str) -> None:
+    place = place_of(backend, tmp_path)
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED, place, way]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=90)
+    assert ran.stderr == ""
+    *refused, kept = ran.stdout.splitlines()
+    assert len(refused) == 2
+    assert all(
+        "was opened before this process was forked. Open the library again in this one." in said for said in refused
+    )
+    keys = ["child", "parent", "parent again"] if way == "idle" else ["parent", "parent again"]
+    assert kept == f"{keys} []"
 
 
 @pytest.mark.timeout(100)

@@ -88,6 +88,14 @@ def test_a_read_goes_on_when_every_connection_of_a_full_pool_was_cut(
     assert store.counts() == {"note": 1}
 
 
+def test_another_space_is_opened_when_connections_were_cut(store: PostgresStore, database: tuple[Server, str]) -> None:
+    server, name = database
+    store.counts()
+    cut(server, name)
+    with closing(open_postgres(server.url(APP, name), "another")) as other:
+        assert other.counts() == {}
+
+
 def test_a_read_that_was_under_way_is_made_again(store: PostgresStore, database: tuple[Server, str]) -> None:
     tries = []
 
@@ -127,7 +135,7 @@ def test_a_backup_whose_connection_goes_at_its_end_is_made_again_whole(
 
 
 def test_a_write_that_lost_its_connection_is_not_stored_and_says_so(
-    store: PostgresStore, database: tuple[Server, str]
+    store: PostgresStore, database: tuple[Server, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     def write() -> None:
         with store.transaction():
@@ -135,10 +143,11 @@ def test_a_write_that_lost_its_connection_is_not_stored_and_says_so(
             cut(*database)
             store.put([prepare(note("b"))])
 
-    with pytest.raises(Unavailable, match=r"lost.*Nothing of this call was stored: repeat it"):
+    with pytest.raises(Unavailable, match=r"lost.*What was under way is not stored: repeat it"):
         write()
     assert (store.counts(), store.last_change()) == ({}, 0)
     assert store.put([prepare(note("c"))])[0].id == 1
+    assert not caplog.messages  # the error says it all
 
 
 def test_a_connection_lost_in_the_moment_of_storing_leaves_it_open_and_says_so(

@@ -7,11 +7,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -217,6 +219,42 @@ def test_a_library_opens_on_it_and_closes_it(tmp_path: Path) -> None:
         library.store.counts()
 
 
+def test_a_library_is_opened_and_searched_while_another_writes_to_it(tmp_path: Path) -> None:
+    settings, space = library_settings(tmp_path, store=postgres().app), f"l{uuid4().hex[:12]}"
+    with Library.open(tmp_path, space, settings) as writer, ThreadPoolExecutor(1) as thread:
+        writer.put(Draft("note", "tea", body="Oolong wants water."))
+
+        def look() -> list[str]:
+            with Library.open(tmp_path, space, settings) as reader:
+                return [hit.uri for hit in reader.search("oolong").hits]
+
+        with writer.store.transaction():
+            writer.put(Draft("note", "bread", body="Sourdough needs oolong."))
+            assert thread.submit(look).result(timeout=20) == ["notes://tea"]
+
+
+def test_a_server_without_another_connection_is_not_looked_for_elsewhere(
+    store: PostgresStore, database: tuple[Server, str]
+) -> None:
+    server, name = database
+    store.counts()
+    server.execute(f"alter database {name} connection limit 1")
+    with pytest.raises(Unavailable, match=r"too many connections.*Try again when fewer use it") as caught:
+        migrate(server.url(OWNER, name), server.url(APP, name))
+    assert "COMMONPLACE_STORE" not in str(caught.value)
+
+
+def test_another_space_is_opened_with_the_connections_there_are(
+    store: PostgresStore, database: tuple[Server, str]
+) -> None:
+    server, name = database
+    store.counts()
+    server.execute(f"alter database {name} connection limit 1")
+    with closing(open_postgres(server.url(APP, name), "another")) as other:
+        assert other.put([prepare(Draft("note", "tea", body="Oolong wants water."))])[0].id == 1
+    assert store.counts() == {}
+
+
 # 2
 
 
@@ -363,10 +401,10 @@ def test_what_a_job_failed_with_is_kept_whatever_it_quotes(store: PostgresStore)
 def test_a_store_that_cannot_be_read_is_closed_again(store: PostgresStore, database: tuple[Server, str]) -> None:
     server, name = database
     server.execute(f"revoke select on commonplace.settings from {APP}", server.url(OWNER, name))
-    users = connection._Shared._open[server.url(APP, name), 20][1]
+    users = connection._Shared._open[server.url(APP, name), 20, os.getpid()][1]
     with pytest.raises(BadSetting, match="permission denied for table settings"):
         open_postgres(server.url(APP, name), "s")
-    assert connection._Shared._open[server.url(APP, name), 20][1] == users
+    assert connection._Shared._open[server.url(APP, name), 20, os.getpid()][1] == users
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])

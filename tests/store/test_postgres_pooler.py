@@ -206,7 +206,7 @@ def test_what_reads_goes_on_and_a_write_that_was_lost_says_so(pooler: Pooler, tm
             cut(pooler, name)
             store.put([prepare(note("b"))])
 
-    with pytest.raises(Unavailable, match=r"lost.*Nothing of this call was stored: repeat it"):
+    with pytest.raises(Unavailable, match=r"lost.*What was under way is not stored: repeat it"):
         write()
     assert store.counts() == {}
     store.put([prepare(note("c"))])

@@ -17,8 +17,8 @@ def record(path: str, **more: object) -> FileRecord:
     return FileRecord(path, 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)._replace(**more)  # type: ignore[arg-type]
 
 
-def write(path: str, body: str = "words", parent: str = "notes") -> tuple[Write, FileRecord]:
-    return prepare(Draft("document", path, parent=parent, title=path, body=body)), record(path)
+def write(path: str, body: str = "words", parent: str = "notes", title: str = "") -> tuple[Write, FileRecord]:
+    return prepare(Draft("document", path, parent=parent, title=title or path, body=body)), record(path)
 
 
 def change(writes: list[tuple[Write, FileRecord]], **more: object) -> FolderChange:
@@ -107,6 +107,20 @@ def test_a_moved_passage_keeps_its_vector_under_its_new_name(store: Store) -> No
     store.change_folder(change([write("new name", "the words")], gone=["old name"], forgotten=["old name"]))
     assert store.embedded_total(model.id) == 1
     assert store.unembedded(model, reached, 10)[0] == []
+    assert store.check() == []
+
+
+def test_files_that_take_each_others_places_keep_their_vectors_and_leave_none_behind(store: Store) -> None:
+    store.change_folder(change([write(str(place), text, title=text) for place, text in enumerate(["one", "two"])]))
+    model = store.add_model("f", "m", 2)
+    chunks, reached = store.unembedded(model, 0, 10)
+    store.add_vectors(model, [(chunk.vector_key, b"\0\0\0\0") for chunk in chunks])
+    moved = [("0", "two"), ("1", "one"), ("2", "three")]
+    store.change_folder(change([write(path, text, title=text) for path, text in moved]))
+    assert [chunk.text for chunk in store.unembedded(model, reached, 10)[0]] == ["three"]
+    assert store.embedded_total(model.id) == 2
+    store.change_folder(change([write("0", "four")]))
+    assert store.embedded_total(model.id) == 1
     assert store.check() == []
 
 

@@ -20,10 +20,10 @@ COPY = "commonplace-restore-"
 
 
 def check_target(target: Path) -> None:
-    """Refuse to put a backup in the place of a library that is in use: what others write there would be lost."""
+    """Refuse to put a file in the place of a library that is in use: what others write there would be lost."""
     log = target if target.name.endswith(("-wal", "-shm")) else target.with_name(f"{target.name}-wal")
     if log.exists():
-        raise InvalidInput(f"{target} is a library in use, and a backup would take its place. Name another file.")
+        raise InvalidInput(f"{target} is a library in use, and this would take its place. Name another file.")
 
 
 def partial_of(target: Path) -> Path:

@@ -24,7 +24,7 @@ _ROOM_TO_WRITE = "pragma cache_size = -8192"  # KiB: a batch of entries changes 
 _PRAGMAS = """
 pragma synchronous = full;
 pragma temp_store = memory;
-pragma cache_size = -2048;  -- of a thread that only reads: the system has the rest of the file
+pragma cache_size = -1024;  -- of a thread that only reads: the system has the rest of the file
 pragma wal_autocheckpoint = 4000;  -- pages: most of them change again and again, and go to the database once"""
 
 
@@ -40,13 +40,17 @@ class Database:
         self._opened_lock = threading.Lock()
         self._writer = threading.Lock()
         self._closed = False
+        self._process = os.getpid()
+        self._file: tuple[int, int] | None = None
         self.uses = self.failures = 0
         with explained(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._migrate()
+            self._file = identity_of(path)
 
     def reading(self) -> apsw.Connection:
         """This thread's connection."""
+        self._check_process()
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             if self._closed:
@@ -74,6 +78,7 @@ class Database:
         Inside another such block of the same thread it is a part of that one. `alone`: what it has done is undone
         when it raises. Otherwise the whole is to be, which spares a copy of every page it changes.
         """
+        self._check_process()
         outer: apsw.Connection | None = getattr(self._local, "writing", None)
         if outer is not None:
             with outer if alone else nullcontext():  # apsw: a savepoint
@@ -82,7 +87,11 @@ class Database:
         if not self._writer.acquire(timeout=BUSY_S):
             raise Busy(f"{self.path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.")
         try:
+            self._check_file()
             connection = self.reading()
+            if connection.readonly("main"):  # the file was when this thread came first; it may not be any more
+                self._local.connection = None
+                connection = self.reading()
             connection.execute(_ROOM_TO_WRITE)
             connection.execute("begin immediate")
             self._local.writing = connection
@@ -101,13 +110,31 @@ class Database:
 
     def close(self) -> None:
         self._closed = True
+        if os.getpid() != self._process:
+            return  # the connections are those of the process this one was forked from
         with self._opened_lock:
             for connection in list(self._opened):
                 connection.close()
             self._opened.clear()
         self._local = threading.local()
 
+    def _check_process(self) -> None:
+        """A forked process has the connections and none of the locks: what it wrote could be lost without a word."""
+        if os.getpid() != self._process:
+            raise StorageBroken(
+                f"{self.path} was opened before this process was forked. Open the library again in this one."
+            )
+
+    def _check_file(self) -> None:
+        """SQLite goes on writing to a file that has no name any more, and would make an empty one in its place."""
+        if self._file is not None and identity_of(self.path) != self._file:
+            raise StorageBroken(
+                f"{self.path} was removed or replaced while it was open. Nothing was stored: put it back, or start "
+                "Commonplace again."
+            )
+
     def _connect(self) -> apsw.Connection:
+        self._check_file()
         connection = apsw.Connection(str(self.path))
         connection.set_busy_timeout(int(BUSY_S * 1000))
         _use_wal(connection)
@@ -148,6 +175,15 @@ def _use_wal(connection: apsw.Connection) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.005)
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Which file is at a path now; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _fold(*values: Any) -> str | None:

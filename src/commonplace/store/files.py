@@ -18,10 +18,7 @@ from commonplace.store.sqlite_rows import hash_of, log_changes
 
 COMMAND = "update_command:"
 """Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
-_MOST_FILES, _MOST_CHARS = (
-    100,
-    4_000_000,
-)  # of files that the same few statements write
+_MOST_FILES, _MOST_CHARS = 100, 4_000_000  # of files that the same few statements write
 _RECORD = "path, mtime_ns, size, inode, hash, read_at, reader, skipped, warnings, version"
 
 
@@ -55,13 +52,14 @@ class Files(Items):
 
     @guarded
     def change_folder(self, change: FolderChange) -> FolderResult:
-        result, now = FolderResult(), time.time_ns() // 1000
+        result, now, orphans = FolderResult(), time.time_ns() // 1000, set[bytes]()
         with self._database.writing() as db:
             gone = self._gone(db, change)
             for files in batches(change.writes, _chars, most=_MOST_FILES, most_size=_MOST_CHARS):
-                result = self._put_files(db, change.collection, files, gone, now, result)
+                result = self._put_files(db, change.collection, files, gone, now, result, orphans)
             self._put_records(db, change.collection, change.records)
             self._remove(db, list(gone.values()))  # last: what moved has its vectors by now, and none is an orphan
+            self._drop_orphans(db, orphans)
             db.executemany(
                 "delete from files where collection = ? and path = ?",
                 [(change.collection, path) for path in change.forgotten],
@@ -106,9 +104,10 @@ class Files(Items):
         gone: Mapping[str, int],
         now: int,
         result: FolderResult,
+        orphans: set[bytes],
     ) -> FolderResult:
         before = self._versions(db, collection, [record.path for _, record in files])
-        item_ids = self._put_all(db, [write for write, _ in files], now)
+        item_ids = self._put_all(db, [write for write, _ in files], now, orphans)
         after = self._versions(db, collection, [record.path for _, record in files])
         records = [record._replace(version=after[record.path]) for _, record in files]
         self._put_records(db, collection, records)

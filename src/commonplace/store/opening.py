@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,11 +22,32 @@ AnyAccounts: TypeAlias = "Accounts | PostgresAccounts"
 def open_store(settings: Settings, folder: Path) -> TableStore:
     """The store of a space, which has the name of its folder."""
     if not settings.store:
+        _make(folder)
         return SqliteStore(folder / DATABASE)
     store: PostgresStore = _postgres(settings).open_postgres(
         settings.store, folder.name, owner=settings.store_owner, connections=settings.store_connections
     )
     return store
+
+
+def _make(folder: Path) -> None:
+    """Where that cannot be, the home is none: SQLite would call it a broken file.
+
+    A full disk is another matter, and so is a file of the home that is in the way.
+    """
+    home = folder.parent.parent
+    try:
+        str(folder).encode()
+        folder.mkdir(parents=True, exist_ok=True)
+    except UnicodeEncodeError as error:  # SQLite opens what is named in UTF-8
+        raise BadSetting(f"home cannot be {str(home)!a}: its name is no text in UTF-8. Name another folder.") from error
+    except OSError as error:
+        in_the_way = error.errno in (errno.EEXIST, errno.ENOTDIR) and home.is_dir()
+        if in_the_way or error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return
+        raise BadSetting(
+            f"home cannot be {home}: {error.strerror or error}. Name a folder that may be written to."
+        ) from error
 
 
 def restore_store(settings: Settings, folder: Path, source: Path) -> None:

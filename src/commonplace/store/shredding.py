@@ -17,7 +17,6 @@ FRAGMENT = 8192
 INDEX = re.compile(r"0|[1-9][0-9]*")
 LONGEST_INDEX = 9
 """Digits: no list has more elements. Keys of objects may look like indices and be of any length."""
-Step = str | int
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
 
 

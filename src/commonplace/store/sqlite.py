@@ -94,8 +94,13 @@ class Items:
     def _put(self, db: apsw.Connection, write: Write, now: int) -> int:
         return self._put_all(db, [write], now)[0]
 
-    def _put_all(self, db: apsw.Connection, writes: Sequence[Write], now: int) -> list[int]:
-        """The log has the order of the writes: what is new waits until something comes that was there before."""
+    def _put_all(
+        self, db: apsw.Connection, writes: Sequence[Write], now: int, orphans: set[bytes] | None = None
+    ) -> list[int]:
+        """The log has the order of the writes: what is new waits until something comes that was there before.
+
+        `orphans` takes the keys of vectors that may belong to nothing any more, where a later write may want them.
+        """
         known, following = self._known(db, writes), self._next_item(db)
         ids: list[int] = []
         waiting: list[Kept] = []
@@ -112,7 +117,7 @@ class Items:
                 following += 1
             else:
                 self._add(db, waiting, now)
-                self._replace(db, old, write, now)
+                self._replace(db, old, write, now, orphans)
             ids.append(waiting[-1].item_id if old is None else old.id)
         self._add(db, waiting, now)
         return ids
@@ -143,7 +148,7 @@ class Items:
         log_changes(db, "put", [(kept.item_id, 1) for kept in waiting])
         waiting.clear()
 
-    def _replace(self, db: apsw.Connection, old: Item, write: Write, now: int) -> None:
+    def _replace(self, db: apsw.Connection, old: Item, write: Write, now: int, orphans: set[bytes] | None) -> None:
         """The next version of an item, unless it says what it said before."""
         draft, content_hash = write.draft, hash_of(write.draft.body)
         rows = [passage_row(passage) for passage in write.passages]
@@ -151,9 +156,12 @@ class Items:
             return
         update_item(db, old.id, write, content_hash, now)
         kept = Kept(old.id, draft.key, write)
-        orphans = self._clear_text(db, old.id)
+        cleared = self._clear_text(db, old.id)
         self._put_texts(db, [kept])
-        self._drop_orphans(db, orphans)
+        if orphans is None:
+            self._drop_orphans(db, cleared)
+        else:
+            orphans |= cleared
         if draft.kind == "memory":
             self._put_entry_again(db, kept)
         log_changes(db, "put", [(old.id, old.version + 1)])

@@ -247,9 +247,12 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
 
     @guarded
     def settle(self, name: str, value: JSON) -> JSON:
-        with self._database.writing() as db:
-            db.execute("insert or ignore into settings values (?, ?)", (name, json_text(value)))
-            return json.loads(next(db.execute("select value from settings where name = ?", (name,)))[0])
+        settled = self.setting(name)
+        if settled is None:  # asked at every opening, which is not to wait for who writes just then
+            with self._database.writing() as db:
+                db.execute("insert or ignore into settings values (?, ?)", (name, json_text(value)))
+            settled = self.setting(name)
+        return settled
 
     # care
 
@@ -336,8 +339,9 @@ _INVARIANTS = {
     "chunks that do not quote their body": f"""select count(*) from chunks
         join bodies on item_id = chunks.id >> {CHUNK_BITS}
         where text <> substr(body, char_start + 1, char_end - char_start)""",
-    "items whose version is not their last logged one": """select count(*) from items where version is not
-        (select version from changes where item_id = items.id order by seq desc limit 1)""",
+    "items whose version is not their last logged one": """select count(*) from items
+        left join (select item_id, version, max(seq) from changes group by item_id) last on last.item_id = items.id
+        where items.version is not last.version""",
     "vectors without a chunk": """select count(*) from embeddings
         where key not in (select vector_key from chunks)""",
     "documents that are not found by name": """select count(*) from items where kind = 'document'

@@ -220,11 +220,6 @@ class TableData(Items):
                     kept.append(left)
             self._grow(db, chain, (1 + len(kept) + size if kept else 2) - last.size)
 
-    @guarded
-    def drop_table_data(self, table: int) -> None:
-        with self._database.writing() as db:
-            db.execute("delete from fragments where tbl = ?", (table,))
-
     # finding
 
     def _locate(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> _Found | Missing:

@@ -220,14 +220,6 @@ class TableNodes(TableRows):
             return bool(db.changes())
 
     @guarded
-    def release_table_job(self, job: TableJob) -> None:
-        """Let others go on with it."""
-        with self._database.writing() as db:
-            db.execute(
-                "update table_jobs set holder = '', lease_until = 0 where id = ? and holder = ?", (job.id, job.holder)
-            )
-
-    @guarded
     def finish_table_job(self, job: TableJob) -> None:
         """Done, unless there is something to do again."""
         with self._database.writing() as db:

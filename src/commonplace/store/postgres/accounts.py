@@ -41,7 +41,7 @@ class PostgresAccounts(Items):
     def __init__(self, url: str, *, owner: str = "", connections: int = 20, space: str = SPACE) -> None:
         if owner:
             migrate(owner, url)
-        check(url)
+        check(url, connections)
         super().__init__(url, space, connections)
 
     @writes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import threading
 import time
@@ -61,14 +63,15 @@ class Database:
         self._local = threading.local()
         self._turn = threading.Lock()
         self._closed = False
+        self._process = os.getpid()
         self._settings = _settings(space)
         with self.changing() as db:
             db.execute("insert into spaces default values on conflict do nothing")
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
+        if not self._closed and os.getpid() == self._process:  # else the connections are another process's
             self._pools.release()
+        self._closed = True
 
     @property
     def connections(self) -> int:
@@ -122,6 +125,7 @@ class Database:
             with self._part(self.current) as outer:
                 yield outer
             return
+        self._check_process()
         if not self._turn.acquire(timeout=LOCK_S):
             raise Busy(f"{self.name} has been busy for {LOCK_S} s. Try again when the running import is done.")
         try:
@@ -206,7 +210,15 @@ class Database:
                 time.sleep(wait)
         raise StorageBroken("unreachable")
 
+    def _check_process(self) -> None:
+        """Two processes that send through one connection spoil what both of them say."""
+        if os.getpid() != self._process:
+            raise StorageBroken(
+                f"{self.name} was opened before this process was forked. Open the library again in this one."
+            )
+
     def _take(self) -> Connection:
+        self._check_process()
         if self._closed:
             raise StorageBroken(f"{self.name} is closed. Open the library again.")
         return self._pools.pool.getconn(CONNECT_S)
@@ -235,13 +247,13 @@ def _settings(space: str) -> str:
 
 
 class _Shared:
-    """The pool of an address, shared by every space that is open in this process."""
+    """The pool of an address, shared by every space that is open in this process, and not in one it was forked from."""
 
-    _open: dict[tuple[str, int], tuple[ConnectionPool[Connection], int]] = {}
+    _open: dict[tuple[str, int, int], tuple[ConnectionPool[Connection], int]] = {}
     _lock = threading.Lock()
 
     def __init__(self, url: str, connections: int) -> None:
-        self._key = (url, connections)
+        self._key = (url, connections, os.getpid())
         with self._lock:
             pool, users = self._open.get(self._key) or (_pool(url, connections), 0)
             self._open[self._key] = (pool, users + 1)
@@ -254,6 +266,26 @@ class _Shared:
                 self._open[self._key] = (pool, users - 1)
                 return
         pool.close()
+
+    @classmethod
+    @contextmanager
+    def lent(cls, url: str, connections: int) -> Iterator[Connection | None]:
+        """A connection of the pool that this process has for an address already; None where it has none."""
+        with cls._lock:
+            is_open = (url, connections, os.getpid()) in cls._open
+        if not is_open:
+            yield None
+            return
+        shared = cls(url, connections)  # nobody closes it meanwhile
+        try:
+            shared.pool.check()  # nobody has noticed yet, perhaps, that the server was started anew
+            with shared.pool.connection(CONNECT_S) as connection:
+                yield connection
+        finally:
+            shared.release()
+
+
+lent = _Shared.lent
 
 
 def has_space(url: str, space: str, connections: int) -> bool:
@@ -277,9 +309,18 @@ def options() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether it says more than that a connection was lost, which our own errors say."""
+    return not str(record.msg).startswith(("discarding ", "error ignored "))
+
+
+for _name in ("psycopg", "psycopg.pool"):
+    logging.getLogger(_name).addFilter(_is_news)
+
+
 def _pool(url: str, connections: int) -> ConnectionPool[Connection]:
     checked(url, "COMMONPLACE_STORE")  # a pool would write into the log what is wrong with it, and the address, too
     return ConnectionPool(
         url, kwargs=options(), min_size=1, max_size=connections, open=True, max_idle=300, timeout=CONNECT_S,
-        reconnect_timeout=30, num_workers=1, name="commonplace",
+        reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace",
     )  # fmt: skip

@@ -40,13 +40,14 @@ class Files(Items):
 
     @writes
     def change_folder(self, change: FolderChange) -> FolderResult:
-        result, now = FolderResult(), time.time_ns() // 1000
+        result, now, orphans = FolderResult(), time.time_ns() // 1000, set[bytes]()
         gone = self._gone(change)
         for write, record in change.writes:
-            result = self._put_file(change.collection, write, record, gone, now, result)
+            result = self._put_file(change.collection, write, record, gone, now, result, orphans)
         for record in change.records:
             self._put_record(change.collection, record)
         self._remove_documents(list(gone.values()))  # last: what moved has its vectors by now, and none is an orphan
+        self._drop_orphans(orphans)
         for path in change.forgotten:
             self._forget(change.collection, path)
         result = replace(result, removed=len(gone))
@@ -104,9 +105,10 @@ class Files(Items):
         gone: dict[str, int],
         now: int,
         result: FolderResult,
+        orphans: set[bytes],
     ) -> FolderResult:
         old = self._find("document", collection, record.path)
-        item_id = self._put(write, now)
+        item_id = self._put(write, now, orphans=orphans)
         version = int(self._one("select version from items where id = %s", (item_id,)))
         self._put_record(collection, record._replace(version=version))
         if old is None:

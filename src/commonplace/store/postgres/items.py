@@ -126,8 +126,17 @@ class Items:
         items = {item.id: item for item in self._items([item_id for _, item_id in rows], body=False)}
         return dict.fromkeys(places) | {address: items[item_id] for address, item_id in rows}
 
-    def _put(self, write: Write, now: int, known: dict[bytes, Item | None] | None = None) -> int:
-        """`known`: what is stored at some addresses. An entry is used once, since it changes then."""
+    def _put(
+        self,
+        write: Write,
+        now: int,
+        known: dict[bytes, Item | None] | None = None,
+        orphans: set[bytes] | None = None,
+    ) -> int:
+        """`known`: what is stored at some addresses. An entry is used once, since it changes then.
+
+        `orphans` takes the keys of vectors that may belong to nothing any more, where a later write may want them.
+        """
         draft = write.draft
         content_hash = hashlib.sha256(draft.body.encode("utf-8")).hexdigest()
         address = fingerprint(draft.kind, draft.parent, draft.key)
@@ -146,9 +155,12 @@ class Items:
         else:
             item_id, version = old.id, old.version + 1
             self._update(row, item_id, micros(draft.created_at) if draft.created_at else None)
-        orphans = self._clear_text([item_id]) if old is not None else set()
+        cleared = self._clear_text([item_id]) if old is not None else set()
         self._put_text(item_id, write, rows)
-        self._drop_orphans(orphans)
+        if orphans is None:
+            self._drop_orphans(cleared)
+        else:
+            orphans |= cleared
         self._put_name(item_id, draft, old)
         if draft.kind == "memory":
             self._put_entry(item_id, draft, fresh=old is None)

@@ -103,13 +103,19 @@ class Keeping(Items):
             (name, json_text(value)),
         )
 
-    @writes
     def settle(self, name: str, value: JSON) -> JSON:
+        settled = self.setting(name)
+        if settled is None:  # asked at every opening, which is not to wait for who writes just then
+            self._settle(name, value)
+            settled = self.setting(name)
+        return settled
+
+    @writes
+    def _settle(self, name: str, value: JSON) -> None:
         self._run(
             "insert into settings (name, value) values (%s, %s) on conflict (space, name) do nothing",
             (name, json_text(value)),
         )
-        return json.loads(self._one("select value from settings where name = %s", (name,)))
 
 
 def _storable(error: str) -> str:

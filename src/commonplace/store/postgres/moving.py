@@ -14,6 +14,7 @@ from typing import Any
 from commonplace.errors import AlreadyExists, InvalidInput, StorageBroken, Unavailable
 from commonplace.lazy_dataclass import dataclass
 from commonplace.store.postgres.copying import Shape
+from commonplace.store.postgres.problems import Lost
 from commonplace.store.postgres.sides import Row, Side
 from commonplace.store.postgres.store import MIGRATION
 
@@ -43,7 +44,10 @@ class Moved:
 
 def move(source: Side, target: Side, watch: Watch) -> Moved:
     """Copy everything, or what is missing of it; compare it row by row; only then let others use it."""
-    return source.read(lambda: _move(source, target, watch))
+    try:
+        return source.read(lambda: _move(source, target, watch))
+    except Lost as error:
+        raise Unavailable(f"{error.why} What was copied stays: run this again, and it goes on where it was.") from error
 
 
 def abandon(target: Side) -> bool:

@@ -34,6 +34,13 @@ _WRONG_SETTING = (
     ("certificate", "Check sslmode and the certificates"),
 )
 """What libpq and the server say when an attempt to connect fails: no code comes with it."""
+_PASSING = (
+    ("too many ", "Try again when fewer use it, or let it give more"),
+    ("slots are reserved", "Try again when fewer use it, or let it give more"),
+    ("no more connections", "Try again when fewer use it, or let it give more"),  # pgbouncer's words
+    ("the database system is", "Try again in a moment"),  # it starts, or ends
+)
+"""The same, of a server that is there: the address is right."""
 
 
 _AT_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
@@ -42,6 +49,10 @@ _AT_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.
 
 class Lost(Unavailable):
     """The connection broke while nothing of the transaction under way was stored."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why} What was under way is not stored: repeat it.")
+        self.why = why
 
 
 class DatabaseFull(StorageFull):
@@ -56,6 +67,9 @@ def refused(url: str, error: psycopg.Error, setting: str) -> CommonplaceError:
     for words, advice in _WRONG_SETTING:
         if words in said:
             return BadSetting(f"{name} cannot be used: {said}. {advice}, and check {setting}.")
+    for words, advice in _PASSING:
+        if words in said:
+            return Unavailable(f"{name} gives no connection: {said}. {advice}.")
     return Unavailable(f"{name} cannot be reached: {said}. Check that the server runs and that {setting} is right.")
 
 
@@ -97,7 +111,7 @@ def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
     if _is_waited_for(error):
         return Unavailable(f"{name} gives no connection: {said}. Check that it runs, and try again.")
     if is_lost(error):
-        return Lost(f"The connection to {name} was lost: {said}. Nothing of this call was stored: repeat it.")
+        return Lost(f"The connection to {name} was lost: {said}.")
     match error:
         case errors.LockNotAvailable():
             return Busy(f"{name} has been busy for {LOCK_S} s. Try again when the running import is done.")
@@ -125,5 +139,7 @@ def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
 def _said(error: psycopg.Error) -> str:
     """The server's own words, on one line and without a full stop."""
     text = error.diag.message_primary or str(error)
-    text = text.replace("connection failed: ", "").split("Is the server running")[0]
+    text = text.replace("connection failed: ", "")
+    for advice in ("Is the server running", "This probably means"):
+        text = text.split(advice)[0]
     return " ".join(text.split()).rstrip(".")

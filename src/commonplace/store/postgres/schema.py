@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 from importlib import resources
 
 import psycopg
@@ -10,7 +10,7 @@ from psycopg import sql
 
 from commonplace.settings import BadSetting
 from commonplace.store.postgres.addresses import checked, shown
-from commonplace.store.postgres.connection import SCHEMA, Connection, options
+from commonplace.store.postgres.connection import SCHEMA, Connection, lent, options
 from commonplace.store.postgres.problems import explained, refused
 
 LEAST_VERSION = 14
@@ -71,10 +71,17 @@ def _grant(connection: Connection, role: str) -> None:
         connection.execute(sql.SQL(statement).format(schema=schema, user=user))
 
 
-def check(app: str) -> None:
-    """Refuse, with what to do, a server, a role or a schema that cannot be used."""
+def check(app: str, connections: int = 0) -> None:
+    """Refuse, with what to do, a server, a role or a schema that cannot be used.
+
+    Where this process has a pool of so many connections already, one of those is used: the server may give no other.
+    """
     name = shown(app)
-    with closing(connect(app)) as connection, explained(name):
+    with (
+        explained(name),
+        lent(app, connections) as ours,
+        closing(connect(app)) if ours is None else nullcontext(ours) as connection,
+    ):
         _check_server(connection, name)
         _check_role(connection, name)
         known, there = len(load_migrations()), _version(connection)

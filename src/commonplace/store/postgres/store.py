@@ -28,7 +28,7 @@ def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 2
     """Open a space, making it where there is none. With the owner's address the schema is brought up to date first."""
     if owner:
         migrate(owner, url)
-    check(url)
+    check(url, connections)
     store = PostgresStore(url, space, connections)
     try:
         _check_whole(store, space)

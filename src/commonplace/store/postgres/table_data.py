@@ -207,10 +207,6 @@ class TableData(Items):
         self._move(moved)
         self._grow(chain, (1 + kept + size if kept else 2) - last.size)
 
-    @writes
-    def drop_table_data(self, table: int) -> None:
-        self._run("delete from fragments where tbl = %s", (table,))
-
     # finding
 
     def _locate(self, table: int, tokens: Sequence[str]) -> _Found | Missing:

@@ -200,12 +200,6 @@ class TableNodes(TableRows):
             )
             return bool(rows)
 
-    def release_table_job(self, job: TableJob) -> None:
-        with explained(self.name), self._database.changing():
-            self._run(
-                "update table_jobs set holder = '', lease_until = 0 where id = %s and holder = %s", (job.id, job.holder)
-            )
-
     @writes
     def finish_table_job(self, job: TableJob) -> None:
         self._run(
