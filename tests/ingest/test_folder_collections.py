@@ -191,9 +191,6 @@ def test_contexts_are_inherited_by_component_general_first(library: Library, roo
         Context(None, "", "All of it."), Context("notes", "", "The notes."), Context("notes", "work", "My job."),
         Context("notes", "work/a.md", "One file."),
     ]  # fmt: skip
-    read = folders.context_reader()
-    assert read("notes", "work/a.md") == folders.context_of("notes", "work/a.md")
-    assert read("elsewhere", "a.md") == "All of it."
 
 
 def test_a_context_is_replaced_and_removed(library: Library, root: Path) -> None:

@@ -20,6 +20,9 @@ from world import WORLD, build, swap_unseen, write
 
 from commonplace.errors import NotFound
 from commonplace.ingest.files import stage
+from commonplace.ingest.files.read import Skipped
+from commonplace.ingest.files.update import read_file
+from commonplace.ingest.files.walk import file_of
 from commonplace.ingest.folders import Report
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
@@ -253,6 +256,55 @@ def test_a_file_that_changes_while_it_is_read_is_stored_whole_or_not_at_all(libr
         assert len(library.get("qmd://notes/log.md").body or "") % len(line) == 0
     library.folders.update("notes")
     assert (library.get("qmd://notes/log.md").body or "").encode() == path.read_bytes()
+
+
+def test_a_folder_that_became_a_link_behind_the_back_of_a_walk_is_not_read_through(root: Path, tmp_path: Path) -> None:
+    write(root / "here/a.md", b"inside")
+    write(tmp_path / "outside/a.md", b"secret")
+    (root / "there").symlink_to(tmp_path / "outside")
+    (root / "twice").symlink_to("here")
+    (root / "one.md").symlink_to("here/a.md")
+    found = file_of("there/a.md", (root / "there/a.md").stat())  # what a walk sees that the swap has overtaken
+    with pytest.raises(Skipped, match="OUTSIDE_COLLECTION"):
+        read_file(str(root), found)
+    for path in ("twice/a.md", "one.md", "here/a.md"):
+        assert read_file(str(root), file_of(path, (root / path).stat()))[1] == b"inside"
+
+
+def test_a_root_that_goes_while_its_files_are_read_loses_nothing(library: Library, root: Path) -> None:
+    build(root, {f"{number}.md": b"# Tea %d" % number for number in range(5)})
+    library.add_folder(root)
+    with pytest.raises(NotFound, match=r"cannot be read: .* Its documents stay as they were\."):
+        library.folders.update("notes", force=True, progress=lambda done, total: _moves_away(root))
+    assert library.store.counts()["document"] == 5
+    root.with_name("away").rename(root)
+    assert counts(library.folders.update("notes")) == (0, 0, 5, 0)
+
+
+def _moves_away(root: Path) -> None:
+    if root.exists():
+        root.rename(root.with_name("away"))
+
+
+def test_a_root_that_moved_and_left_a_link_keeps_what_its_own_links_lead_to(library: Library, root: Path) -> None:
+    write(root / "in/a.md", b"# Tea")
+    (root / "b.md").symlink_to("in/a.md")
+    library.add_folder(root)
+    root.rename(root.with_name("moved"))
+    root.symlink_to(root.with_name("moved"))
+    report = library.folders.update("notes")
+    assert (counts(report), report.skipped) == ((0, 0, 2, 0), [])
+    assert [path for _, path in library.folders.locate(root / "in/a.md")] == ["in/a.md"]
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.org"])
+def test_a_heading_of_a_megabyte_is_not_kept_with_every_passage(library: Library, root: Path, name: str) -> None:
+    write(root / name, b"%s %s\n\nOolong.\n" % (b"*" if name == "a.org" else b"#", b"tea " * 300_000))
+    library.add_folder(root)
+    chunks = library.store.chunks_of(library.get(f"qmd://notes/{name}").id)
+    assert len(chunks) > 100
+    assert sum(len(heading) for each in chunks for heading in each.headings) <= 4000 * len(chunks)
+    assert uris(library, "oolong") == [f"qmd://notes/{name}"]
 
 
 def test_documents_changed_or_removed_by_others_are_put_right(library: Library, root: Path) -> None:

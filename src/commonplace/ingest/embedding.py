@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.errors import Busy, NotFound, Unavailable
+from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable
 from commonplace.index.base import MakeVectors, NearIndex
-from commonplace.index.files import room_on_disk
+from commonplace.index.files import writable
 from commonplace.index.vectors import VectorIndex
 from commonplace.ingest.prepare import RULES, embedded_text
 from commonplace.ingest.stored_vectors import StoredVectors
@@ -23,7 +23,7 @@ from commonplace.model import JSON, Chunk, Filter, fingerprint, item_of
 from commonplace.models import open_embedder
 from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
-from commonplace.settings import Settings
+from commonplace.settings import BadSetting, Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Model, Passage
 
@@ -94,7 +94,7 @@ class Embedding:
 
     def embedder(self) -> Embedder:
         """The model in use, or the one that the first embedding would use."""
-        return self.open(self.chosen or first_choice(self._store, self._settings))
+        return self.open(self.chosen) if self.chosen else self._open_first()
 
     def open(self, name: str) -> Embedder:
         """The model of a name. Two are kept: the one that answers, and the one that is to take its place."""
@@ -104,6 +104,15 @@ class Embedding:
             found = open_embedder(name, settings.models, threads=settings.threads, settings=settings)
             self._opened = (*self._opened[-1:], (name, found))
         return found
+
+    def _open_first(self) -> Embedder:
+        """The model that the first embedding would use. One that is set and is none is a setting to be mended."""
+        try:
+            return self.open(first_choice(self._store, self._settings))
+        except (NotFound, InvalidInput) as error:
+            if not self._settings.model:
+                raise
+            raise BadSetting(f"model cannot be {self._settings.model!r}. {error}") from error
 
     def ready(self) -> tuple[NearIndex, Embedder]:
         """The index, level with the log, and its model. Raises Unavailable when there are no vectors to search."""
@@ -219,7 +228,7 @@ class Embedding:
 
         lock = FileLock(self._folder.with_name("embed.lock"), timeout=0)
         try:
-            with room_on_disk(self._folder):
+            with writable(self._folder):
                 lock.acquire()
         except Timeout:
             raise AlreadyEmbedding(
@@ -268,9 +277,8 @@ class Embedding:
     def first_model(self) -> Model:
         """The model of the vectors to come; the first to be chosen stays chosen."""
         if self.chosen is None:
-            name = first_choice(self._store, self._settings)
-            self.open(name)  # refuses a model that is not there before anybody counts on it
-            self._store.settle(_SERVING, name)
+            vector_fingerprint(self._open_first())  # refuses a model that is not there before anybody counts on it
+            self._store.settle(_SERVING, first_choice(self._store, self._settings))
         return self.model_for(self.embedder())
 
     def model_for(self, embedder: Embedder) -> Model:

@@ -1,6 +1,6 @@
 """Everything in a library as JSON Lines, one item a line, out and in again without loss.
 
-Of JSON tables only the nodes are items, and those are made from their data: `commonplace tables export` writes that.
+Of JSON tables only the nodes are items, and those are made from their data: `tables/exchange.py` writes and reads that.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
-from commonplace.errors import InvalidInput
-from commonplace.ingest.prepare import prepare, whole
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
+from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.lazy_dataclass import dataclass
-from commonplace.model import Chunk, Draft, Filter, Item, Span
+from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.rows import Attachment, Cue, Past
@@ -24,11 +24,10 @@ _TEXTS = ("kind", "parent", "key", "title", "format", "body")
 _OBJECTS = ("fields", "metadata")
 _NUMBERED = frozenset({"media", "character", "prompt"})
 """Kinds whose items are counted from 1 in every library: the same number may be something else elsewhere."""
+_OF_TABLES = ("project", "table", "instance")
 _BATCH = 200
 _LARGEST = 10**18
-_LAST_LINE = 2**31 - 1
-_LAST_MOMENT = 253_402_300_799_999_999
-"""The largest numbers that every store keeps; the last is the end of the year 9999, in microseconds."""
+"""The largest number that every store keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +65,22 @@ def _settled(item: Item, uid: str | None, store: Store) -> dict[str, Any] | None
         item = now[0]
 
 
-def import_lines(store: Store, lines: Iterable[str]) -> int:
-    """Store what `export_lines` wrote. A bad line stops the import and is named; the lines before it are in."""
+def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str], None]) -> int:
+    """Store what `export_lines` wrote. A bad line stops the import and is named; the lines before it are in.
+
+    `keep_table` stores what a line has of tables.
+    """
     done, successions = 0, list[tuple[int, list[int]]]()
     for number, text in enumerate(lines, start=1):
         if not text.strip():
             continue
         try:
             record = json.loads(text)
-            if record["kind"] == "table":  # written before they were left out; without its table it is nothing
+            if record["kind"] == "table" and "data" not in record:  # a node, as they once were written
+                continue
+            if record["kind"] in _OF_TABLES:
+                keep_table(text)
+                done += 1
                 continue
             line = _read(record)
             _keep(store, line)
@@ -86,8 +92,11 @@ def import_lines(store: Store, lines: Iterable[str]) -> int:
             ArithmeticError,
             RecursionError,
             InvalidInput,
+            AlreadyExists,
+            NotFound,
+            TooLarge,
         ) as error:
-            why = str(error).rstrip(".")
+            why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
             raise InvalidInput(
                 f"Line {number} is no exported item: {why}. {done} items before it were imported."
             ) from error
@@ -194,7 +203,7 @@ def _cue(start_ms: int, end_ms: int, start: int, end: int, speaker: str | None =
 def _past(version: int, updated_at: int, body: str, metadata: Any, tags: Any, images: Any) -> Past:
     shown = tuple((str(hash), str(media_type)) for hash, media_type in images)
     return Past(
-        _number(version), _number(updated_at, _LAST_MOMENT), str(body), dict(metadata), tuple(map(str, tags)), shown
+        _number(version), _number(updated_at, LAST_MOMENT), str(body), dict(metadata), tuple(map(str, tags)), shown
     )
 
 
@@ -209,7 +218,7 @@ def _draft(record: dict[str, Any]) -> Draft:
     given |= {name: datetime.fromisoformat(record[name]) for name in ("created_at", "updated_at") if record.get(name)}
     if "passages" in record:
         given["spans"] = tuple(_span(given["body"], *place) for place in record["passages"])
-    draft = Draft(**given, tags=tuple(tags))
+    draft = Draft(given.pop("kind"), given.pop("key"), **given, tags=tuple(tags))
     if draft.kind == "memory":
         _check_entry(draft)
     return draft
@@ -218,7 +227,7 @@ def _draft(record: dict[str, Any]) -> Draft:
 def _span(body: str, start: int, end: int, first: int, last: int, headings: list[str], anchor: Any) -> Span:
     if not (type(start) is type(end) is int and 0 <= start <= end <= len(body)):
         raise ValueError("a passage is outside of its body")
-    lines = _number(first, _LAST_LINE), _number(last, _LAST_LINE)
+    lines = _number(first, LAST_LINE), _number(last, LAST_LINE)
     return Span(body[start:end], start, end, *lines, tuple(headings), anchor)
 
 
@@ -238,7 +247,7 @@ def _check_entry(draft: Draft) -> None:
         raise ValueError("its number or its source is none")
     if not isinstance(older, list) or not all(type(number) is int and abs(number) <= _LARGEST for number in older):
         raise ValueError("what it supersedes are no numbers")
-    if expires is not None and (type(expires) is not int or abs(expires) > _LAST_MOMENT):
+    if expires is not None and (type(expires) is not int or abs(expires) > LAST_MOMENT):
         raise ValueError("its expiry is no number of microseconds")
 
 

@@ -1,4 +1,4 @@
-"""Folders of files as everyone above sees them: one object per library, `library.folders`."""
+"""What a library offers of folders of files: one object, `library.folders`."""
 
 from __future__ import annotations
 
@@ -154,21 +154,23 @@ class Folders:
         embed: bool = True,
         updated: Callable[[str, Report], None] = lambda name, report: None,
         failed: Callable[[str, str], None] = lambda name, sentence: None,
-    ) -> None:
+        patience: float = 30.0,
+    ) -> bool:
         """Update now, then whenever files change, until `stop` is set. Embeds too, where there are vectors already.
 
         Runs in any thread. `updated` and `failed` are told what happened to a collection; `failed` may be called from
-        another thread, with an empty name when it is embedding that failed.
+        another thread, with an empty name when it is embedding or the store that failed. A model that is asked for
+        vectors when the end comes is waited for this many seconds; returns whether it has answered.
         """
-        from commonplace.ingest.files.watch import Embedder, Watch
+        from commonplace.ingest.files.watch import Embedder, Watch, until
 
         embedder = Embedder(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
 
         def changed(name: str, report: Report) -> None:
-            self._lexical.catch_up()
             if embedder is not None:
                 embedder.want()
             updated(name, report)
+            self._lexical.catch_up(until(stop))  # the next search goes on with what is left
 
         if embedder is not None:
             embedder.start()
@@ -177,8 +179,8 @@ class Folders:
             Watch(self._store, self._folder, stop, names=names, updated=changed, failed=failed).run()
         finally:
             stop.set()
-            if embedder is not None:
-                embedder.finish()
+            answered = embedder is None or embedder.finish(patience)
+        return answered
 
     # contexts
 
@@ -197,12 +199,6 @@ class Folders:
     def context_of(self, collection: str, path: str) -> str | None:
         """What applies to a document: general first, a blank line between; None where nothing does."""
         return contexts.context_of(self._store, collection, path)
-
-    def context_reader(self) -> Callable[[str, str], str | None]:
-        """`context_of` for many documents: everything is read once, now."""
-        everything = contexts.global_context(self._store)
-        said = {collection.name: collection.contexts for collection in self.all()}
-        return lambda collection, path: contexts.join_contexts(everything, said.get(collection, {}), path)
 
 
 def _name_of(root: Path) -> str:

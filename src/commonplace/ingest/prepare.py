@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from commonplace.errors import InvalidInput
-from commonplace.model import JSON, SCHEMES, Draft, Span, fingerprint, uri_of
+from commonplace.model import JSON, SCHEMES, Draft, Span, fingerprint
 from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Passage, Write
-from commonplace.text.chunk import ChunkRules, chunk
+from commonplace.text.chunk import LONGEST_PATH, ChunkRules, chunk
 from commonplace.text.languages import SAMPLE, detect
 from commonplace.text.outline import outline_of
 
 RULES = ChunkRules()
 DEEPEST = 100
+LAST_LINE = 2**31 - 1  # that every store keeps
 LARGEST_BITS = 1000  # of an integer: larger ones are infinite as floats, and Python will not print much larger ones
 
 
@@ -51,6 +52,7 @@ def whole(draft: Draft) -> Sequence[Span]:
 
 def embedded_text(title: str, headings: Sequence[str], text: str) -> str:
     """What a model reads of a passage: where it stands, then what it says."""
+    title = title[:LONGEST_PATH]
     path = [title, *headings] if not headings or headings[0] != title else list(headings)
     place = " › ".join(part for part in path if part)
     return f"{place}\n{text}" if place else text
@@ -62,11 +64,16 @@ def vector_key(text: str) -> bytes:
 
 def check(draft: Draft) -> None:
     """Refuse what cannot be stored, with a sentence that says where it is."""
+    if not isinstance(draft, Draft):
+        raise InvalidInput(f"What is stored must be a Draft, not {_type(draft)}.")
     if draft.kind not in SCHEMES:
         raise InvalidInput(f'There is no kind "{draft.kind}". The kinds are {", ".join(SCHEMES)}.')
     if not draft.key:
         raise InvalidInput(f"A {draft.kind} needs a key: its path, id or name.")
+    if not isinstance(draft.key, str):
+        raise InvalidInput(f"The key of a {draft.kind} must be text, not {_type(draft.key)}.")
     name = f"{draft.kind} {draft.key!a}"
+    _check_types(draft, name)
     if _is_odd(draft.body) or _is_odd("".join((draft.key, draft.parent, draft.title, draft.format, *draft.tags))):
         for place, text in (
             ("key", draft.key),
@@ -84,14 +91,47 @@ def check(draft: Draft) -> None:
         _check_json(value, f"The {place} of {name}", 0)
     if draft.spans is not None:
         for span in draft.spans:
-            for heading in span.headings:
-                _check_text(heading, f"A heading of {name}")
-                if "\n" in heading:
-                    raise InvalidInput(f"A heading of {name} is more than one line. Put it on one.")
-            if draft.body[span.char_start : span.char_end] != span.text:
-                raise InvalidInput(
-                    f"A passage of {uri_of(draft.kind, draft.parent, draft.key)} does not quote its body."
-                )
+            _check_span(span, draft.body, name)
+
+
+def _check_types(draft: Draft, name: str) -> None:
+    """What a type checker would say, for those who use none."""
+    texts = (("parent", draft.parent), ("title", draft.title), ("body", draft.body), ("format", draft.format))
+    for place, text in texts:
+        if not isinstance(text, str):
+            raise InvalidInput(f"The {place} of {name} must be text, not {_type(text)}.")
+    if isinstance(draft.tags, str | bytes) or not isinstance(draft.tags, Collection):
+        raise InvalidInput(f"The tags of {name} must be a tuple of texts, not {_type(draft.tags)}.")
+    for tag in draft.tags:
+        if not isinstance(tag, str):
+            raise InvalidInput(f"The tags of {name} must be a tuple of texts, and one is {_type(tag)}.")
+    for place, value in (("fields", draft.fields), ("metadata", draft.metadata)):
+        if type(value) is not dict and not isinstance(value, Mapping):
+            raise InvalidInput(f"The {place} of {name} must be an object, not {_type(value)}.")
+    for moment in (draft.created_at, draft.updated_at):
+        if moment is not None and not isinstance(moment, datetime):
+            raise InvalidInput(f"A time of {name} must be a datetime, not {_type(moment)}.")
+
+
+def _check_span(span: Span, body: str, name: str) -> None:
+    """A passage that is not just where it says could be stored, but neither restored nor imported."""
+    if not isinstance(span, Span):
+        raise InvalidInput(f"A passage of {name} must be a Span, not {_type(span)}.")
+    for heading in span.headings:
+        _check_text(heading, f"A heading of {name}")
+        if "\n" in heading:
+            raise InvalidInput(f"A heading of {name} is more than one line. Put it on one.")
+    inside = 0 <= span.char_start <= span.char_end <= len(body)
+    if not inside or body[span.char_start : span.char_end] != span.text:
+        raise InvalidInput(f"A passage of {name} does not quote its body.")
+    if not 1 <= span.line_start <= span.line_end <= LAST_LINE:
+        raise InvalidInput(f"A passage of {name} has lines that cannot be: {span.line_start} to {span.line_end}.")
+    if span.anchor is not None:
+        _check_json(span.anchor, f"The anchors of {name}", 0)
+
+
+def _type(value: object) -> str:
+    return type(value).__name__
 
 
 def _check_moment(moment: datetime, name: str) -> None:

@@ -18,10 +18,11 @@ from commonplace.memories.importing import Imported, Kept, import_kept, read_con
 from commonplace.memories.storing import Storing
 from commonplace.memories.writing import Rules, cut, draft_of, revise_entry
 from commonplace.model import Draft
-from commonplace.settings import Settings
+from commonplace.settings import BadSetting, Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import EntryRow
 from commonplace.text.chunk import ChunkRules
+from commonplace.text.languages import UNKNOWN, code_of
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -29,6 +30,7 @@ BULK = 50
 """Writes of this many entries and more are followed by fresh planner statistics."""
 
 _QUARTERS = 4  # characters to a token, as `text.tokens` counts Latin ones
+_UNSTEMMED = ("simple", "nepali", "yiddish")  # which mcp-context-server knows too, and which have no stems here
 
 
 class Memories:
@@ -40,6 +42,7 @@ class Memories:
         self.generation = Generation(store, embedding, settings)
         self.summaries = self.generation.summaries
         sync_fields(store, settings)
+        _check_language(settings.memory_language)
 
     # reading
 
@@ -192,6 +195,11 @@ def _each(given: Sequence[T], work: Callable[[T], U], *, atomic: bool, batch: bo
 
 def _is_fresh(made: Stored | CommonplaceError) -> TypeGuard[Stored]:
     return isinstance(made, Stored) and not made.deduplicated
+
+
+def _check_language(name: str) -> None:
+    if code_of(name) == UNKNOWN and name.strip().lower() not in _UNSTEMMED:
+        raise BadSetting(f"memory_language must be a language such as english or en, or simple, not {name!r}.")
 
 
 def _chunk_rules(settings: Settings) -> ChunkRules:

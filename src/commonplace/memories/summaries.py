@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from commonplace.errors import CommonplaceError
 from commonplace.model import Filter
 from commonplace.models import EXTRACTIVE, open_summarizer
+from commonplace.models.generator import Generator
 from commonplace.models.providers.failures import Refused, TooLong
 from commonplace.settings import Settings
 from commonplace.store.base import Store
@@ -71,16 +72,15 @@ class Summaries:
         most = self._settings.memory_summary_tokens
         if self._generator is None:
             return extract(text, min(most, max(LEAST_QUOTED, estimate(text) // SHARE)))
-        written = self._generated(text, most)
+        written = self._generated(self._generator, text, most)
         return written[: safe_cut(written, reach(written, 0, 4 * most))].strip()
 
-    def _generated(self, text: str, most: int) -> str:
-        assert self._generator is not None  # noqa: S101 - `make` has seen to it
+    def _generated(self, generator: Generator, text: str, most: int) -> str:
         read = text if estimate(text) <= MOST_READ else extract(text, MOST_READ)
         system = self._settings.memory_summary_prompt or SYSTEM
         while True:
             try:
-                return self._generator.generate(f"<text>\n{read}\n</text>", system=system, max_tokens=most)
+                return generator.generate(f"<text>\n{read}\n</text>", system=system, max_tokens=most)
             except TooLong:
                 shorter = estimate(read) // 2
                 if shorter < LEAST_READ:

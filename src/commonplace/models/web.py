@@ -47,14 +47,20 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows a redirect to http(s) only: a registry must not be able to point at a local file or at ftp."""
 
     def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
     ) -> urllib.request.Request | None:
         try:
             _require_http(newurl)
         except DownloadFailed:
             fp.close()
             raise
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def open_url(url: str, *, accept: str = "*/*", span: tuple[int, int] | None = None) -> Response:

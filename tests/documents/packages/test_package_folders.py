@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import pytest
 from package_world import World, counts, manifest, sha256, write
 
 from commonplace.documents.packages.outcome import Outcome
@@ -289,6 +290,13 @@ def test_a_source_that_cannot_be_read_changes_nothing(world: World) -> None:
     assert not world.collection(guide).get("error")
     outcome = world.sync(world.folder / "nowhere")
     assert outcome.error == f"There is no folder {world.folder / 'nowhere'}."
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "guide.tar.gz"])
+def test_a_pipe_in_the_place_of_a_manifest_or_an_archive_is_not_waited_for(world: World, name: str) -> None:
+    os.mkfifo(world.folder / name)
+    done = world.sync(world.folder / name)
+    assert done.error == f"{world.folder / name} cannot be read: it is no regular file."
 
 
 def test_globs_in_a_declaration_are_refused_beside_a_manifest(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,52 @@ def test_documents_of_one_commit_are_removed_with_the_next(world: World) -> None
     commit(origin, {"new.md": "# New\n"})
     assert counts(world.sync(url)) == (1, 0, 1, 1)
     assert world.found("oolong") == []
+
+
+@pytest.mark.parametrize("left", ["shallow.lock", "refs/commonplace/kept.lock", "HEAD"])
+def test_what_a_git_that_was_killed_left_behind_is_no_obstacle(world: World, left: str) -> None:
+    origin = repository(world.folder / "origin", FILES)
+    url = f"git+file://{origin}"
+    world.sync(url)
+    commit(origin, {"tea.md": "# Tea\n\nSencha.\n"})
+    (world.library.folder / "clones" / read_source(url, Path()).key / left).write_text("", "utf-8")
+    assert counts(world.sync(url)) == (0, 1, 0, 1)
+    assert "Sencha" in world.bodies(url)["tea.md"]
+
+
+def test_a_damaged_clone_is_made_anew_and_loses_no_document(world: World) -> None:
+    origin = repository(world.folder / "origin", FILES)
+    url = f"git+file://{origin}"
+    world.sync(url)
+    for pack in (world.library.folder / "clones" / read_source(url, Path()).key / "objects" / "pack").glob("*.pack"):
+        pack.chmod(0o600)
+        pack.write_bytes(pack.read_bytes()[:20] + bytes(60) + pack.read_bytes()[80:])
+    world.sync(url, force=True)
+    assert len(world.bodies(url)) == 2
+    again = world.sync(url, force=True)
+    assert (again.error, again.reindexed) == (None, 2)
+
+
+def test_no_more_is_fetched_than_a_package_may_have(world: World) -> None:
+    origin = repository(world.folder / "origin", FILES)
+    url = f"git+file://{origin}"
+    world.sync(url)
+    commit(origin, {"picture.png": os.urandom(3 << 20), "tea.md": "# Tea\n\nSencha.\n"})
+    refused = world.sync(url, settings={"package_total_mb": 2})
+    assert refused.error == (
+        f"{url} has more than 2 MiB to fetch, which are the most. "
+        "Name a branch, tag or whole commit, or raise package_total_mb."
+    )
+    assert "Oolong" in world.bodies(url)["tea.md"]
+    assert not (world.library.folder / "clones" / read_source(url, Path()).key).exists()
+    assert counts(world.sync(url)) == (0, 1, 0, 1)
+
+
+def test_a_repository_that_counts_in_sha_256_is_read_like_any_other(world: World) -> None:
+    origin = world.folder / "origin"
+    origin.mkdir()
+    git(origin, "init", "-q", "-b", "main", "--object-format=sha256")
+    new = commit(origin, FILES)
+    for ref in ("", "#main", f"#{new}", f"#{new[:10]}"):
+        done = world.sync(f"git+file://{origin}{ref}")
+        assert (done.error, counts(done), done.commit) == (None, (2, 0, 0, 0), new)

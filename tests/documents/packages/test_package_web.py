@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import socket
 import threading
@@ -61,6 +62,31 @@ def test_what_a_server_said_of_one_address_is_never_asked_of_another(world: Worl
         assert counts(world.sync(url)) == (0, 2, 0, 0)
         assert set(world.bodies(url).values()) == {"# Tea\n\nSencha.\n"}
         assert counts(world.sync(url)) == (0, 0, 0, 2)
+
+
+def test_nor_of_the_one_a_redirect_leads_to_instead(world: World) -> None:
+    def stands(body: bytes) -> Callable[[Mapping[str, str]], Answer]:
+        """A page that has not changed since a day that is the same for all of them."""
+        day = "Mon, 01 Jan 2024 00:00:00 GMT"
+        return lambda headers: (304 if "If-Modified-Since" in headers else 200, {"Last-Modified": day}, body)
+
+    old, new = (
+        tarball(world.folder / "1.tgz", {"b.md": b"# Oolong\n"}),
+        tarball(world.folder / "2.tgz", {"a.md": b"# Sencha\n"}),
+    )
+    with web_server() as server:
+        url, archive = put(server, "latest.md"), server.url("/docs/latest.tgz")
+        server.pages |= {"/1.md": stands(b"# Oolong\n"), "/2.md": stands(b"# Sencha\n")}
+        server.pages |= {"/1.tgz": stands(old.read_bytes()), "/2.tgz": stands(new.read_bytes())}
+        server.pages |= {"/docs/latest.md": moved("/1.md"), "/docs/latest.tgz": moved("/1.tgz")}
+        assert (counts(world.sync(url)), counts(world.sync(archive))) == ((1, 0, 0, 0), (1, 0, 0, 0))
+        asked = len(server.asked)
+        assert (counts(world.sync(url)), counts(world.sync(archive))) == ((0, 0, 0, 1), (0, 0, 0, 1))
+        conditional = [path for path, headers in server.asked[asked:] if "If-Modified-Since" in headers]
+        assert conditional == ["/1.md", "/1.tgz"]
+        server.pages |= {"/docs/latest.md": moved("/2.md"), "/docs/latest.tgz": moved("/2.tgz")}
+        assert (counts(world.sync(url)), counts(world.sync(archive))) == ((0, 1, 0, 0), (1, 0, 1, 0))
+        assert list(world.bodies(url).values()) == ["# Sencha\n"]
 
 
 def test_a_base_url_moves_the_entries_and_globs_are_refused(world: World) -> None:
@@ -228,6 +254,46 @@ def test_a_document_that_is_refused_keeps_its_last_version(world: World, status:
         done = world.sync(url)
         assert f"HTTP status {status}" in dict(done.failed)["tea.md"]
         assert world.found("oolong") == ["tea.md"]
+
+
+def test_a_server_that_says_not_modified_without_having_been_asked_has_said_nothing(world: World) -> None:
+    with web_server() as server:
+        url = put(server, "tea.md", "sub/more.md")
+        server.pages["/docs/sub/more.md"] = lambda headers: (304, {}, b"")
+        assert "HTTP status 304" in dict(world.sync(url).failed)["sub/more.md"]
+        for status in (500, 304):  # what failed is asked for anew, whatever was known of it
+            server.pages["/docs/tea.md"] = lambda headers, status=status: (status, {}, b"")
+            done = world.sync(url)
+            assert (done.removed, done.skipped) == (0, [])
+            assert f"HTTP status {status}" in dict(done.failed)["tea.md"]
+        assert world.found("oolong") == ["tea.md"]
+
+
+def test_what_comes_packed_unasked_is_unpacked_or_refused_and_never_kept_as_it_came(world: World) -> None:
+    def packed(data: bytes, how: str) -> Callable[[Mapping[str, str]], Answer]:
+        return lambda headers: (200, {"Content-Encoding": how}, data)
+
+    whole = gzip.compress(b"# Tea\n") + gzip.compress(b"\nOolong.\n")  # a file may be packed in parts
+    archive = tarball(world.folder / "docs.tgz", {"a.md": b"# Tea\n"})
+    with web_server() as server:
+        url = put(server, "tea.md", "cut.md", "not.md", "br.md", "huge.md", "as it is.md")
+        server.pages["/docs/manifest.json"] = packed(gzip.compress(bytes(server.pages["/docs/manifest.json"])), "gzip")
+        server.pages |= {
+            "/docs/tea.md": packed(whole, "x-gzip"),
+            "/docs/cut.md": packed(whole[:-9], "gzip"),
+            "/docs/not.md": packed(b"# Not packed\n", "gzip"),
+            "/docs/br.md": packed(b"\x0b\x02\x80# Tea\n\x03", "br"),
+            "/docs/huge.md": packed(gzip.compress(b"x" * (17 << 20)), "gzip"),
+            "/docs/as%20it%20is.md": packed(b"# Plain\n", "identity"),
+            "/docs.tgz": packed(archive.read_bytes(), "x-gzip"),
+        }
+        done = world.sync(url)
+        told = dict(done.failed)
+        assert sorted(told) == ["br.md", "cut.md", "huge.md", "not.md"]
+        assert "packed as br" in told["br.md"]
+        assert "more than 16 MiB" in told["huge.md"]
+        assert world.bodies(url) == {"tea.md": "# Tea\n\nOolong.\n", "as it is.md": "# Plain\n"}
+        assert counts(world.sync(server.url("/docs.tgz"))) == (1, 0, 0, 0)
 
 
 def test_a_password_may_be_kept_in_netrc(world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

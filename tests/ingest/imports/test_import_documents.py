@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import io
+import time
 import zipfile
 
 import pytest
@@ -93,6 +94,23 @@ def test_an_epub_is_known_by_what_is_in_it() -> None:
 def test_what_is_wrong_with_an_epub_is_said(data: bytes, reason: str) -> None:
     with pytest.raises(Unreadable, match=reason):
         read(data, "a.epub")
+
+
+def test_a_spine_without_end_is_read_in_time_and_a_chapter_once() -> None:
+    refs = "".join(f'<itemref idref="{name}"/>' for name in ("a", "a", *range(100_000)))
+    item = '<item id="a" href="a-last.xhtml" media-type="application/xhtml+xml"/>'
+    package = f"<package><manifest>{item}</manifest><spine>{refs}</spine></package>"
+    begun = time.process_time()
+    text = read_text(epub(**{"OEBPS__book.opf": package}), "a.epub")
+    assert time.process_time() - begun < 10
+    assert text.body.count("It is poured.") == 1
+
+
+def test_a_title_in_a_million_pieces_is_put_together_in_time() -> None:
+    title = f"<core><title>{'a<b/>' * 1_000_000}</title></core>"
+    begun = time.process_time()
+    assert read_text(docx("<w:p><w:r><w:t>Tea</w:t></w:r></w:p>", **{"docProps__core.xml": title}), "a.docx")
+    assert time.process_time() - begun < 10
 
 
 def test_scrambled_fonts_do_not_protect_a_book() -> None:

@@ -435,6 +435,17 @@ def test_a_damaged_entry_fails_alone(store: SqliteStore, tmp_path: Path) -> None
     assert "damaged" in done.errors[0].reason
 
 
+def test_of_a_pdf_that_its_archive_has_damaged_that_is_said(store: SqliteStore, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.pdf", pdf(*(f"page {number} " * 20 for number in range(200))))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    (error,) = imported(store, "media", path).errors
+    assert error.reason == "it is damaged inside its archive."
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "data", "noun"),
     [

@@ -324,3 +324,14 @@ def test_a_table_is_searched_by_words_while_its_model_is_away(make: Make, site: 
         site.always = TROUBLE[trouble]
         (hit,) = run_tool(library, tool, {"query": "boil water", "top_k": 3})["results"]
         assert BODIES["oolong"] in hit["chunk"]["chunk_text"]
+
+
+def test_a_model_that_could_not_be_reached_is_not_chosen_for_good(site: Site, make: Make) -> None:
+    site.always = status(404, {"error": "model not found"})
+    with opened(make(model="ollama:typo", embedder_url=site.url)) as library:
+        with pytest.raises(Unavailable):
+            library.embed()
+        assert library.embedding.chosen is None
+    with opened(make(model="static")) as library:
+        assert library.embed() == len(BODIES)
+        assert library.embedding.chosen == "static"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -230,6 +231,8 @@ def _stem(source: Source) -> str:
 
 def _opened(path: Path) -> IO[bytes]:
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, and a device has no end
+            raise NotFound(f"{path} cannot be read: it is no regular file.")
         return open(path, "rb")
     except OSError as error:
         raise NotFound(f"{path} cannot be read: {error.strerror}.") from None

@@ -136,7 +136,7 @@ class _Sync:
         wanted = Wanted(self._source, declaration.glob, declaration.exclude, self._keeping.settings, clones)
         if not self._may_be_as_it_was():
             return wanted
-        validators = Validators(str(before.get("etag", "")), str(before.get("modified", "")))
+        validators = Validators(*(str(before.get(name, "")) for name in ("etag", "modified", "place")))
         return Wanted(
             self._source,
             declaration.glob,
@@ -355,6 +355,7 @@ class _Sync:
             "archive": package.archive,
             "etag": package.validators.etag,
             "modified": package.validators.modified,
+            "place": package.validators.place,
             "urls": sum(1 for each in package.listing.documents.values() if each.url),
             "glob": list(self._declaration.glob),
             "exclude": list(self._declaration.exclude),
@@ -375,7 +376,7 @@ def _reader(listed: Listed, validators: Validators) -> str:
     stamp = stamp_of(reader_of(_name(listed)))
     if not listed.url:
         return stamp
-    return "\n".join((stamp, validators.etag, validators.modified, without_credentials(listed.url)))
+    return "\n".join((stamp, validators.etag, validators.modified, without_credentials(listed.url), validators.place))
 
 
 def _stamp(record: FileRecord) -> str:
@@ -383,8 +384,8 @@ def _stamp(record: FileRecord) -> str:
 
 
 def _validators(record: FileRecord) -> Validators:
-    _, etag, modified = (*record.reader.split("\n"), "", "")[:3]
-    return Validators(etag, modified)
+    _, etag, modified, _, place = (*record.reader.split("\n"), "", "", "", "")[:5]
+    return Validators(etag, modified, place)
 
 
 def _address(record: FileRecord) -> str:

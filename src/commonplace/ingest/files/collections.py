@@ -46,7 +46,12 @@ class Collection:
     def selection(self) -> Selection:
         from commonplace.ingest.files.walk import Selection
 
-        return Selection(str(self.root), self.pattern, self.ignore, self.gitignore)
+        return Selection(self.place, self.pattern, self.ignore, self.gitignore)
+
+    @property
+    def place(self) -> str:
+        """Where the root really is: it was no link when it was added, but may be one now."""
+        return os.path.realpath(self.root)
 
     def ignored_by(self, path: str) -> str | None:
         """The collection's own ignore glob that leaves a path out. Looks at no file, so rule files do not count."""
@@ -153,7 +158,7 @@ def locate(store: Store, path: str | Path) -> list[tuple[Collection, str]]:
     place = os.path.realpath(os.path.expanduser(path))
     found = []
     for collection in all_collections(store):
-        root = str(collection.root)
+        root = collection.place
         if place == root or place.startswith(root.rstrip("/") + "/"):
             found.append((collection, place[len(root) :].strip("/")))
     return sorted(found, key=lambda pair: (len(pair[1]), pair[0].name))

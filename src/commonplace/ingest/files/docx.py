@@ -178,15 +178,15 @@ def _levels(archive: ZipFile) -> dict[str, int]:
 
 
 def _about(archive: ZipFile) -> dict[str, str]:
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     names: list[str] = []
 
     def text(words: str) -> None:
         if names:
-            found[names[-1]] = found.get(names[-1], "") + words
+            found.setdefault(names[-1], []).append(words)
 
     def end(name: str) -> None:
         names.pop()
 
     read_xml(entry_bytes(archive, "docProps/core.xml"), lambda name, _: names.append(name), end, text)
-    return {name: " ".join(words.split()) for name, words in found.items()}
+    return {name: " ".join("".join(words).split()) for name, words in found.items()}

@@ -77,7 +77,7 @@ class _Package:
     def __init__(self) -> None:
         self.about: dict[str, str] = {}
         self._files: dict[str, str] = {}
-        self._order: list[str] = []
+        self._order: dict[str, None] = {}
         self._words: list[str] | None = None
 
     @property
@@ -89,8 +89,8 @@ class _Package:
             self._words = []
         elif name == "item" and attributes.get("media-type", _PAGES[0]) in _PAGES:
             self._files[attributes.get("id", "")] = attributes.get("href", "")
-        elif name == "itemref" and (found := attributes.get("idref", "")) not in self._order:
-            self._order.append(found)
+        elif name == "itemref":
+            self._order.setdefault(attributes.get("idref", ""))
 
     def end(self, name: str) -> None:
         if self._words is not None and name in ("title", "creator", "language", "date"):

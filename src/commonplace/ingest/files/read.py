@@ -7,6 +7,7 @@ quoted and counted in lines is the converted text. To teach a format, put a `Rea
 from __future__ import annotations
 
 import codecs
+import logging
 import re
 from collections.abc import Callable
 from functools import cache
@@ -15,9 +16,12 @@ from pathlib import PurePosixPath
 
 from commonplace.ingest.prepare import RULES
 from commonplace.lazy_dataclass import dataclass
+from commonplace.text.chunk import LONGEST_PATH
 from commonplace.text.code import can_parse
 from commonplace.text.markup import org_title, rst_title
 from commonplace.text.structure import title_of
+
+log = logging.getLogger(__name__)
 
 BINARY, EMPTY, NO_READER, DAMAGED = "BINARY", "EMPTY", "NO_READER", "DAMAGED"
 LOOKED_AT = 8192
@@ -151,7 +155,7 @@ def read_text(data: bytes, path: str) -> Text:
     if not body or body.isspace():
         raise Skipped(EMPTY)
     title = _title(body, reader.format, title) or PurePosixPath(path).stem
-    return Text(body, title, reader.format, warnings)
+    return Text(body, title[:LONGEST_PATH], reader.format, warnings)
 
 
 def is_binary(data: bytes) -> bool:
@@ -185,6 +189,7 @@ def _converted(convert: Callable[[bytes], tuple[str, str]], data: bytes) -> tupl
     except Skipped:
         raise
     except Exception as error:  # parsers of other people's formats fail in every way there is
+        log.debug("A file could not be converted", exc_info=True)
         raise Skipped(DAMAGED) from error
     body, title = _storable(body), " ".join(_storable(title).split())
     return body, title, body.count(_REPLACEMENT)

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from commonplace.errors import Busy, InvalidInput, NotFound
-from commonplace.index.files import room_on_disk
+from commonplace.index.files import writable
 from commonplace.ingest.files.collections import Collection, find_collection
 from commonplace.ingest.files.read import BINARY, DAMAGED, EMPTY, Skipped, Text, read_text, reader_of, stamp_of
 from commonplace.ingest.files.stage import Stage
@@ -34,6 +34,7 @@ from commonplace.ingest.files.walk import (
     code_of,
     file_of,
     is_inside,
+    open_inside,
     walk,
 )
 from commonplace.ingest.prepare import prepare
@@ -111,7 +112,7 @@ def collection_lock(folder: Path, *names: str, timeout: float = WAIT_S) -> Itera
         for name in sorted(set(names)):
             digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             lock = FileLock(folder / "locks" / f"{digest}.lock", timeout=timeout, poll_interval=0.05)
-            with room_on_disk(folder):
+            with writable(folder):
                 (folder / "locks").mkdir(parents=True, exist_ok=True)
                 lock.acquire()
             held.append(lock)
@@ -131,7 +132,7 @@ class _Update:
     ) -> None:
         self._store, self._collection, self._folder = store, collection, folder
         self._force, self._dry, self._progress = force, dry, progress
-        self._root = str(collection.root)
+        self._root = collection.place
         self._records = store.file_records(collection.name)
         self._versions = store.document_versions(collection.name)
         self._report = Report()
@@ -150,6 +151,7 @@ class _Update:
                 self._look_into(file, stage)
                 if self._progress:
                     self._progress(done, len(pending))
+            self._check_root()
             self._write(stage)
         self._report.skipped.sort()
         return self._report
@@ -158,10 +160,20 @@ class _Update:
         try:
             return walk(self._collection.selection())
         except OSError as error:
-            raise NotFound(
-                f"The folder of collection {self._collection.name} cannot be read: {self._root} ({code_of(error)}). "
-                "Its documents stay as they were."
-            ) from error
+            raise self._unreadable(error) from error
+
+    def _check_root(self) -> None:
+        """Files that went because the root did, while others were read, are not deleted ones."""
+        try:
+            os.stat(self._root)
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> NotFound:
+        return NotFound(
+            f"The folder of collection {self._collection.name} cannot be read: {self._collection.root} "
+            f"({code_of(error)}). Its documents stay as they were."
+        )
 
     def _settled(self, file: File) -> bool:
         """Whether a file is as it was when it was read, and its document as it was made."""
@@ -283,9 +295,8 @@ class _Update:
 
 def read_file(root: str, file: File, most: int = LARGEST) -> tuple[File, bytes]:
     """The bytes of a file and what it was while they were read. Only what was found inside the root is read."""
-    place = os.path.join(root, file.path)
     for _ in range(_ATTEMPTS):
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = _opened(root, file.path)
         try:
             before = os.fstat(descriptor)
             found = file_of(file.path, before)
@@ -309,12 +320,26 @@ def _bytes_of(descriptor: int, size: int) -> bytes:
     return data
 
 
+def _opened(root: str, path: str) -> int:
+    """A file below the root; behind a link only where the file itself is there."""
+    try:
+        return open_inside(root, path)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        return open_inside(root, os.path.relpath(_real(root, path), root))
+
+
 def _look_again(root: str, path: str) -> File:
     """A file that is not the one the walk found. It may have been replaced, or be a link out of here by now."""
+    return file_of(path, os.stat(_real(root, path), follow_symlinks=False))
+
+
+def _real(root: str, path: str) -> str:
     real = os.path.realpath(os.path.join(root, path), strict=True)
     if not is_inside(real, root):
         raise Skipped(OUTSIDE)
-    return file_of(path, os.stat(real, follow_symlinks=False))
+    return real
 
 
 def file_moment(ns: int) -> datetime | None:

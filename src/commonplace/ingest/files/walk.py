@@ -33,6 +33,8 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """What a name in a list of names must not hold: it would forge a line, or is no character at all."""
 
 _MOST_PARTS = 200
+_ON_THE_WAY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+_AT_THE_END = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _INODE = (1 << 63) - 1  # SQLite's integers are signed, inodes are not
 
 
@@ -160,7 +162,7 @@ class _Walk:
 
     def _rule_text(self, entry: os.DirEntry[str], folder: str) -> str:
         try:
-            with open(entry.path, "rb") as file:
+            with open(open_inside(self._root, folder + entry.name), "rb") as file:
                 return decode(file.read(LARGEST_RULE_FILE))[0]
         except OSError as error:
             self._survey.skipped.append((folder + entry.name, code_of(error)))
@@ -217,6 +219,20 @@ class _Walk:
 
 def file_of(path: str, found: os.stat_result) -> File:
     return File(path, found.st_mtime_ns, found.st_size, found.st_ino & _INODE)
+
+
+def open_inside(root: str, path: str) -> int:
+    """A descriptor to read a file by. ELOOP or ENOTDIR where a link is on the way, as a folder may be one by now."""
+    *folders, name = path.split("/")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in folders:
+            inner = os.open(part, _ON_THE_WAY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(name, _AT_THE_END, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def is_inside(path: str, root: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from commonplace.errors import CommonplaceError
+from commonplace.errors import Busy, CommonplaceError, Unavailable
 from commonplace.ingest.embedding import Embedding
 from commonplace.ingest.files.collections import Collection, all_collections, find_collection
 from commonplace.ingest.files.ignore import GIT_RULE_FILE, RULE_FILE
@@ -36,11 +36,28 @@ SLOW_S, LONGEST_REST_S = 0.25, 2.0
 CERTAIN_S = 60.0
 """How often a folder with events is looked at all the same."""
 
+AGAIN_S = 30.0
+"""When vectors that could not be made are tried again."""
+
 _WITHOUT_EVENTS = ("nfs", "cifs", "smb", "9p", "fuse", "vboxsf", "afs", "ceph", "glusterfs", "drvfs", "virtiofs")
 _MOUNTS = Path("/proc/self/mounts")
 
 Updated = Callable[[str, Report], None]
 Failed = Callable[[str, str], None]
+
+
+class Stopped(Exception):
+    """Somebody has set the event. What was under way is not done, or goes on where it was another time."""
+
+
+def until(stop: threading.Event) -> Callable[[int, int], None]:
+    """What looks, whenever something tells how far it is, whether to go on."""
+
+    def look(done: int, total: int) -> None:
+        if stop.is_set():
+            raise Stopped
+
+    return look
 
 
 class Watch:
@@ -71,13 +88,21 @@ class Watch:
         for collection in self._collections():
             self._update(collection)
         while not self._stop.is_set():
-            collections = self._collections()
-            heard = [found for found in collections if self._has_events(found)]
-            if heard:
-                self._listen(collections, heard)
-            else:
+            try:
+                self._turn()
+            except (Busy, Unavailable) as error:  # a store that others share may be away for a while
+                self._tell("", str(error))
                 self._stop.wait(POLL_S)
-                self._look(collections, set())
+
+    def _turn(self) -> None:
+        collections = self._collections()
+        self._trouble.pop("", None)
+        heard = [found for found in collections if self._has_events(found)]
+        if heard:
+            self._listen(collections, heard)
+        else:
+            self._stop.wait(POLL_S)
+            self._look(collections, set())
 
     def _collections(self) -> list[Collection]:
         found = all_collections(self._store)
@@ -126,7 +151,11 @@ class Watch:
     def _update(self, collection: Collection) -> None:
         name, started = collection.name, time.monotonic()
         try:
-            report = update(self._store, name, self._folder)
+            report = update(self._store, name, self._folder, progress=until(self._stop))
+            if report.changed:
+                self._updated(name, report)
+        except Stopped:
+            return
         except CommonplaceError as error:
             self._tell(name, str(error))
         except Exception as error:  # the loop outlives whatever one collection does to it
@@ -134,8 +163,6 @@ class Watch:
             self._tell(name, f"{name} could not be updated: {error}")
         else:
             self._trouble.pop(name, None)
-            if report.changed:
-                self._updated(name, report)
         ended = time.monotonic()
         self._looked[name] = ended, ended - started
         if ended - started > SLOW_S:
@@ -194,33 +221,30 @@ class Embedder(threading.Thread):
     def want(self) -> None:
         self._wanted.set()
 
-    def finish(self) -> None:
-        """After the stop event: wake, and wait for the step that is running."""
+    def finish(self, patience: float) -> bool:
+        """After the stop event: wake, and wait for the step that is running; returns whether that is done."""
         self._wanted.set()
-        self.join(timeout=30)
+        self.join(timeout=patience)
+        return not self.is_alive()
 
     def run(self) -> None:
+        failed = ""
         while True:
-            self._wanted.wait()
+            self._wanted.wait(AGAIN_S if failed else None)
             self._wanted.clear()
             if self._stop_event.is_set():
                 return
             if self._embedding.chosen is None:
                 continue  # the first vectors are made by a command that says so
+            before, failed = failed, ""
             try:
-                self._embedding.embed(self._check)
-            except _Stopped:
+                self._embedding.embed(until(self._stop_event))
+            except Stopped:
                 return
             except CommonplaceError as error:
-                self._failed(str(error))
+                failed = str(error)
             except Exception as error:  # as above
                 log.exception("Embedding failed")
-                self._failed(f"Embedding failed: {error}")
-
-    def _check(self, done: int, total: int) -> None:
-        if self._stop_event.is_set():
-            raise _Stopped
-
-
-class _Stopped(Exception):
-    pass
+                failed = f"Embedding failed: {error}"
+            if failed and failed != before:
+                self._failed(failed)

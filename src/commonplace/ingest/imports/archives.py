@@ -12,7 +12,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO
 
 from commonplace.ingest.files.zipped import BadZip, opened
-from commonplace.ingest.imports.source import Source, Unreadable
+from commonplace.ingest.imports.source import Relay, Source, Unreadable
 from commonplace.lazy_dataclass import dataclass
 
 EXPANSION = 4
@@ -104,42 +104,21 @@ def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, 
 
     def read() -> BinaryIO:
         try:
-            return io.BufferedReader(_Checked(archive, entry))  # type: ignore[type-var]  # it is raw bytes by its base
+            return io.BufferedReader(_Checked(archive.open(entry)))
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
             raise Unreadable("it is damaged inside its archive") from error
 
     return Source(f"{named(path)}/{name}", f"{_identity(path)}/{name}", entry.file_size, read, beside)
 
 
-class _Checked(io.RawIOBase):
+class _Checked(Relay):
     """An entry's bytes. What is wrong with its packing is said as Unreadable."""
 
-    def __init__(self, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
-        self._stream = archive.open(entry)
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        return self._stream.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._stream.tell()
-
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def _next(self, size: int) -> bytes:
         try:
-            data = self._stream.read(len(buffer))
+            return super()._next(size)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
             raise Unreadable("it is damaged inside its archive") from error
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
 
 
 def _parts(entry: zipfile.ZipInfo) -> tuple[str, ...]:

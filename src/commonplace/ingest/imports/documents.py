@@ -32,6 +32,8 @@ def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
             book = read_pdf(stream)
     except Encrypted:
         raise Unreadable("it is encrypted; save a copy without a password and import that") from None
+    except Unreadable:
+        raise
     except Exception as error:  # noqa: BLE001 - a parser of other people's files fails in every way there is
         raise Unreadable(f"it is a damaged PDF ({_said(error)})") from None
     for number in book.broken:

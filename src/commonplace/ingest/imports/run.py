@@ -355,9 +355,9 @@ class _Import:
 
     def _amended(self, record: Record, read: _Read) -> Record:
         """A record with what the command line says."""
-        fields = dict(self._options.fields)
+        fields: Record = dict(self._options.fields)
         if self._options.tags:
-            fields["tags"] = tags_of([*record.get("tags", []), *self._options.tags], read.remarks)  # type: ignore[assignment]
+            fields["tags"] = tags_of([*record.get("tags", []), *self._options.tags], read.remarks)
         return {**record, **fields}
 
     def _linked(self, record: Record) -> Record:

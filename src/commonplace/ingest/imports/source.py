@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from math import isfinite
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
@@ -136,9 +136,11 @@ class Source:
         return replace(self, open=lambda: io.BufferedReader(_Watched(self.open(), tell), 1 << 18))
 
 
-class _Watched(io.RawIOBase):
-    def __init__(self, stream: BinaryIO, tell: Callable[[int], None]) -> None:
-        self._stream, self._tell = stream, tell
+class Relay(io.RawIOBase):
+    """Another stream's bytes, for who has to do with how they are read."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
 
     def readable(self) -> bool:
         return True
@@ -154,14 +156,27 @@ class _Watched(io.RawIOBase):
 
     def readinto(self, buffer: Buffer) -> int:
         view = memoryview(buffer).cast("B")
-        data = self._stream.read(len(view))
+        data = self._next(len(view))
         view[: len(data)] = data
-        self._tell(self._stream.tell())
         return len(data)
+
+    def _next(self, size: int) -> bytes:
+        return self._stream.read(size)
 
     def close(self) -> None:
         self._stream.close()
         super().close()
+
+
+class _Watched(Relay):
+    def __init__(self, stream: BinaryIO, tell: Callable[[int], None]) -> None:
+        super().__init__(stream)
+        self._tell = tell
+
+    def _next(self, size: int) -> bytes:
+        data = super()._next(size)
+        self._tell(self.tell())
+        return data
 
 
 Reader = Callable[[Source, Remarks], Iterator[Piece]]

@@ -11,7 +11,9 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -26,7 +28,11 @@ from commonplace.models.web import authorization, certificates
 from commonplace.settings import Settings
 
 TIME_LIMIT_S = 600.0
+_LOOK_S = 0.5
+"""How often it is looked how much git has fetched."""
+
 _AT_ONCE = 32 * MIB
+_SHA_256 = 64
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORT_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 _KEPT = "refs/commonplace/kept"
@@ -55,6 +61,10 @@ _CONFIG = {
 }
 
 
+class _TookTooLong(DownloadFailed):
+    pass
+
+
 class _Blob(NamedTuple):
     mode: str
     oid: str
@@ -72,11 +82,14 @@ class Repository:
         self.root = ""
         self.unlisted: list[str] = []
         self._blobs: dict[str, _Blob] = {}
+        self._init = ["init", "--quiet", "--bare", "--template="]
 
     def resolve(self) -> str:
         """The commit that the source means now; empty where only a whole clone can tell."""
         listed = self._git.run("ls-remote", "--", self._git.address).decode("utf-8", "replace")
         refs = {name: oid for oid, _, name in (line.partition("\t") for line in listed.splitlines())}
+        if any(len(oid) == _SHA_256 for oid in refs.values()):
+            self._init.append("--object-format=sha256")
         wanted = self._source.ref
         for name in (
             (f"refs/heads/{wanted}", f"refs/tags/{wanted}^{{}}", f"refs/tags/{wanted}", wanted) if wanted else ("HEAD",)
@@ -90,11 +103,24 @@ class Repository:
         raise NotFound(f"{self._source.shown} has no {wanted or 'HEAD'}. Name a branch, tag or commit that it has.")
 
     def fetch(self, commit: str) -> str:
-        """Bring a commit into the clone, and nothing else where the server gives single ones; returns the commit."""
+        """Bring a commit into the clone, and nothing else where the server gives single ones; returns the commit.
+
+        A clone that git cannot go on with, as it is damaged or a git that was killed has left it locked, is made anew.
+        """
+        is_new = not (self._clone / "HEAD").exists()
+        try:
+            return self._brought(commit)
+        except (DownloadFailed, TooLarge) as error:
+            self._discard()
+            if is_new or isinstance(error, _TookTooLong | TooLarge):
+                raise
+        return self._brought(commit)
+
+    def _brought(self, commit: str) -> str:
         if not (self._clone / "HEAD").exists():
-            shutil.rmtree(self._clone, ignore_errors=True)
+            self._discard()
             self._clone.mkdir(parents=True)
-            self._local("init", "--quiet", "--bare", "--template=", ".")
+            self._local(*self._init, ".")
         if not commit or not self._has(commit):
             commit = self._fetched(commit)
             self._local("update-ref", _KEPT, commit)
@@ -103,7 +129,7 @@ class Repository:
 
     def survey(self, commit: str) -> None:
         """Note what the commit holds."""
-        listed = self._local("ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+        listed = self._held("ls-tree", "-r", "-z", "-l", "--full-tree", commit)
         for line in listed.split(b"\0"):
             about, _, path = line.partition(b"\t")
             if path:
@@ -148,7 +174,7 @@ class Repository:
         if not files:
             return
         oids = [self._blobs[f"{self.root}/{file.path}" if self.root else file.path].oid for file in files]
-        given = self._local("cat-file", "--batch", input="".join(f"{oid}\n" for oid in oids).encode())
+        given = self._held("cat-file", "--batch", input="".join(f"{oid}\n" for oid in oids).encode())
         at = 0
         for file in files:
             start = given.index(b"\n", at) + 1
@@ -173,13 +199,15 @@ class Repository:
         )
         if commit:
             try:
-                self._local(*options, "--depth=1", "--", self._git.address, f"+{commit}:{_KEPT}")
+                self._local(
+                    *options, "--depth=1", "--", self._git.address, f"+{commit}:{_KEPT}", most=self._most_in_all
+                )
                 return self._peeled(commit)
             except DownloadFailed:
                 if not self._source.ref or not _SHORT_COMMIT.fullmatch(self._source.ref):
                     raise
         specs = ("+refs/heads/*:refs/all/heads/*", "+refs/tags/*:refs/all/tags/*")
-        self._local(*options, "--", self._git.address, *specs)
+        self._local(*options, "--", self._git.address, *specs, most=self._most_in_all)
         return self._peeled(commit or self._source.ref)
 
     def _peeled(self, name: str) -> str:
@@ -188,8 +216,19 @@ class Repository:
         except DownloadFailed:
             raise NotFound(f"{self._source.shown} has no commit {name}.") from None
 
-    def _local(self, *arguments: str, input: bytes = b"") -> bytes:
-        return self._git.run(*arguments, folder=self._clone, input=input)
+    def _held(self, *arguments: str, input: bytes = b"") -> bytes:
+        """What the clone has to have by now. One that has not is damaged, and the next sync makes it anew."""
+        try:
+            return self._local(*arguments, input=input)
+        except DownloadFailed:
+            self._discard()
+            raise
+
+    def _discard(self) -> None:
+        shutil.rmtree(self._clone, ignore_errors=True)
+
+    def _local(self, *arguments: str, input: bytes = b"", most: int | None = None) -> bytes:
+        return self._git.run(*arguments, folder=self._clone, input=input, most=most)
 
 
 class _Git:
@@ -220,7 +259,8 @@ class _Git:
             **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(config.values())},
         }
 
-    def run(self, *arguments: str, folder: Path | None = None, input: bytes = b"") -> bytes:
+    def run(self, *arguments: str, folder: Path | None = None, input: bytes = b"", most: int | None = None) -> bytes:
+        """What git prints. `most` is how many bytes it may add to the packs in the folder."""
         place = ["--git-dir=."] if folder and arguments[0] != "init" else []
         try:
             process = subprocess.Popen(  # noqa: S603  a list, so no shell; what a user wrote stands after `--`
@@ -235,16 +275,46 @@ class _Git:
         except FileNotFoundError:
             raise Unavailable("git is not installed, and this source is a repository. Install git.") from None
         try:
-            out, said = process.communicate(input, timeout=TIME_LIMIT_S)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise DownloadFailed(f"git took more than {TIME_LIMIT_S:.0f} s for {self._shown}. Try again.") from None
+            out, said = self._ended(process, input, folder, most)
+        except BaseException:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
             raise
         if process.returncode:
             raise DownloadFailed(f"git could not read {self._shown} ({_reason(said)}).")
         return out
+
+    def _ended(
+        self, process: subprocess.Popen[bytes], input: bytes, folder: Path | None, most: int | None
+    ) -> tuple[bytes, bytes]:
+        limit = _packed(folder) + most if folder and most is not None else None
+        ends = time.monotonic() + TIME_LIMIT_S
+        said: tuple[bytes, bytes] | None = None
+        while said is None:
+            left = ends - time.monotonic()
+            if left <= 0:
+                raise _TookTooLong(f"git took more than {TIME_LIMIT_S:.0f} s for {self._shown}. Try again.")
+            try:
+                said = process.communicate(input, timeout=left if limit is None else min(left, _LOOK_S))
+            except subprocess.TimeoutExpired:
+                input = b""  # it is on its way
+            if folder and limit is not None and _packed(folder) > limit:
+                raise TooLarge(
+                    f"{self._shown} has more than {(most or 0) // MIB} MiB to fetch, which are the most. "
+                    "Name a branch, tag or whole commit, or raise package_total_mb."
+                )
+        return said
+
+
+def _packed(folder: Path) -> int:
+    """How many bytes the packs of a clone have, those that are under way included."""
+    total = 0
+    with suppress(FileNotFoundError), os.scandir(folder / "objects" / "pack") as entries:
+        for entry in entries:
+            with suppress(FileNotFoundError):
+                total += entry.stat().st_size
+    return total
 
 
 def _https_config(source: Source) -> dict[str, str]:

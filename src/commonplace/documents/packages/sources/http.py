@@ -10,13 +10,16 @@ import socket
 import time
 import urllib.error
 import urllib.request
+import zlib
+from collections.abc import Callable
 from email.message import Message
 from typing import IO, Any
 from urllib.parse import quote, urljoin, urlsplit
 
-from commonplace.documents.packages.source import without_credentials
+from commonplace.documents.packages.source import ARCHIVE_ENDINGS, without_credentials
 from commonplace.errors import DownloadFailed, TooLarge
 from commonplace.lazy_dataclass import dataclass
+from commonplace.model import fingerprint
 from commonplace.models.web import TIMEOUT_S, authorization, tls
 
 MOST_REDIRECTS = 5
@@ -30,6 +33,8 @@ _PRIVATE_TOO = tuple(map(ipaddress.ip_network, ("64:ff9b:1::/48", "fec0::/10", "
 _RESERVED = "%/:?#[]@!$&'()*+,;=~"
 _MOVED = (301, 302, 303, 307, 308)
 
+Write = Callable[[bytes], object]
+
 
 @dataclass(frozen=True, slots=True)
 class Validators:
@@ -37,8 +42,13 @@ class Validators:
 
     etag: str = ""
     modified: str = ""
+    place: str = ""
+    """Which address it was said of, as a fingerprint: where a redirect leads may be a secret."""
 
-    def headers(self) -> dict[str, str]:
+    def headers(self, address: str) -> dict[str, str]:
+        """What to ask an address along with; nothing where it is not the one that this was said of."""
+        if self.place not in ("", _place(address)):
+            return {}
         return {
             name: value for name, value in (("If-None-Match", self.etag), ("If-Modified-Since", self.modified)) if value
         }
@@ -67,17 +77,20 @@ class Web:
         """Write a file's bytes to `into`. DownloadFailed or TooLarge, with a sentence, for whatever goes wrong."""
         address = url
         for _ in range(MOST_REDIRECTS + 1):
-            reply = self._open(address, known)
+            conditions = known.headers(address)
+            reply = self._open(address, conditions)
             try:
                 if reply.status in _MOVED and (target := reply.headers.get("Location")):
                     address = _http(urljoin(without_credentials(address), target))
                     continue
-                validators = Validators(_said(reply, "ETag"), _said(reply, "Last-Modified"))
-                if reply.status == http.client.NOT_MODIFIED:
+                validators = Validators(_said(reply, "ETag"), _said(reply, "Last-Modified"), _place(address))
+                if reply.status == http.client.NOT_MODIFIED and conditions:
                     return Fetched(address, 0, known, is_new=False)
                 if reply.status != http.client.OK:
                     raise DownloadFailed(f"{without_credentials(address)} answered with HTTP status {reply.status}.")
-                return Fetched(address, _copy(reply, into, address, most), validators)
+                is_archive = urlsplit(url).path.lower().endswith(ARCHIVE_ENDINGS)
+                size = (_copy if is_archive else _copy_plain)(reply, into.write, address, most)
+                return Fetched(address, size, validators)
             except (OSError, http.client.HTTPException) as error:
                 raise _failed(address, error) from None
             finally:
@@ -110,10 +123,10 @@ class Web:
             return True
         return host.lower() == self.own_host and self._own_address in ("", address)
 
-    def _open(self, address: str, known: Validators) -> http.client.HTTPResponse:
+    def _open(self, address: str, conditions: dict[str, str]) -> http.client.HTTPResponse:
         request = urllib.request.Request(  # noqa: S310  the scheme was just checked
             quote(without_credentials(_http(address)), safe=_RESERVED),
-            headers={"User-Agent": "commonplace", "Accept-Encoding": "identity", **known.headers()},
+            headers={"User-Agent": "commonplace", "Accept-Encoding": "identity", **conditions},
         )
         if self._secret and _origin(address) == self._own_origin:
             request.add_header("Authorization", self._secret)
@@ -238,23 +251,74 @@ def _said(reply: http.client.HTTPResponse, name: str) -> str:
     return value if "\n" not in value else ""
 
 
-def _copy(reply: http.client.HTTPResponse, into: IO[bytes], address: str, most: int) -> int:
+def _place(address: str) -> str:
+    return fingerprint(without_credentials(address)).hex()
+
+
+def _gzip() -> zlib._Decompress:
+    return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+
+
+class _Unzipping:
+    """Takes the bytes of a gzip file and writes those that are packed in it."""
+
+    def __init__(self, write: Write, address: str, most: int) -> None:
+        self._write, self._address, self._most, self._left = write, address, most, most
+        self._packed = _gzip()
+
+    def write(self, data: bytes) -> None:
+        while data:
+            if self._packed.eof:  # there may be several, one after the other
+                self._packed = _gzip()
+            try:
+                plain = self._packed.decompress(data, self._left + 1)
+            except zlib.error:
+                raise DownloadFailed(f"{without_credentials(self._address)} is said to be gzip and is not.") from None
+            self._left -= len(plain)
+            if self._left < 0:
+                raise _too_large(self._address, self._most)
+            self._write(plain)
+            data = self._packed.unused_data
+
+    def end(self) -> None:
+        if not self._packed.eof:
+            raise DownloadFailed(f"{without_credentials(self._address)} ended too early. Try again.")
+
+
+def _copy_plain(reply: http.client.HTTPResponse, write: Write, address: str, most: int) -> int:
+    """The file itself, where a server sends it packed whatever it is asked for. An archive is what it is."""
+    packing = (reply.headers.get("Content-Encoding") or "identity").strip().lower()
+    if packing == "identity":
+        return _copy(reply, write, address, most)
+    if packing not in ("gzip", "x-gzip"):
+        raise DownloadFailed(
+            f"{without_credentials(address)} comes packed as {packing[:40]}. Have it served as it is, or as gzip."
+        )
+    unzipping = _Unzipping(write, address, most)
+    size = _copy(reply, unzipping.write, address, most)
+    unzipping.end()
+    return size
+
+
+def _copy(reply: http.client.HTTPResponse, write: Write, address: str, most: int) -> int:
     began, done = time.monotonic(), 0
     while piece := reply.read1(_PIECE):  # what has come, so that a trickle is seen as one
         done += len(piece)
         if done > most:
-            raise TooLarge(
-                f"{without_credentials(address)} has more than {most / (1 << 20):.0f} MiB, which are the most."
-            )
+            raise _too_large(address, most)
         if time.monotonic() - began > TIMEOUT_S + done / SLOWEST:
             raise DownloadFailed(
                 f"{without_credentials(address)} answers too slowly: {done} bytes in {TIMEOUT_S:.0f} s."
             )
-        into.write(piece)
+        write(piece)
     declared = reply.headers.get("Content-Length") or ""
     if declared.isdigit() and int(declared) != done:
         raise DownloadFailed(f"{without_credentials(address)} ended after {done} of {declared} bytes. Try again.")
     return done
+
+
+def _too_large(address: str, most: int) -> TooLarge:
+    return TooLarge(f"{without_credentials(address)} has more than {most / (1 << 20):.0f} MiB, which are the most.")
 
 
 def _failed(address: str, error: Exception) -> DownloadFailed:
