@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 
 from commonplace.library import Library
 from commonplace.settings import Settings
-from serving import environment_of
+from serving import environment_of, process
 from wire_server import Site, serving
 
 FOR_US = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
@@ -133,6 +133,32 @@ def test_a_call_under_way_over_websocket_is_answered_and_who_is_idle_holds_nobod
         site.released.set()
         server.kill()
         server.communicate()
+
+
+def test_a_websocket_that_waits_for_its_answer_is_not_taken_for_an_idle_one(
+    site: Site, environment: dict[str, str]
+) -> None:
+    with process({**environment, "COMMONPLACE_IDLE_SECONDS": "1"}) as server:
+        place = server.address.replace("http://", "ws://").replace("/mcp", "/ws/qmd")
+        site.always = lambda handler: (site.released.wait(30), handler.answer(*handler._answer(site.asked[-1].body)))  # type: ignore[assignment, func-returns-value]
+        try:
+            with connect(place) as waiting:
+                opened(waiting)
+                search = {"name": "vsearch", "arguments": {"query": "how hot", "minScore": 0}}
+                waiting.send(json.dumps({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": search}))
+                with connect(place) as idle:  # which was silent for a shorter time when it is closed
+                    opened(idle)
+                    with pytest.raises(ConnectionClosed):
+                        idle.recv(timeout=20)
+                    assert idle.close_code == 1001
+                site.released.set()
+                found = json.loads(waiting.recv(timeout=20))["result"]
+                assert [hit["file"] for hit in found["structuredContent"]["results"]] == ["files/tea.md"]
+                with pytest.raises(ConnectionClosed):
+                    waiting.recv(timeout=20)
+                assert waiting.close_code == 1001
+        finally:
+            site.released.set()
 
 
 def wait_until(so: Callable[[], bool]) -> None:

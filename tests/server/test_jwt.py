@@ -384,6 +384,23 @@ def test_known_keys_outlast_an_issuer_that_is_down_for_a_while(issuer: Issuer) -
     assert admitted(gate, token)
 
 
+def test_a_key_that_cannot_be_asked_for_makes_nobody_log_in_again(issuer: Issuer) -> None:
+    issuer.publish("RS256-old")
+    clock = Clock()
+    gate = following(issuer, clock)
+    old, new = signed("RS256-old", kid="RS256-old"), signed("RS256-new", kid="RS256-new")
+    assert admitted(gate, old)
+    issuer.status = 503
+    for _ in range(BURST + 1):
+        with pytest.raises(Unavailable, match="Try again"):
+            admitted(gate, new)
+        assert admitted(gate, old)
+    issuer.publish("RS256-old", "RS256-new")
+    clock.now += REFILL_S
+    assert admitted(gate, new)
+    assert admitted(gate, signed(kid="made-up")) is None
+
+
 @pytest.mark.parametrize(
     ("status", "body"),
     [

@@ -4,14 +4,16 @@
 2. The least recently used idle one goes when there are too many; one in use never does.
 3. What cannot be opened leaves nothing behind.
 4. A space that another server has put a backup into is opened anew, once that is noticed.
+5. Where the home is taken away, nobody's space is made anew in its place.
 """
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -177,3 +179,27 @@ def test_a_home_s_space_that_was_restored_by_another_process_is_opened_anew(
         assert after is not before
         assert [hit.uri for hit in after.search("kettle").hits] == ["notes://old"]
     assert is_closed(before)
+
+
+@pytest.mark.parametrize("pinned", ["by a space it opened", "by those it found"])
+def test_a_home_that_is_gone_or_another_is_not_made_anew(tmp_path: Path, pinned: str) -> None:
+    home, away, settings = tmp_path / "home", tmp_path / "away", library_settings(tmp_path / "home")
+    if pinned == "by those it found":
+        Library.open(home, "bob", settings).close()
+    with closing(Libraries(settings, most=1)) as libraries:
+        if pinned == "by a space it opened":
+            for space in ("bob", "ann"):  # the second closes the first
+                with libraries.borrow(space) as library:
+                    library.put(Draft("note", "tea", body="Oolong."))
+        home.rename(away)
+        with pytest.raises(StorageBroken, match="home was removed or replaced"), libraries.borrow("bob"):
+            pass
+        assert not home.exists()
+        (home / "spaces").mkdir(parents=True)
+        with pytest.raises(StorageBroken, match="home was removed or replaced"), libraries.borrow("bob"):
+            pass
+        assert list((home / "spaces").iterdir()) == []
+        shutil.rmtree(home)
+        away.rename(home)
+        with libraries.borrow("bob") as library:
+            assert library.store.counts() == ({"note": 1} if pinned == "by a space it opened" else {})

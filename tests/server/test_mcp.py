@@ -8,10 +8,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import anyio
 import httpx
@@ -122,6 +124,7 @@ def test_a_line_that_is_no_message_is_answered_and_a_blank_one_is_none(environme
         "",
         "  ",
         "{",
+        '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {"id": 7}}}',
         '{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": []}',
         f"{number}{'9' * 5000}}}}}}}",
     ]
@@ -132,6 +135,74 @@ def test_a_line_that_is_no_message_is_answered_and_a_blank_one_is_none(environme
     assert done.returncode == 0, done.stderr
     replies = [json.loads(line) for line in done.stdout.splitlines()]
     assert [(reply["id"], reply["error"]["code"]) for reply in replies] == [(None, -32700), (7, -32600), (8, -32602)]
+
+
+def hello_line() -> str:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n"
+
+
+def test_a_byte_order_mark_before_the_first_line_is_no_part_of_it(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "commonplace", "mcp"],
+        env=environment, input=f"\ufeff{hello_line()}", capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["result"]["protocolVersion"] == "2025-11-25"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize(("command", "code"), [("commonplace", 74), ("commonplace.cli.qmd", 1)])
+def test_an_output_that_takes_nothing_ends_the_server_with_a_sentence(
+    environment: dict[str, str], command: str, code: int
+) -> None:
+    with (
+        Path("/dev/full").open("wb") as full,
+        subprocess.Popen(
+            [sys.executable, "-m", command, "mcp"],
+            env=environment, stdin=subprocess.PIPE, stdout=full, stderr=subprocess.PIPE, text=True,
+        ) as server,
+    ):  # fmt: skip
+        assert server.stdin is not None
+        assert server.stderr is not None
+        server.stdin.write(hello_line())
+        server.stdin.flush()  # and no end of the input
+        try:
+            assert server.wait(60) == code
+        finally:
+            server.kill()
+        assert server.stderr.read() == "The output could not be written: No space left on device.\n"
+
+
+def test_an_input_that_nobody_may_wait_for_is_waited_for(environment: dict[str, str]) -> None:
+    ours, theirs = os.pipe()
+    os.set_blocking(ours, False)
+    with (
+        os.fdopen(theirs, "w") as client,
+        subprocess.Popen(
+            [sys.executable, "-m", "commonplace", "mcp"],
+            env=environment, stdin=ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        ) as server,
+    ):  # fmt: skip
+        os.close(ours)
+        assert server.stdout is not None
+        for _ in range(2):
+            client.write(hello_line())
+            client.flush()
+            assert json.loads(server.stdout.readline())["id"] == 1
+        client.close()
+        assert server.wait(60) == 0
+
+
+def test_an_input_that_cannot_be_read_ends_the_server_with_a_sentence(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    with (tmp_path / "only-written-to").open("wb") as wrong:
+        done = subprocess.run(
+            [sys.executable, "-m", "commonplace", "mcp"],
+            env=environment, stdin=wrong, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (74, "")
+    assert done.stderr == "The input could not be read: Bad file descriptor.\n"
 
 
 TOLD_IN_THE_MIDDLE = """
@@ -242,3 +313,13 @@ def test_a_session_that_a_stateless_client_made_up_is_none(address: str) -> None
     replies = [httpx.post(place, json=call, headers=headers, timeout=30).json() for _ in range(2)]
     assert [len(reply["result"]["structuredContent"]["results"]) for reply in replies] == [1, 1]
     assert all("session" not in reply["result"]["structuredContent"] for reply in replies)
+
+
+def test_who_wants_to_take_up_a_stream_again_gets_a_new_one(address: str) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    with httpx.Client(timeout=30, headers={"Accept": "application/json, text/event-stream"}) as client:
+        session = client.post(address, json=asked).headers["Mcp-Session-Id"]
+        headers = {"Mcp-Session-Id": session, "Last-Event-ID": "7"}
+        with client.stream("GET", address, headers=headers) as stream:
+            assert (stream.status_code, stream.headers["Content-Type"]) == (200, "text/event-stream")

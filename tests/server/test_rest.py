@@ -83,6 +83,25 @@ def test_a_mistake_has_a_status_a_code_and_a_sentence(
     assert send("GET", "/healthz")[0] == 200
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code", "hint"),
+    [
+        ("GET", "/api/v1/tools/search", 405, "invalid_argument", "POST"),
+        ("DELETE", "/api/v1/tools", 405, "invalid_argument", "GET, HEAD"),
+        ("POST", "/api/v1/tools/a/b", 404, "not_found", "/openapi.json"),
+        ("GET", "/", 404, "not_found", "/openapi.json"),
+        ("GET", "/mcp/nobody", 404, "not_found", "/mcp"),
+    ],
+)
+def test_an_address_that_is_none_and_a_method_that_does_not_go_there_are_told_so(
+    send: Send, method: str, path: str, status: int, code: str, hint: str
+) -> None:
+    answered, said = send(method, path)
+    assert (answered, said["error"]["code"]) == (status, code)
+    assert path in said["error"]["message"]
+    assert hint in said["error"]["message"]
+
+
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
 @pytest.mark.parametrize("path", ["/api/v1/tools/search", "/mcp"])
 def test_a_page_of_another_site_is_refused(send: Send, path: str, headers: dict[str, str]) -> None:

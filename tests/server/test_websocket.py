@@ -21,6 +21,7 @@ ENVELOPE = {
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+TAKES_NOTHING_BACK = '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [2]}}'
 
 
 @pytest.fixture
@@ -83,7 +84,9 @@ def test_a_session_goes_on_in_another_connection_and_only_one_that_exists(place:
         assert socket.close_code == 1008
 
 
-@pytest.mark.parametrize("frame", ["not json", "[1, 2]", "{}", "\x00", '{"jsonrpc": "1.0"}', b"\x00\xff"])
+@pytest.mark.parametrize(
+    "frame", ["not json", "[1, 2]", "{}", "\x00", '{"jsonrpc": "1.0"}', b"\x00\xff", TAKES_NOTHING_BACK]
+)
 def test_what_is_no_message_does_not_end_the_connection(place: str, frame: str | bytes) -> None:
     with connect(place) as socket:
         opened(socket)

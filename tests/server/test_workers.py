@@ -29,6 +29,17 @@ def test_what_a_task_gives_is_what_its_caller_gets() -> None:
     anyio.run(main)
 
 
+def test_nobody_waits_for_a_task_that_ran_out_of_what_it_goes_through() -> None:
+    async def main() -> None:
+        workers = Workers(1)
+        with anyio.fail_after(10), pytest.raises(RuntimeError) as told:
+            await workers.run(lambda: next(iter(())))
+        assert isinstance(told.value.__cause__, StopIteration)
+        workers.close()
+
+    anyio.run(main)
+
+
 def test_no_more_than_the_bound_are_busy_and_all_is_done() -> None:
     busy, most, done = 0, 0, 0
     lock = threading.Lock()

@@ -8,6 +8,7 @@ from typing import Any, Self
 import anyio
 import mcp_types as types
 from anyio import to_thread
+from mcp.shared.dispatcher import as_request_id, coerce_request_id
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
@@ -34,9 +35,11 @@ class Answers:
         """Note what a message from the client asks for, or takes back."""
         message = getattr(incoming, "message", None)
         if isinstance(message, types.JSONRPCRequest) and message.method not in _NEVER_ANSWERED:
-            self._asked.add(message.id)
+            self._asked.add(coerce_request_id(message.id))
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._drop((message.params or {}).get("requestId"))
+            asked = as_request_id((message.params or {}).get("requestId"))
+            if asked is not None:  # the SDK passes over what names no request
+                self._drop(asked)
 
     async def refuse(self, error: Exception) -> None:
         """Answer what is no message, which the SDK passes over in silence: whoever sent it may wait."""
@@ -54,6 +57,11 @@ class Answers:
         said = types.ErrorData(code=code, message=what)
         await self.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=next(named, None), error=said)))
 
+    @property
+    def owed(self) -> bool:
+        """Whether the client waits for one."""
+        return bool(self._asked)
+
     async def settle(self, seconds: float) -> None:
         """Wait until everything is answered, but not longer than that."""
         with anyio.move_on_after(seconds):
@@ -67,7 +75,7 @@ class Answers:
             self._drop(outgoing.message.id)
 
     def _drop(self, identity: Any) -> None:
-        self._asked.discard(identity)
+        self._asked.discard(coerce_request_id(identity))  # as the SDK takes 7 and "7" for one
         self._answered.set()
 
     async def aclose(self) -> None:

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from anyio import to_thread
+from anyio import fail_after, to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from commonplace.errors import CommonplaceError
+from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import BadSetting, Settings
-from commonplace.store.accounts import SCOPES, Accounts
+from commonplace.store.accounts import SCOPES, Accounts, Grant
 from commonplace.store.opening import AnyAccounts, has_accounts, open_accounts
 
 OPEN_PATHS = ("/healthz", "/readyz")
@@ -29,6 +29,8 @@ OPEN_FOLDERS = ("/.well-known/", INSTANCES)
 METADATA = "/.well-known/oauth-protected-resource"
 SUBPROTOCOL = "bearer."
 RETRY_S = 15
+ANSWER_S = 20
+"""How long a database is asked for a key: longer than it takes to find another connection."""
 _HOST = re.compile(rb"[A-Za-z0-9.:\[\]_-]{1,255}")
 
 Address = Callable[[Scope], str]
@@ -70,8 +72,18 @@ class KeyGate:
             # On the event loop: one indexed read of a local file takes less than handing it to a thread.
             grant = self._accounts.verify(token)
         else:
-            grant = await to_thread.run_sync(self._accounts.verify, token)
+            grant = await self._asked(token)
         return Principal(*grant) if grant else None
+
+    async def _asked(self, token: str) -> Grant | None:
+        """What a database that servers share says of a key. One that is there and does not answer holds nobody up."""
+        try:
+            with fail_after(ANSWER_S):
+                return await to_thread.run_sync(self._accounts.verify, token, abandon_on_cancel=True)
+        except TimeoutError:
+            raise Unavailable(
+                f"Who calls cannot be told: the database has not answered for {ANSWER_S} s. Try again in a minute."
+            ) from None
 
     def close(self) -> None:
         self._accounts.close()

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 
+from commonplace.errors import CommonplaceError
 from commonplace.server.libraries import Libraries
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,9 @@ class Background:
         try:
             with self._libraries.borrow(space) as library:
                 return library.tend(self.is_closing)
+        except CommonplaceError as error:  # such as a store that is away for a while
+            log.warning("Pending work in the space %s has to wait: %s", space, error)
+            return True
         except Exception:  # the worker's own door: nobody else would hear of it, and the next look may go well
             if not self._closed:
                 log.warning("Pending work in the space %s failed", space, exc_info=True)

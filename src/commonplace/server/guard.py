@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import ipaddress
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+"""This machine's most common names; it has all of 127.0.0.0/8 to itself."""
 
 
 class OriginGuard:
@@ -17,10 +19,10 @@ class OriginGuard:
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = ()) -> None:
         self._app = app
-        self._hosts = LOOPBACK | frozenset(hosts)
+        self._hosts = LOOPBACK | {host.lower().strip("[]") for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or self._allows(dict(scope["headers"])):
+        if scope["type"] == "lifespan" or self._allows(scope["headers"]):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})
@@ -28,10 +30,21 @@ class OriginGuard:
             error = {"code": "denied", "message": "This server answers only to its own host and to pages it served."}
             await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
 
-    def _allows(self, headers: dict[bytes, bytes]) -> bool:
-        origin = headers.get(b"origin", b"").decode("latin-1")
-        host = headers.get(b"host", b"").decode("latin-1")
-        return _name(f"//{host}") in self._hosts and (not origin or _name(origin) in self._hosts)
+    def _allows(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+        hosts = [f"//{value.decode('latin-1')}" for name, value in headers if name == b"host"]
+        origins = [value.decode("latin-1") for name, value in headers if name == b"origin" and value]
+        return len(hosts) == 1 and all(map(self._is_ours, (*hosts, *origins)))
+
+    def _is_ours(self, address: str) -> bool:
+        name = _name(address)
+        return name in self._hosts or _is_loopback(name)
+
+
+def _is_loopback(name: str | None) -> bool:
+    try:
+        return ipaddress.ip_address(name or "").is_loopback
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=256)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from sse_starlette.sse import AppStatus
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -22,13 +23,14 @@ from commonplace.documents.visible import View
 from commonplace.errors import CommonplaceError
 from commonplace.server.auth import INSTANCES, Authentication, Gate, metadata_address, metadata_routes
 from commonplace.server.guard import OriginGuard
+from commonplace.server.heads import Heads
 from commonplace.server.instances import InstanceDoor
 from commonplace.server.limits import Patience
 from commonplace.server.mcp import make_server
 from commonplace.server.metrics import Metrics
 from commonplace.server.qmd_http import Details, allowed_hosts
 from commonplace.server.qmd_http import routes as qmd_routes
-from commonplace.server.rest import routes
+from commonplace.server.rest import routes, unanswered
 from commonplace.server.service import Service
 from commonplace.server.transport import Endpoint, MakeServer, memory_body_bytes
 from commonplace.server.websocket import Connections, Wire
@@ -37,14 +39,25 @@ from commonplace.surfaces.profile import DEFAULT, profile_names
 
 ALIVE = "/health"
 """Where clients of other servers ask whether this one runs."""
+_EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
+"""Where a server listens on every address, which is none that a client could name."""
 QMD = "/qmd"
 """Where the qmd endpoints are."""
 
 
 def make_app(
-    settings: Settings, gate: Gate, make_server: MakeServer = make_server, *, first: str = DEFAULT, view: View = View()
+    settings: Settings,
+    gate: Gate,
+    make_server: MakeServer = make_server,
+    *,
+    first: str = DEFAULT,
+    view: View = View(),
+    host: str = "",
 ) -> Starlette:
-    """Everything a client can reach over HTTP, `first` being the profile at /mcp. It closes what it opens."""
+    """Everything a client can reach over HTTP, `first` being the profile at /mcp and `host` where it listens.
+
+    It closes what it opens.
+    """
     metrics = Metrics()
     service = Service(settings, metrics.observe, view)
     metrics.watch(service)
@@ -74,10 +87,11 @@ def make_app(
         routes=paths,
         middleware=[
             Middleware(Details, prefix=QMD),
-            Middleware(OriginGuard, hosts=[*own_hosts(settings), *allowed_hosts()]),
+            Middleware(OriginGuard, hosts=[*own_hosts(settings, host), *allowed_hosts()]),
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings), also_open=(ALIVE,)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],
+        exception_handlers={HTTPException: _refused, CommonplaceError: unanswered},
         lifespan=lifespan,
     )
 
@@ -88,18 +102,31 @@ def make_app(
             endpoint.hang_up()
 
     app.state.farewell = farewell
+    app.state.idle_seconds = settings.idle_seconds
     return app
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    """An address there is none of, or a method that does not go there, in the words of every other refusal."""
+    assert isinstance(error, HTTPException)  # noqa: S101  # no other is sent here
+    path, headers = request.url.path, dict(error.headers or {})
+    if error.status_code == 405:
+        allowed = ", ".join(sorted(headers.get("Allow", "").split(", ")))
+        code, said = "invalid_argument", f"{request.method} does not go to {path}. Use {allowed}."
+    else:
+        code, said = "not_found", f"There is nothing at {path}. See /openapi.json for the tools; MCP is at /mcp."
+    return JSONResponse({"error": {"code": code, "message": said}}, status_code=error.status_code, headers=headers)
 
 
 async def _alive(request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-def own_hosts(settings: Settings) -> list[str]:
-    """The names this server goes by beside this machine's own."""
+def own_hosts(settings: Settings, host: str = "") -> list[str]:
+    """The names this server goes by beside this machine's own; `host` is where it listens."""
     named = [host.strip() for host in settings.hosts.split(",") if host.strip()]
     public = urlsplit(settings.public_url).hostname if settings.public_url else None
-    return [*named, *([public] if public else [])]
+    return [*named, *([public] if public else []), *([host] if host not in _EVERYWHERE else [])]
 
 
 class PortTaken(CommonplaceError):
@@ -137,11 +164,12 @@ def serve_http(
     # It would cut off calls under way; who only listens is let go when the server says farewell.
     AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
     config = uvicorn.Config(
-        make_app(settings, gate, make_server, first=first, view=view),
+        make_app(settings, gate, make_server, first=first, view=view, host=host),
         host=host,
         port=port,
         log_level="warning",
         proxy_headers=proxy_headers,
+        http=Heads,
         ws=Wire,
         ws_max_size=max(settings.body_bytes, memory_body_bytes(settings)),
         timeout_graceful_shutdown=5,

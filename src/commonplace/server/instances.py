@@ -27,6 +27,7 @@ from commonplace.server.mcp import (
     Handler,
     VisitorOf,
     declared,
+    in_words,
     introduction,
     progress_of,
     result_of,
@@ -40,7 +41,7 @@ from commonplace.server.stdio import told_to_end
 from commonplace.server.transport import Endpoint
 from commonplace.store.opening import has_space
 from commonplace.store.table_rows import InstanceRow, ToolRow
-from commonplace.surfaces.profile import Profile, Registry
+from commonplace.surfaces.profile import Lists, Profile, Registry
 from commonplace.surfaces.tables.types import bound_tool
 from commonplace.surfaces.tool import Tool
 from commonplace.tables.keys import space_of
@@ -64,8 +65,8 @@ def _instance_of(principal: Principal) -> str:
 
 def _profile(instance_id: str) -> Profile:
     """An instance as those know it who tell of lists that change."""
-    lists = {"tools": lambda library: library.tables.instances.state(instance_id)}
-    return Profile(f"{_NAME}{instance_id}", (), lambda library: _INSTRUCTIONS, always_writes=True, lists=lists)  # type: ignore[arg-type]
+    lists: Lists = {"tools": lambda library: library.tables.instances.state(instance_id)}
+    return Profile(f"{_NAME}{instance_id}", (), lambda library: _INSTRUCTIONS, always_writes=True, lists=lists)
 
 
 async def _look(service: Service, space: str, task: Callable[[Library], T]) -> T:
@@ -87,6 +88,7 @@ def make_instance_server(service: Service, registry: Registry, visitor_of: Visit
         title="Commonplace",
         cache_hints={"tools/list": CacheHint(ttl_ms=LISTS_FRESH_MS)},
     )
+    server.middleware.append(in_words)
     server.add_request_handler("tools/list", types.PaginatedRequestParams, _list_tools(service, visitor_of))
     server.add_request_handler("tools/call", types.CallToolRequestParams, _call_tool(service, visitor_of))
 

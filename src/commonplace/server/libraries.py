@@ -7,9 +7,10 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from commonplace.errors import Unavailable
-from commonplace.library import Library
+from commonplace.errors import StorageBroken, Unavailable
+from commonplace.library import SPACES, Library
 from commonplace.settings import Settings
+from commonplace.store.connection import identity_of
 
 
 class _Place:
@@ -35,6 +36,16 @@ class Libraries:
         self._places: OrderedDict[str, _Place] = OrderedDict()  # the least recently used first
         self._lock = threading.Lock()
         self._closed = False
+        self._home = settings.home.expanduser() / SPACES
+        self._found = self._which_home()
+
+    def check_home(self) -> None:
+        """Refuse a home that is not the one it was: a space that is not open yet would be made anew in its place."""
+        if self._found is not None and self._which_home() != self._found:
+            raise StorageBroken(
+                f"{self._home.parent} was removed or replaced while it was served. Nothing was stored: put it back, or "
+                "start Commonplace again."
+            )
 
     @contextmanager
     def borrow(self, space: str) -> Iterator[Library]:
@@ -77,8 +88,14 @@ class Libraries:
     def _library(self, place: _Place, space: str) -> Library:
         with place.opening:  # others who want this space wait here, and nobody else does
             if place.library is None:
+                self.check_home()
                 place.library = Library.open(self._settings.home, space, self._settings)
+                self._found = self._found or self._which_home()
             return place.library
+
+    def _which_home(self) -> tuple[int, int] | None:
+        """What tells it from another; None where there is none yet, or it holds no more than indexes."""
+        return None if self._settings.store else identity_of(self._home)
 
     def _leave(self, space: str, place: _Place) -> None:
         with self._lock:

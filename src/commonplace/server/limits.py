@@ -82,10 +82,11 @@ class Patience:
         with anyio.CancelScope() as half:
             await self._app(scope, patient, send)
         if late:
-            await _too_late(self._seconds)(scope, receive, send)
+            await too_late(self._seconds)(scope, receive, send)
 
 
-def _too_late(seconds: float) -> Response:
+def too_late(seconds: float) -> Response:
+    """What a client gets that stopped in the middle."""
     said = f"The rest of the request did not come within {seconds:g} s. Send it again."
     error = {"error": {"code": "invalid_argument", "message": said}}
     return JSONResponse(error, status_code=408, headers={"Connection": "close"})

@@ -29,7 +29,8 @@ from commonplace.server.changes import listening, telling
 from commonplace.server.flaws import flaw_of, told
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
-from commonplace.server.stdio import Input, Output, told_to_end
+from commonplace.server.stdio import Ending, Input, Output, told_to_end
+from commonplace.soft_config import parse_config
 from commonplace.surfaces.profile import Profile, Prompts, Registry, Resources
 from commonplace.surfaces.schema import Schema
 from commonplace.surfaces.tool import Call, Reply, Report, Tool
@@ -59,6 +60,7 @@ def make_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> 
         cache_hints=dict.fromkeys(_LISTS, CacheHint(ttl_ms=LISTS_FRESH_MS)),
         get_tool_input_schema=lambda name: tool.input if (tool := registry.find(name)) else None,
     )
+    server.middleware.append(in_words)
     work = partial(_work, service, visitor_of)
     server.add_request_handler("tools/list", types.PaginatedRequestParams, _list_tools(registry))
     server.add_request_handler("tools/call", types.CallToolRequestParams, _call_tool(service, registry, visitor_of))
@@ -153,7 +155,7 @@ def progress_of(context: Context) -> Report:
 
 
 async def _work(service: Service, visitor_of: VisitorOf, context: Context, task: Callable[[Call], Any]) -> Any:
-    """Do something for a visitor that is not a tool call; what fails is a protocol error in words."""
+    """Do something for a visitor that is not a tool call."""
     visitor = visitor_of(context)
     if visitor.principal.collections:
         raise MCPError(types.INVALID_PARAMS, "This key is limited to collections of documents.")
@@ -161,12 +163,7 @@ async def _work(service: Service, visitor_of: VisitorOf, context: Context, task:
     def run(library: Library) -> Any:
         return task(visitor.call(library, service.view))
 
-    try:
-        return await service.work(visitor.principal.space, run)
-    except (InvalidInput, NotFound) as error:
-        raise MCPError(types.INVALID_PARAMS, str(error), error.details or None) from None
-    except CommonplaceError as error:
-        raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+    return await service.work(visitor.principal.space, run)
 
 
 _RESOURCE_NOT_FOUND = -32002
@@ -234,8 +231,18 @@ def _add_changes(server: Server[Any], service: Service, profile: Profile, visito
     server.middleware.append(telling(service.changes, profile, space_of))
 
 
+async def in_words(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Middleware: what fails outside of a tool's call is a protocol error with its sentence."""
+    try:
+        return await call_next(ctx)
+    except (InvalidInput, NotFound) as error:
+        raise MCPError(types.INVALID_PARAMS, str(error), error.details or None) from None
+    except CommonplaceError as error:
+        raise MCPError(types.INTERNAL_ERROR, str(error)) from None
+
+
 def introduction(service: Service, registry: Registry, visitor_of: VisitorOf) -> Any:
-    """Middleware: what is said when a client connects is of its own library."""
+    """Middleware: what is said when a client connects is of its own library, and what it asks for is kept."""
 
     async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
@@ -245,9 +252,23 @@ def introduction(service: Service, registry: Registry, visitor_of: VisitorOf) ->
                 result["instructions"] = await service.work(visitor.principal.space, registry.profile.instructions)
             if visitor.session:
                 result["_meta"] = {**result.get("_meta", {}), SESSION_META: visitor.session}
+            if ctx.method == "initialize":
+                await _keep_defaults(service, visitor, ctx.session._connection.session_id or visitor.session)
         return result
 
     return introduce
+
+
+async def _keep_defaults(service: Service, visitor: Visitor, session: str | None) -> None:
+    """What a client asks for when it begins a session holds for the whole of it."""
+    defaults = parse_config(visitor.config).defaults
+    if session is None or not defaults:
+        return
+
+    def keep(library: Library) -> None:
+        library.sessions.of(visitor.principal.name).open(session).set_defaults(defaults)
+
+    await service.work(visitor.principal.space, keep)
 
 
 unsieved: ContextVar[Sequence[Mapping[str, JSON]]] = ContextVar("unsieved", default=())
@@ -268,10 +289,8 @@ async def whole(ctx: Context, call_next: CallNext) -> HandlerResult:
     return result
 
 
-async def serve_streams(server: Server[Any], streams: Any) -> None:
+async def serve_streams(server: Server[Any], read: Any, answers: Answers) -> None:
     """Serve one connection until its input ends and the calls that were under way are answered."""
-    read, write = streams
-    answers = Answers(write)
     async with _lasting(read, answers) as lasting:
         await server.run(lasting, cast(Any, answers), server.create_initialization_options())
 
@@ -310,19 +329,19 @@ def serve_stdio(service: Service, profile: str, principal: Principal) -> None:
     anyio.run(run)
 
 
-async def serve_input(service: Service, profile: str, principal: Principal, ending: anyio.Event) -> None:
+async def serve_input(service: Service, profile: str, principal: Principal, ending: Ending) -> None:
     """The same, on an event loop that may have other things to do, until `ending` is set at the latest."""
     visitor, registry = Visitor(principal), service.registry(profile)
     server = make_server(service, registry, lambda context: visitor)
     await serve_server(server, ending, exact=registry.profile.exact)
 
 
-async def serve_server(server: Server[Any], ending: anyio.Event, *, exact: bool) -> None:
+async def serve_server(server: Server[Any], ending: Ending, *, exact: bool) -> None:
     """A server on standard input and output; `exact` as its profile is."""
     gc.freeze()  # what is there now stays: looking it through for garbage again and again is lost time
-    lines, output = Input(ending, partial(told, exact=exact)), Output(PATIENCE_S)
-    async with stdio_server(cast(Any, lines), cast(Any, output)) as streams:
-        await serve_streams(server, streams)
+    lines, output = Input(ending, partial(told, exact=exact)), Output(ending, PATIENCE_S)
+    async with stdio_server(cast(Any, lines), cast(Any, output)) as (read, write):
+        await serve_streams(server, read, Answers(write))
         output.over()
 
 

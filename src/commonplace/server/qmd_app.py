@@ -21,11 +21,13 @@ from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
 from commonplace.server.auth import Authentication, Gate, metadata_address, metadata_routes
 from commonplace.server.guard import OriginGuard
+from commonplace.server.heads import Heads
 from commonplace.server.http import Farewell, own_hosts
 from commonplace.server.limits import Patience
 from commonplace.server.mcp import PATIENCE_S, make_server, serve_input
 from commonplace.server.principal import Principal
 from commonplace.server.qmd_http import Details, allowed_hosts, routes
+from commonplace.server.rest import unanswered
 from commonplace.server.service import Service
 from commonplace.server.stdio import told_to_end
 from commonplace.server.transport import Endpoint
@@ -70,7 +72,7 @@ def make_qmd_app(service: Service, gate: Gate) -> Starlette:
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],
-        exception_handlers={HTTPException: _refused},
+        exception_handlers={HTTPException: _refused, CommonplaceError: unanswered},
         lifespan=lifespan,
     )
 
@@ -79,6 +81,7 @@ def make_qmd_app(service: Service, gate: Gate) -> Starlette:
         endpoint.hang_up()
 
     app.state.farewell = farewell
+    app.state.idle_seconds = settings.idle_seconds
     return app
 
 
@@ -125,7 +128,7 @@ class _Server(Farewell):
 
     def __init__(self, service: Service, gate: Gate) -> None:
         config = uvicorn.Config(
-            make_qmd_app(service, gate), log_level="warning", timeout_graceful_shutdown=int(PATIENCE_S)
+            make_qmd_app(service, gate), http=Heads, log_level="warning", timeout_graceful_shutdown=int(PATIENCE_S)
         )
         super().__init__(config)
 

@@ -179,7 +179,7 @@ async def _work(service: Service, request: Request, task: Any) -> Any:
         raise Denied("This needs a key with the read scope.")
     if principal.collections:
         raise Denied("This shows the whole library, and the key is limited to collections of documents.")
-    return await service.work(principal.space, task)
+    return await service.unhurried(principal.space, task)
 
 
 def _texts(given: Mapping[str, JSON]) -> tuple[list[str], str]:

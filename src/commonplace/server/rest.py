@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -71,6 +71,7 @@ def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route
 
     async def ready(request: Request) -> Response:
         try:
+            service.libraries.check_home()
             await service.work(OWNER.space, lambda library: library.store.last_change())
         except CommonplaceError as error:
             return said(Failure(error.code, str(error), 503))
@@ -133,6 +134,12 @@ def read_object(body: bytes) -> dict[str, Any]:
     if has_half(text):
         raise InvalidInput(LONE_SURROGATE)
     return arguments
+
+
+async def unanswered(connection: HTTPConnection, error: Exception) -> Response:
+    """What kept a request from whoever would have answered it, such as a store that is not there."""
+    assert isinstance(error, CommonplaceError)  # noqa: S101  # no other is sent here
+    return said(Failure.of(error))
 
 
 def said(failure: Failure) -> Response:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import anyio
 
 from commonplace.documents.visible import View
-from commonplace.errors import CommonplaceError, Denied, RateLimited, TooLarge, WritesDisabled
+from commonplace.errors import CommonplaceError, Denied, RateLimited, TooLarge, Unavailable, WritesDisabled
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON
@@ -111,7 +111,7 @@ class Service:
             if not visitor.metered:
                 self.meter(visitor.principal, tool)
             with anyio.fail_after(self.settings.call_seconds):
-                answer = await self.work(
+                answer = await self.unhurried(
                     visitor.principal.space, partial(self._run, visitor, tool, arguments, progress)
                 )
         except CommonplaceError as error:
@@ -130,6 +130,16 @@ class Service:
         return answer
 
     async def work(self, space: str, task: Callable[[Library], T]) -> T:
+        """Do something with a space's library that is no call, and for no longer than one may take."""
+        try:
+            with anyio.fail_after(self.settings.call_seconds):
+                return await self.unhurried(space, task)
+        except TimeoutError:
+            raise Unavailable(
+                f"The library has not answered for {self.settings.call_seconds:g} s. Try again in a minute."
+            ) from None
+
+    async def unhurried(self, space: str, task: Callable[[Library], T]) -> T:
         """Do something with a space's library, in a thread. A caller who goes away leaves it to finish on its own.
 
         As many threads as may be busy at once, so that there is nothing else to count.

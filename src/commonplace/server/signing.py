@@ -118,6 +118,8 @@ class PublishedKeys:
         self._fetched = float("-inf")
         self._tries, self._counted = float(BURST), clock()
         self._asked = 0
+        self._failed = False
+        """Whether the issuer did not answer when it was asked last."""
         self._asking = anyio.Lock()
 
     async def find(self, key_id: str | None, algorithm: str) -> list[SigningKey]:
@@ -130,7 +132,7 @@ class PublishedKeys:
         if not found and not asked:
             await self._ask()
             found = self._fitting(key_id, algorithm)
-        if self._age() > KEPT_S:
+        if self._age() > KEPT_S or (self._failed and not found):
             raise Unavailable("The authorization server's keys cannot be read at the moment. Try again in a minute.")
         return found
 
@@ -157,9 +159,10 @@ class PublishedKeys:
                         _fetch, self._url, self._allowed, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
                     )
             except (OSError, ValueError, http.client.HTTPException) as error:  # a time limit is an OSError
-                log.warning("The keys at %s cannot be read: %s", self._url, error or type(error).__name__)
+                log.warning("The keys at %s cannot be read: %s", self._url, str(error) or type(error).__name__)
+                self._failed = True
                 return
-            self._keys, self._fetched = keys, self._clock()
+            self._keys, self._fetched, self._failed = keys, self._clock(), False
 
     def _may_ask(self) -> bool:
         now = self._clock()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
+import errno
 import os
 import select
 import signal
@@ -14,15 +16,41 @@ from contextlib import asynccontextmanager, suppress
 import anyio
 import anyio.to_thread
 
+from commonplace.errors import CommonplaceError
+
 _READ_BYTES = 65_536
 _MOST_LINES = 64
 _POLL_S = 0.1
 
 
+class StreamBroken(CommonplaceError):
+    """The input cannot be read, or the output goes to a place that takes none of it, such as a file on a full disk."""
+
+    code, exit_code = "stream_broken", 74
+
+
+class Ending:
+    """That a server is to end, and why where it cannot go on."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self.why: CommonplaceError | None = None
+
+    def set(self, why: CommonplaceError | None = None) -> None:
+        self.why = self.why or why
+        self._event.set()
+
+    def is_set(self) -> bool:
+        return self._event.is_set()
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
 @asynccontextmanager
-async def told_to_end() -> AsyncIterator[anyio.Event]:
-    """An event that SIGTERM and SIGINT set, instead of what they do otherwise."""
-    ending = anyio.Event()
+async def told_to_end() -> AsyncIterator[Ending]:
+    """What SIGTERM and SIGINT set, instead of what they do otherwise. Why it was set is raised when all has ended."""
+    ending = Ending()
 
     async def hear() -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
@@ -36,19 +64,24 @@ async def told_to_end() -> AsyncIterator[anyio.Event]:
         await heard.wait()
         yield ending
         tasks.cancel_scope.cancel()
+    if ending.why is not None:
+        raise ending.why
 
 
 class Input:
     """The lines of standard input, which end when it does or when `ending` is set, whichever comes first.
 
     They are read in a thread of their own: one that waits for a line cannot be called back, and is left waiting when
-    the process ends. Children of this process find the null device where the input was.
+    the process ends. Children of this process find the null device where the input was. What some programs put before
+    a text to say that it is UTF-8 is no part of a line.
     """
 
-    def __init__(self, ending: anyio.Event, each: Callable[[str], str] = str) -> None:
+    def __init__(self, ending: Ending, each: Callable[[str], str] = str) -> None:
         """`each`: what a line is made into, in that thread."""
         self._ending, self._each = ending, each
         self._descriptor = _taken(0, os.open(os.devnull, os.O_RDONLY))
+        self._poll = select.poll()
+        self._poll.register(self._descriptor, select.POLLIN)
         self._lines: deque[str | None] = deque()
         self._room = threading.Semaphore(_MOST_LINES)  # a client that writes without end fills its own pipe
         self._arrived = asyncio.Event()
@@ -76,15 +109,26 @@ class Input:
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
         begun: list[bytes] = []  # a line may be a hundred megabytes long: its pieces are joined once
-        with suppress(RuntimeError, OSError):  # nobody listens any more
-            while data := os.read(self._descriptor, _READ_BYTES):
+        with suppress(RuntimeError):  # nobody listens any more
+            while data := self._more(loop):
                 begun.append(data)
                 if b"\n" in data:
                     *whole, rest = b"".join(begun).split(b"\n")
                     begun = [rest]
-                    self._hand_over([self._each(f"{line.decode('utf-8', 'replace')}\n") for line in whole], loop)
+                    self._hand_over([self._each(f"{_text(line)}\n") for line in whole], loop)
             rest = b"".join(begun)
-            self._hand_over([self._each(rest.decode("utf-8", "replace")), None] if rest else [None], loop)
+            self._hand_over([self._each(_text(rest)), None] if rest else [None], loop)
+
+    def _more(self, loop: asyncio.AbstractEventLoop) -> bytes:
+        """What comes next, and nothing at the end."""
+        try:
+            self._poll.poll()  # it may be one that says at once that nothing has come yet
+            return os.read(self._descriptor, _READ_BYTES)
+        except OSError as error:
+            if error.errno != errno.EIO:  # a terminal that was closed
+                why = StreamBroken(f"The input could not be read: {error.strerror}.")
+                loop.call_soon_threadsafe(self._ending.set, why)
+            return b""
 
     def _hand_over(self, lines: Sequence[str | None], loop: asyncio.AbstractEventLoop) -> None:
         for line in lines:
@@ -99,21 +143,23 @@ class Input:
 class Output:
     """Standard output, for messages alone: what anything else prints goes to standard error."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, ending: Ending, patience: float) -> None:
         """`patience`: for how many seconds a client that reads nothing is waited for once it is `over`."""
-        self._patience, self._over = patience, False
+        self._ending, self._patience, self._over = ending, patience, False
         self._descriptor = _taken(1, os.dup(2))
         self._poll = select.poll()
         self._poll.register(self._descriptor, select.POLLOUT)
 
     async def write(self, text: str) -> None:
         data = text.encode("utf-8", "surrogatepass")
-        if len(data) <= select.PIPE_BUF and self._poll.poll(0):
-            self._write(
-                data
-            )  # it has room for this much, so nobody waits; a thread would cost twice as much as the call
-        else:
-            await anyio.to_thread.run_sync(self._write, data)
+        try:
+            if len(data) <= select.PIPE_BUF and self._poll.poll(0):
+                # It has room for this much, so nobody waits; a thread would cost twice as much as the call.
+                self._write(data)
+            else:
+                await anyio.to_thread.run_sync(self._write, data)
+        except OSError as error:
+            self._ending.set(StreamBroken(f"The output could not be written: {error.strerror}."))
 
     async def flush(self) -> None:
         """Nothing is held back."""
@@ -130,6 +176,10 @@ class Output:
                     left, waited = left[os.write(self._descriptor, left[: select.PIPE_BUF]) :], 0.0
                 else:
                     waited += _POLL_S
+
+
+def _text(line: bytes) -> str:
+    return line.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
 
 
 def _taken(descriptor: int, instead: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -10,13 +11,14 @@ from weakref import WeakKeyDictionary
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from commonplace.errors import Denied, RateLimited, WritesDisabled
+from commonplace.errors import CommonplaceError, Denied, RateLimited, WritesDisabled
 from commonplace.library import Library
 from commonplace.server.flaws import told_body
 from commonplace.server.limits import come_back_in
@@ -32,6 +34,8 @@ _MIB = 1 << 20
 HEADER = "mcp-session-id"
 METERED = "commonplace.metered"
 """Where a request's scope says that its call has been taken off the caller's allowance."""
+MOST_CONNECTIONS = 1000
+"""How many sessions of a profile have a connection in this process while one of them is idle: 40 KB each."""
 MakeServer = Callable[[Service, Registry, Callable[[Context], Visitor]], Server[Any]]
 
 
@@ -88,8 +92,10 @@ class Endpoint:
             connection.close_standalone_sse_stream()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Blanks around a header's value are no part of it, but httptools leaves those after it.
-        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        # Blanks around a header's value are no part of it, but httptools leaves those after it. A stream that broke off
+        # is not taken up again: whoever asks for that gets a new one, where the SDK would give no answer at all.
+        sent = ((name, value) for name, value in scope["headers"] if name != b"last-event-id")
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in sent]
         request = Request(scope, receive)
         principal: Principal = scope["principal"]
         if request.method == "POST" and (self._exact or self._service.settings.limits_calls):
@@ -102,7 +108,7 @@ class Endpoint:
         if era is not None and era not in HANDSHAKE_PROTOCOL_VERSIONS:
             await self._stateful.handle_request(scope, receive, send)
         elif session is None:
-            await self._stateful.handle_request(scope, receive, self._registering(principal, request, send))
+            await self._begin(principal, request, receive, send)
         elif not await self._knows(principal, session):
             await _said(404, types.INVALID_REQUEST, "Session not found")(scope, receive, send)
         elif session in self._here:
@@ -114,6 +120,26 @@ class Endpoint:
             await Response(status_code=200)(scope, receive, send)
         else:
             await Response(status_code=405, headers={"Allow": "POST, DELETE"})(scope, receive, send)
+
+    async def _begin(self, principal: Principal, request: Request, receive: Receive, send: Send) -> None:
+        self._make_room()
+        refused: list[str] = []
+        registering = self._registering(principal, request, send, refused)
+        await self._stateful.handle_request(request.scope, receive, registering)
+        for session in refused:
+            self._let_go(session)
+
+    def _make_room(self) -> None:
+        """The connection that was idle for longest gives way: its session goes on, as in another process."""
+        if len(self._here) >= MOST_CONNECTIONS:
+            session, connection = min(self._here.items(), key=lambda one: _idle_until(one[1]))
+            if _idle_until(connection) < math.inf:
+                self._let_go(session)
+
+    def _let_go(self, session: str) -> None:
+        connection = self._here.pop(session, None)
+        if connection is not None and connection.idle_scope is not None:
+            connection.idle_scope.cancel()
 
     async def _in_session(self, session: str, principal: Principal, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "DELETE":
@@ -137,15 +163,25 @@ class Endpoint:
     async def _end(self, principal: Principal, session: str) -> None:
         await self._service.work(principal.space, lambda library: library.sessions.of(principal.name).end(session))
 
-    def _registering(self, principal: Principal, request: Request, send: Send) -> Send:
-        """Notes the session a reply announces, before the client hears of it."""
+    def _registering(self, principal: Principal, request: Request, send: Send, refused: list[str]) -> Send:
+        """Notes the session a reply announces, before the client hears of it: where that fails, it hears why.
+
+        `refused` takes the session then.
+        """
 
         async def registering(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = {name.decode("latin-1").lower(): value for name, value in message["headers"]}
                 if message["status"] < 400 and HEADER in headers:
-                    await self._register(principal, headers[HEADER].decode("latin-1"), request)
-            await send(message)
+                    session = headers[HEADER].decode("latin-1")
+                    try:
+                        await self._register(principal, session, request)
+                    except CommonplaceError as error:
+                        refused.append(session)
+                        refusal = _said(error.status, types.INTERNAL_ERROR, str(error))
+                        await refusal(request.scope, request.receive, send)
+            if not refused:
+                await send(message)
 
         return registering
 
@@ -197,6 +233,11 @@ class Endpoint:
                 return False
             request.scope[METERED] = True
         return True
+
+
+def _idle_until(connection: StreamableHTTPServerTransport) -> float:
+    """When nobody will have asked it anything for as long as one may live; never, while somebody asks or listens."""
+    return math.inf if connection.idle_scope is None else connection.idle_scope.deadline
 
 
 def most_body_bytes(settings: Settings, registry: Registry) -> int:

@@ -18,6 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
+from commonplace.server.answers import Answers
 from commonplace.server.auth import Gate, token_of
 from commonplace.server.flaws import told
 from commonplace.server.mcp import Context, meta_config, serve_streams
@@ -28,7 +29,7 @@ from commonplace.surfaces.profile import Registry
 
 WRONG_OWNER, OVER_LIMIT, IDLE, ENDING, TOO_LARGE = 1008, 1013, 1001, 1012, 1009
 SUBPROTOCOL = "mcp"
-_LONGEST_REASON = 100  # of the 123 bytes that a close frame has room for
+_LONGEST_REASON = 123  # bytes that a close frame has room for
 _FAREWELL_S = 1.0
 """How long a client is waited for that does not answer a close frame, once the server ends."""
 
@@ -69,7 +70,11 @@ class Connections:
         self._open += 1
         try:
             principal: Principal = socket.scope["principal"]
-            session = await self._session(socket, principal)
+            try:
+                session = await self._session(socket, principal)
+            except CommonplaceError as error:
+                await socket.close(OVER_LIMIT, _reason(error))
+                return
             if session is None:
                 await socket.close(WRONG_OWNER, "There is no such session of yours.")
                 return
@@ -104,10 +109,11 @@ class _Connection:
         server = make_server(self.service, registry, self._visitor_of)
         inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
+        answers = Answers(write)
         async with read, anyio.create_task_group() as tasks:
-            tasks.start_soon(self._receive, inbox, tasks, registry)
+            tasks.start_soon(self._receive, inbox, answers, tasks, registry)
             tasks.start_soon(self._send, outbox)
-            await serve_streams(server, (read, write))
+            await serve_streams(server, read, answers)
             await self._close(ENDING, "The server ends.")  # which nobody hears who has left
             tasks.cancel_scope.cancel()
 
@@ -117,13 +123,17 @@ class _Connection:
             config = (context.params or {}).get("config")
         return self.visitor if config is None else replace(self.visitor, config=config)
 
-    async def _receive(self, inbox: MemoryObjectSendStream[Any], tasks: TaskGroup, registry: Registry) -> None:
+    async def _receive(
+        self, inbox: MemoryObjectSendStream[Any], answers: Answers, tasks: TaskGroup, registry: Registry
+    ) -> None:
         most = most_body_bytes(self.service.settings, registry)
         async with inbox:
             while True:
                 frame = None
                 with anyio.move_on_after(self.service.settings.idle_seconds):
                     frame = await self._frame()
+                if frame is None and answers.owed:
+                    continue  # it waits for us
                 if frame is None:
                     await self._close(IDLE, "The connection was idle for too long.")
                     break
@@ -142,7 +152,7 @@ class _Connection:
         try:
             principal = await self.gate.admit(token_of(self.socket.scope))
         except CommonplaceError as error:
-            await self._close(OVER_LIMIT, str(error)[:_LONGEST_REASON])
+            await self._close(OVER_LIMIT, _reason(error))
             return False
         if principal != self.visitor.principal:
             await self._close(WRONG_OWNER, "The key is no longer valid.")
@@ -170,6 +180,11 @@ class _Connection:
     async def _close(self, code: int, reason: str) -> None:
         with suppress(WebSocketDisconnect, RuntimeError, OSError):
             await self.socket.close(code, reason)
+
+
+def _reason(error: CommonplaceError) -> str:
+    """As much of a sentence as a close frame takes."""
+    return str(error).encode("utf-8", "replace")[:_LONGEST_REASON].decode(errors="ignore")
 
 
 def _message(frame: str) -> SessionMessage | Exception:

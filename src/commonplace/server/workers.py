@@ -71,5 +71,9 @@ def _deliver(future: asyncio.Future[Any], result: Any, error: BaseException | No
         return
     if error is None:
         future.set_result(result)
+    elif isinstance(error, StopIteration):  # no future takes it before Python 3.12, and who waits would wait for ever
+        told = RuntimeError("a task ran out of what it goes through")
+        told.__cause__ = error
+        future.set_exception(told)
     else:
         future.set_exception(error)

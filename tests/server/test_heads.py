@@ -1,0 +1,111 @@
+"""The head of a request, before anything of ours has seen it.
+
+1. A client that stops in the middle of one is told so and given up; one that sends nothing is let go.
+2. A head without end is refused as soon as it is too long; one that comes in pieces is a request like any other.
+3. What is given up does not speak into an answer that is still being sent on the same connection.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+IMPATIENT = {"COMMONPLACE_IDLE_SECONDS": "1"}
+
+
+def opened(address: str) -> socket.socket:
+    place = urlsplit(address)
+    return socket.create_connection((place.hostname or "", place.port or 0), timeout=30)
+
+
+def heard(connection: socket.socket) -> bytes:
+    """All that comes until the server hangs up, or says nothing for as long as the connection waits."""
+    told = b""
+    try:
+        while more := connection.recv(65_536):
+            told += more
+    except (ConnectionResetError, TimeoutError):
+        pass  # it hung up on bytes that nobody will read, or is silent
+    return told
+
+
+@pytest.mark.parametrize(
+    "half", [b"P", b"GET /healthz HTTP/1.1\r\nHo", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"]
+)
+@pytest.mark.parametrize("settings", [IMPATIENT], indirect=True)
+def test_a_client_that_stops_in_the_middle_of_a_head_is_told_so_and_given_up(address: str, half: bytes) -> None:
+    with opened(address) as stuck:
+        stuck.sendall(half)
+        told = heard(stuck)
+    assert told.startswith(b"HTTP/1.1 408 ")
+    error = json.loads(told.partition(b"\r\n\r\n")[2])["error"]
+    assert error["message"] == "The rest of the request did not come within 1 s. Send it again."
+    assert httpx.get(address.replace("/mcp", "/healthz")).status_code == 200
+
+
+@pytest.mark.parametrize("settings", [IMPATIENT], indirect=True)
+def test_a_client_that_sends_nothing_is_let_go(address: str) -> None:
+    with opened(address) as silent:
+        assert heard(silent) == b""
+
+
+@pytest.mark.parametrize("settings", [IMPATIENT], indirect=True)
+def test_a_connection_that_has_been_answered_may_stop_in_the_middle_of_its_next_head(address: str) -> None:
+    with opened(address) as stuck:
+        stuck.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b""
+        while not answer.endswith(b'{"status":"ok"}'):
+            answer += stuck.recv(65_536)
+        stuck.sendall(b"GET /hea")
+        assert heard(stuck).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_head_that_comes_in_pieces_is_served(address: str) -> None:
+    with opened(address) as slow:
+        for piece in (b"GE", b"T /healthz HTTP/1.1\r\nHost: loc", b"alhost\r\nConnection: close\r", b"\n\r", b"\n"):
+            slow.sendall(piece)
+        assert heard(slow).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_head_without_end_is_refused(address: str) -> None:
+    with opened(address) as endless:
+        endless.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+        try:
+            for _ in range(1000):
+                endless.sendall(b"X-Padding: " + b"y" * 10_000 + b"\r\n")
+        except OSError:
+            pass  # it hung up
+        else:
+            pytest.fail("it took ten megabytes")
+        told = heard(endless)
+    assert told == b"" or told.startswith(b"HTTP/1.1 431 ")
+    assert httpx.get(address.replace("/mcp", "/healthz")).status_code == 200
+
+
+def test_a_head_that_is_too_long_is_told_so(address: str) -> None:
+    with opened(address) as long:
+        long.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Padding: " + b"y" * 70_000)
+        told = heard(long)
+    assert told.startswith(b"HTTP/1.1 431 ")
+    assert json.loads(told.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_large"
+
+
+@pytest.mark.parametrize("settings", [IMPATIENT], indirect=True)
+def test_half_a_head_behind_a_stream_does_not_speak_into_it(address: str) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    begun = httpx.post(address, json=asked, headers={"Accept": "application/json, text/event-stream"})
+    session = begun.headers["Mcp-Session-Id"]
+    with opened(address) as listening:
+        listening.sendall(
+            f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+            "GET /hea".encode()
+        )
+        listening.settimeout(2.5)  # more than twice as long as half a head is waited for
+        told = heard(listening)
+    assert told.startswith(b"HTTP/1.1 200 ")
+    assert b"408" not in told
