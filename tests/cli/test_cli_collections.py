@@ -401,3 +401,22 @@ def test_a_folder_whose_name_is_no_text_needs_a_name_for_its_package(run: Run, p
     assert list(folder.iterdir()) == []
     run("collections", "init", "--manifest", "--name", "odd", str(folder))
     assert json.loads((folder / "manifest.json").read_text("utf-8"))["name"] == "odd"
+
+
+def test_the_tool_takes_the_alias_of_a_package_and_says_what_is_none(run: Run, guide: Path, project: Path) -> None:
+    run("collections", "init")
+    run("collections", "add", "docs", "./guide", "--no-embed")
+
+    def found(*names: str) -> Any:
+        return shape(run("call", "search", json.dumps({"query": "oolong", "collections": list(names)})))
+
+    (hit,) = found("docs")["results"]
+    assert hit["title"] == "Tea"
+    assert found("docs", "nowhere")["results"] == [hit]
+    assert found(hit["uri"].split("/")[2])["results"] == [hit]
+    nothing = found("nowhere")
+    assert nothing["results"] == []
+    assert 'No collection, thread or conversation is called "nowhere".' in nothing["notes"]
+    (guide / "tea.md").write_text("# Tea\n\nGreen.\n", "utf-8")
+    run("collections", "sync", "--no-embed")
+    assert not any("is called" in note for note in found("docs")["notes"])

@@ -245,6 +245,30 @@ def test_a_run_that_was_killed_goes_on_where_it_was(
 
 
 @pytest.mark.timeout(110)
+def test_a_run_that_loses_its_connection_says_that_it_goes_on_where_it_was(
+    run: Run, tmp_path: Path, database: tuple[str, str], environment: dict[str, str]
+) -> None:
+    home, (url, _) = tmp_path / "home", database
+    many(home)
+    command = [sys.executable, "-m", "commonplace", "migrate", "sqlite-to-postgres", url]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any("copying: " in line for line in process.stderr)
+        while process.poll() is None:  # between two transactions it would go on over another connection
+            postgres().execute(
+                f"select pg_terminate_backend(pid) from pg_stat_activity where datname = 'm{space_of(tmp_path)}'"
+            )
+        said = process.stderr.read().splitlines()[-1]
+    assert process.returncode == 69
+    assert "was lost" in said
+    assert "othing" not in said
+    assert said.endswith("What was copied stays: run this again, and it goes on where it was.")
+    done = run("migrate", "sqlite-to-postgres", url)
+    assert steps(done) > 1000
+    assert f"{MANY} items" in done.stdout
+
+
+@pytest.mark.timeout(110)
 def test_it_starts_over_where_the_source_has_changed_and_can_be_given_up(
     run: Run, tmp_path: Path, database: tuple[str, str], environment: dict[str, str]
 ) -> None:

@@ -101,3 +101,37 @@ def test_a_refusal_is_a_sentence_and_ends_with_1(home: Path, arguments: list[str
     error: Any = run(home, *arguments).exception
     assert sentence in str(error)
     assert error.exit_code == 1
+
+
+def test_everything_takes_tables_along_and_says_whose_keys_are_to_be_made(home: Path, tmp_path: Path) -> None:
+    run(home, "project", "create", "shop")
+    run(home, "create", "shop", "items", "-", input='{"tea": 1.50}')
+    run(home, "tool", "create", "items", "get_all_data", "all_items")
+    key = run(home, "instance", "create", "front", "--tool", "all_items").stdout.splitlines()[0]
+    exported, other = tmp_path / "everything.jsonl", tmp_path / "other"
+    CliRunner().invoke(cli, ["--home", str(home), "export", "everything", str(exported)])
+    assert key not in exported.read_text(encoding="utf-8")
+    done = CliRunner().invoke(cli, ["--home", str(other), "import", "everything", str(exported)])
+    assert done.stdout == "Imported: 3 items\n"
+    assert "`commonplace tables instance update front --rotate-key`" in done.stderr
+    assert told(other, "get", "items")["data"] == {"tea": 1.5}
+    assert "front  enabled, no key yet: all_items" in run(other, "instance", "list").stdout
+    assert run(other, "instance", "update", "front", "--rotate-key").stdout.startswith("cpi_default_")
+    done = CliRunner().invoke(cli, ["--home", str(other), "import", "everything", str(exported)])
+    assert done.stderr == ""
+
+
+def test_a_refusal_names_commands_and_options_and_not_tools_and_arguments(home: Path) -> None:
+    run(home, "project", "create", "shop")
+    run(home, "create", "shop", "json_path. table_list")
+    for arguments, said in (
+        (("list", "x"), "`commonplace tables project list` shows them"),
+        (("get", "x"), "`commonplace tables list` shows them"),
+        (("run", "x"), "`commonplace tables tool list` shows them"),
+        (("instance", "delete", "x"), "`commonplace tables instance list` shows them"),
+        (("project", "delete", "shop"), "Add --force to delete them"),
+        (("get", "json_path. table_list", "--at", "x"), "--at must be a JSON Pointer"),
+    ):
+        refused = run(home, *arguments)
+        assert refused.exit_code == 1
+        assert said in str(refused.exception)

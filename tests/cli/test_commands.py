@@ -19,6 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from opening import serving_index
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -110,9 +112,8 @@ def test_a_tool_is_called_as_an_agent_calls_it(run: Run, notes: Path) -> None:
     run("add", str(notes), "--no-embed")
     found = json.loads(run("call", "search", '{"query": "oolong", "detail": "ids"}').stdout)
     assert [result["uri"] for result in found["results"]] == ["qmd://notes/tea.md"]
-    kept = json.loads(run("call", "remember", '{"text": "Buy tea."}', "--allow-writes").stdout)
+    kept = json.loads(run("call", "remember", '{"text": "Buy tea."}').stdout)
     assert kept["version"] == 1
-    assert "--allow-writes" in run("call", "remember", "{}", code=77).stderr
     assert "Did you mean search?" in run("call", "serach", "{}", code=1).stderr
     assert "are not JSON" in run("call", "search", "{", code=2).stderr
     assert 'search needs "query".' in run("call", "search", code=2).stderr
@@ -124,6 +125,17 @@ def test_status_and_doctor_say_which_model_is_in_use_and_what_would_be_better(ru
     assert "2 of 2 passages embedded with static" in status
     assert "arctic-embed-s would find more" in status
     assert "Everything is in order." in run("doctor").stdout
+
+
+def test_status_says_why_an_index_on_a_service_is_behind(run: Run, notes: Path) -> None:
+    with serving_index("turbopuffer") as server:
+        assert server is not None
+        there = {
+            "COMMONPLACE_INDEX": "turbopuffer", "COMMONPLACE_TURBOPUFFER_PREFIX": "test",
+            "TURBOPUFFER_BASE_URL": server.url, "TURBOPUFFER_API_KEY": "another",
+        }  # fmt: skip
+        run("add", str(notes), **there)
+        assert "refused the key" in run("status", **there).stdout
 
 
 def test_status_counts_memories(run: Run) -> None:
@@ -258,3 +270,97 @@ def test_what_a_command_does_not_use_is_not_imported(run: Run, arguments: list[s
     command = [sys.executable, "-c", script, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_what_a_search_leaves_out_of_what_was_asked_is_said_beside_the_answer(run: Run, notes: Path) -> None:
+    run("add", str(notes), "--no-embed")
+    assert "By words only: there are no vectors yet" in run("query", "oolong").stderr
+    for form in ((), ("--json",), ("--explain",)):
+        plain, expanded = run("search", "oolong", *form), run("search", "oolong", "--expand", *form)
+        assert plain.stderr == ""
+        assert expanded.stdout == plain.stdout
+        assert "--expand was left out: it needs meaning, which `commonplace query` goes by" in expanded.stderr
+        assert "--expand was left out: there is no meaning" in run("query", "oolong", "--expand", *form).stderr
+    run("embed")
+    assert run("query", "oolong water", "--expand").stderr == ""
+
+
+def test_sentences_name_the_commands_of_the_program_that_was_called(run: Run, notes: Path) -> None:
+    assert "Run 'commonplace add .'" in run("ls").stderr
+    run("add", str(notes), "--no-embed")
+    assert "Run 'commonplace embed'" in run("vsearch", "tea", code=69).stderr
+    assert "'commonplace context add'" in run("context", "list").stderr
+    assert "commonplace context add PATH" in run("context", "check").stderr
+    assert "'commonplace get qmd://notes/tea.md'" in run("multi-get", "notes/tea.md", "--max-bytes", "3").stdout
+    assert "qmd " not in run("vsearch", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "arguments", "said"),
+    [
+        ("HOME", "file", ["status"], r"^home cannot be .*file: "),
+        ("HOME", "file/below", ["search", "tea"], r"^home cannot be .*below: Not a directory\. "),
+        ("MODEL", "nosuch", ["embed"], r"^model cannot be 'nosuch'\. There is no model called 'nosuch'\. Choose "),
+        ("MODEL", "/nowhere/at/all", ["embed"], r"^model cannot be '/nowhere/at/all'\. There is no model folder "),
+        ("MODEL", "ollama:", ["embed"], r"^model must be one of ollama:MODEL"),
+        ("STORE", "sqlite:///x", ["status"], r"^store must be an address that begins with postgresql://"),
+        ("MEMORY_LANGUAGE", "klingon", ["export", "memory"], r"^memory_language must be a language such as english"),
+        ("CONFIG", "notes", ["status"], r"notes cannot be read: .*Is a directory"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_ends_with_78_and_its_name(
+    run: Run, notes: Path, setting: str, value: str, arguments: list[str], said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("no folder", "utf-8")
+    run("add", str(notes), "--no-embed")
+    given = str(tmp_path / value) if setting in ("HOME", "CONFIG") else value
+    answer = run(*arguments, code=78, **{f"COMMONPLACE_{setting}": given})
+    assert re.search(said, answer.stderr)
+    assert answer.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2"])
+def test_a_stream_that_is_closed_is_no_error(run: Run, notes: Path, tmp_path: Path, closed: str) -> None:
+    run("add", str(notes), "--no-embed")
+    environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
+    for arguments in (["search", "oolong"], ["ls", "notes"], ["export", "everything"], ["get", "notes/nothing.md"]):
+        command = [sys.executable, "-m", "commonplace", *arguments]
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *command],
+            env=environment, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == (1 if "get" in arguments else 0), done.stderr
+        assert "Traceback" not in done.stderr
+    assert "Everything is in order." in run("doctor").stdout
+
+
+def test_an_export_that_does_not_end_leaves_the_file_as_it_was(run: Run, notes: Path, tmp_path: Path) -> None:
+    target = tmp_path / "all.jsonl"
+    target.write_text("an older export\n", "utf-8")
+    target.chmod(0o640)
+    run("export", "everything", str(target))
+    assert (target.read_text("utf-8"), target.stat().st_mode & 0o777) == ("", 0o640), "of an empty library"
+    run("add", str(notes), "--no-embed")
+    run("export", "everything", str(target))
+    whole = target.read_bytes()
+    assert whole.count(b"\n") == 3
+    limited = f"ulimit -f 0; exec {sys.executable} -m commonplace export everything {target}"
+    done = subprocess.run(
+        ["sh", "-c", f"trap '' XFSZ; {limited}"],
+        env={**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 74
+    assert "Traceback" not in done.stderr
+    assert target.read_bytes() == whole
+    assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []
+    assert "cannot be written" in run("export", "everything", str(tmp_path / "no" / "file"), code=2).stderr
+    assert "cannot be written" in run("export", "-o", str(notes), code=2).stderr
+    assert run("export", "everything", "/dev/stdout").stdout.encode() == whole
+    library = tmp_path / "home" / "spaces" / "default" / "library.db"
+    assert "is a library in use" in run("export", "everything", str(library), code=2).stderr
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    run("export", "everything", str(link))
+    assert link.is_symlink()
+    assert target.read_bytes() == whole

@@ -8,10 +8,17 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from commonplace.cli.folders import print_skipped
+from commonplace.ingest.files.read import NO_READER
+from commonplace.ingest.files.update import Report
+from wire_server import Handler, serving, silent
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -138,6 +145,77 @@ def test_watch_follows_changes_and_ends_with_zero_on_a_signal(
     assert "Traceback" not in errors
 
 
+def test_watch_ends_when_nobody_reads_it_any_more(run: Run, notes: Path, environment: dict[str, str]) -> None:
+    run("add", str(notes), "--no-embed")
+    (notes / "before.md").write_text("# Before\n", "utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "commonplace", "watch"],
+        env={**environment, "PYTHONUNBUFFERED": "1"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith("notes: 1 new")
+    process.stdout.close()
+    (notes / "after.md").write_text("# After honey\n", "utf-8")
+    try:
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+    assert process.stderr.read().count("\n") == 1
+    process.stderr.close()
+    assert "after.md" in run("search", "honey").stdout
+
+
+def test_watch_ends_at_once_while_a_model_is_waited_for_and_what_it_began_is_gone_on_with(
+    run: Run, notes: Path, environment: dict[str, str]
+) -> None:
+    with serving() as site:
+        environment |= {"COMMONPLACE_MODEL": "ollama:static", "COMMONPLACE_EMBEDDER_URL": site.url}
+        run("add", str(notes))
+        asked = threading.Event()
+
+        def hold(handler: Handler) -> None:
+            asked.set()
+            silent(handler)
+
+        site.always = hold
+        (notes / "new.md").write_text("# New honey\n", "utf-8")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "commonplace", "watch"],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert asked.wait(30)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+        took = time.monotonic() - started
+        assert (process.returncode, errors.count("\n")) == (0, 1)
+        assert out == "notes: 1 new, 0 updated, 3 unchanged, 0 removed\n"
+        assert took < 4
+        site.always = None
+        assert "new.md" in run("search", "honey").stdout
+        assert "Embedded: 1 passages" in run("embed").stdout
+        assert "Everything is in order." in run("doctor").stdout
+
+
+def test_watch_ends_at_once_in_the_middle_of_a_large_update(run: Run, notes: Path, environment: dict[str, str]) -> None:
+    run("add", str(notes), "--no-embed")
+    for number in range(3000):
+        (notes / f"page-{number}.md").write_text(f"# Page {number}\n\n" + "words of prose. " * 300, "utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "commonplace", "watch"],
+        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("Watching notes")
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, out, errors) == (0, "", "")
+    assert time.monotonic() - started < 2
+    assert "3000 new" in run("update").stdout
+
+
 def test_ctrl_c_in_the_middle_of_an_add_leaves_a_library_that_goes_on(
     run: Run, notes: Path, environment: dict[str, str]
 ) -> None:
@@ -178,3 +256,10 @@ def test_on_a_terminal_there_is_a_bar_with_counts(notes: Path, environment: dict
     assert process.wait(timeout=60) == 0
     assert b"Reading notes" in shown
     assert b"3/3" in shown
+
+
+def test_what_needs_another_package_to_be_read_says_which(capsys: pytest.CaptureFixture[str]) -> None:
+    print_skipped(Report(skipped=[("a.pdf", NO_READER), ("b", "BINARY")]))
+    assert "pip install 'commonplace[media]'" in capsys.readouterr().err
+    print_skipped(Report(skipped=[("b", "BINARY")]))
+    assert capsys.readouterr().err == "  skipped b: BINARY\n"

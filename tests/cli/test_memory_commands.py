@@ -62,7 +62,7 @@ def test_what_another_server_kept_is_imported_and_exported_again(run: Run, their
 
 def test_taken_numbers_are_refused_and_renumbered_on_request(run: Run, theirs: Path) -> None:
     arguments = json.dumps({"thread_id": "mine", "source": "user", "text": "first"})
-    run("call", "store_context", arguments, "--allow-writes")
+    run("call", "store_context", arguments)
     assert "Entry 1 is taken by another entry here" in run("import", "context-server", str(theirs), code=2).stderr
     renumbered = run("import", "context-server", str(theirs), "--renumber").stdout
     assert renumbered.splitlines()[:3] == ["1 -> 2", "2 -> 3", "3 -> 4"]

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
+import venv
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +30,15 @@ def test_an_expression_is_evaluated_and_null_is_an_answer(queries: Queries) -> N
     assert queries.run("nothing.here", data) is None
     assert queries.run("max_by(rows, &a).b", data) == "é"
     assert queries.run("sum([`12345678901234567890`, `1`])", "{}") == 12345678901234567891
+
+
+@pytest.mark.parametrize(
+    ("expression", "answer"),
+    [("[?price > `5`].name", ["b"]), ("[?price < 'o'].name", ["c"]), ("[0].price >= [2].price", None)],
+)
+def test_what_has_no_order_is_left_out_and_is_no_error(queries: Queries, expression: str, answer: object) -> None:
+    data = '[{"name":"a","price":3},{"name":"b","price":7.5},{"name":"c","price":"n/a"},{"name":"d","price":true},{}]'
+    assert queries.run(expression, data) == answer
 
 
 @pytest.mark.parametrize(
@@ -79,3 +93,16 @@ def test_an_answer_that_is_too_large_is_refused_and_not_cut(queries: Queries) ->
         queries.run("[@, @]", '"' + "a" * 600_000 + '"')
     with pytest.raises(InvalidInput, match="nested too deep"):
         queries.run("(" * 900 + "a" + ")" * 900, "{}")
+
+
+def test_queries_run_where_packages_are_found_by_the_environment_alone(tmp_path: Path) -> None:
+    """As where they were installed into a folder, and `PYTHONPATH` names it."""
+    program = (
+        "from commonplace.tables.queries import Queries; q = Queries(); print(q.run('a', '{\"a\": 1}')); q.close()"
+    )
+    venv.create(tmp_path / "bare", symlinks=True)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ran = subprocess.run(
+        [tmp_path / "bare/bin/python", "-c", program], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert (ran.stdout, ran.stderr) == ("1\n", "")

@@ -8,7 +8,7 @@ from typing import IO
 
 import click
 
-from commonplace.cli.common import with_library
+from commonplace.cli.common import with_library, written
 from commonplace.cli.library import how_to_use
 from commonplace.errors import InvalidInput
 from commonplace.library import Library, restore
@@ -67,12 +67,13 @@ def _ask(question: str) -> None:
 
 
 @click.command("everything")
-@click.argument("target", type=click.File("w", encoding="utf-8"), default="-")
+@click.argument("target", default="-", type=click.Path())
 @with_library
-def export_everything(library: Library, target: IO[str]) -> None:
-    """Write every item of the library as a line of JSON, folders and attachments included, JSON tables apart."""
-    for line in library.export():
-        target.write(line + "\n")
+def export_everything(library: Library, target: str) -> None:
+    """Write every item of the library as a line of JSON: folders, attachments and JSON tables included, keys not."""
+    with written(target) as output:
+        for line in library.export():
+            output.write(line + "\n")
 
 
 @click.command("everything")
@@ -81,6 +82,13 @@ def export_everything(library: Library, target: IO[str]) -> None:
 def import_everything(library: Library, source: IO[str]) -> None:
     """Store what `export everything` wrote."""
     click.echo(f"Imported: {library.import_(source)} items")
+    for instance in library.store.instances():
+        if not instance.hint:
+            click.echo(
+                f"The instance {instance.name} has no key yet: "
+                f"`commonplace tables instance update {instance.name} --rotate-key` makes one.",
+                err=True,
+            )
 
 
 COMMANDS = {"doctor": doctor, "backup": backup, "restore": restore_backup}

@@ -201,9 +201,9 @@ def _as_written(typed: Declaration, folder: Path) -> Declaration:
 @click.argument("alias")
 @click.option("--global", "everywhere", is_flag=True, help="From the user's own context.json.")
 @click.option("--drop", "and_drop", is_flag=True, help="Delete the documents too.")
-@_FORCE
+@click.option("--force", is_flag=True, hidden=True, expose_value=False)  # as all that write do; it refuses nothing
 @_placed
-def remove(place: Place, alias: str, everywhere: bool, and_drop: bool, force: bool) -> None:
+def remove(place: Place, alias: str, everywhere: bool, and_drop: bool) -> None:
     """Forget an alias; with --drop also its documents, which a folder of `commonplace add` never leaves behind."""
     folder = place.file_of(everywhere)
     with place.library() as library:

@@ -9,12 +9,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 import click
 
+from commonplace.cli.lazy import NOT_WRITTEN, NotWritten
+from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.model import Page
+from commonplace.store.backups import check_target, partial_of
 
 Progress = Callable[[int, int], None]
 
@@ -29,6 +33,46 @@ def with_library(command: Callable[..., Any]) -> Callable[..., Any]:
             return command(library, *args, **kwargs)
 
     return run
+
+
+OUTPUT = click.option("-o", "--output", "target", type=click.Path(), default="-", help="A file instead of stdout.")
+
+
+@contextmanager
+def written(target: str) -> Iterator[IO[str]]:
+    """A file that is there once all of it is written, and as it was where that fails; `-` is standard output."""
+    if target == "-":
+        with click.open_file("-", "w", encoding="utf-8") as output:
+            yield output
+        return
+    path = Path(target)
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe is written as it comes
+            with path.open("w", encoding="utf-8") as output:
+                yield output
+        else:
+            with _in_its_place(path.resolve()) as output:
+                yield output
+    except OSError as error:
+        said = f"{target} cannot be written: {error.strerror or error}."
+        raise NotWritten(said) if error.errno in NOT_WRITTEN else InvalidInput(said) from error
+
+
+@contextmanager
+def _in_its_place(path: Path) -> Iterator[IO[str]]:
+    check_target(path)
+    partial = partial_of(path)
+    try:
+        with partial.open("x", encoding="utf-8") as output:
+            yield output
+            output.flush()
+            os.fsync(output.fileno())
+        if path.exists():
+            partial.chmod(path.stat().st_mode & 0o777)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 class WordOrFile(click.Group):
@@ -90,12 +134,12 @@ def painted(text: str, **style: Any) -> str:
 
 
 def print_page(page: Page, *, as_json: bool) -> None:
-    """Hits as text for people, or as the JSON that programs read."""
+    """Hits as text for people, or as the JSON that programs read; what is to be said about them on stderr."""
+    for note in page.notes:
+        click.echo(note, err=True)
     if as_json:
         click.echo(json.dumps([hit.record() for hit in page.hits], ensure_ascii=False, indent=2))
         return
-    for note in page.notes:
-        click.echo(note, err=True)
     if not page.hits:
         click.echo("No results found.")
     for hit in page.hits:

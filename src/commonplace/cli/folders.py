@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 from commonplace.cli.common import progress_bar, with_library
+from commonplace.cli.lazy import hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Report
 from commonplace.library import Library
 
 MOST_NAMED = 20
+PATIENCE_S = 1.0
+"""How long the end of `watch` waits for a model."""
 _STDERR = 2
 
 
@@ -63,11 +68,15 @@ def print_report(report: Report) -> None:
 
 def print_skipped(report: Report) -> None:
     """What an update left out or could not read as text, and why, on stderr."""
+    from commonplace.ingest.files.read import NO_READER  # not to be loaded by commands that read no file
+
     for path, code in report.skipped[:MOST_NAMED]:
         click.echo(f"  skipped {path}: {code}", err=True)
     if len(report.skipped) > MOST_NAMED:
         counts = ", ".join(f"{count} {code}" for code, count in report.reasons().items())
         click.echo(f"  and {len(report.skipped) - MOST_NAMED} more; in all {counts}", err=True)
+    if NO_READER in report.reasons():
+        click.echo("  What NO_READER stands at can be read after `pip install 'commonplace[media]'`.", err=True)
     for path, count in report.warnings[:MOST_NAMED]:
         click.echo(f"  {path}: {count} places are no UTF-8 and became U+FFFD", err=True)
     if len(report.warnings) > MOST_NAMED:
@@ -139,19 +148,33 @@ def watch(library: Library, names: tuple[str, ...], no_embed: bool) -> None:
     def end(number: int, frame: FrameType | None) -> None:
         stop.set()
 
+    def say(name: str, report: Report) -> None:
+        try:
+            click.echo(f"{name}: {report.line()}")
+        except BrokenPipeError:  # nobody reads on
+            hush()
+            stop.set()
+
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     watched = [library.folders.get(name) for name in names] if names else library.folders.all()
     for collection in watched:
         click.echo(f"Watching {collection.name} ({collection.root})", err=True)
     try:
-        library.folders.watch(stop, names=names, embed=not no_embed, updated=_say, failed=_complain)
+        answered = library.folders.watch(
+            stop, names=names, embed=not no_embed, updated=say, failed=_complain, patience=PATIENCE_S
+        )
+        if not answered:
+            _leave()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _say(name: str, report: Report) -> None:
-    click.echo(f"{name}: {report.line()}")
+def _leave() -> NoReturn:
+    """End here and now: a thread waits for a model, and what it would store is made again another time."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _complain(name: str, sentence: str) -> None:

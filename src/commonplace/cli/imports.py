@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
 from commonplace.cli.care import export_everything, import_everything
-from commonplace.cli.common import WordOrFile, progress_bar, with_library
+from commonplace.cli.common import OUTPUT, WordOrFile, progress_bar, with_library, written
 from commonplace.cli.memory import export_memory, import_context_server, import_memory
 from commonplace.errors import InvalidInput
 from commonplace.ingest.imports.archives import Limits, named
@@ -139,12 +139,13 @@ def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
 
 @click.command("kinds")
 @click.argument("kinds", nargs=-1, type=click.Choice(SOURCES))
-@click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="A file instead of stdout.")
+@OUTPUT
 @with_library
-def export_kinds(library: Library, kinds: tuple[str, ...], output: IO[str]) -> None:
+def export_kinds(library: Library, kinds: tuple[str, ...], target: str) -> None:
     """Write notes, media, chats, characters and prompts, or those that are named, as lines of JSON."""
-    for record in records(library.store, [KIND_OF[kind] for kind in kinds or SOURCES]):
-        output.write(json.dumps(record, ensure_ascii=False) + "\n")
+    with written(target) as output:
+        for record in records(library.store, [KIND_OF[kind] for kind in kinds or SOURCES]):
+            output.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 _OTHERS: list[Any] = [import_jsonl, import_memory, import_context_server, import_everything]

@@ -6,6 +6,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +28,11 @@ class NotWritten(CommonplaceError):
     code, status, exit_code = "not_written", 500, 74
 
 
-_NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+_OF_QMD = re.compile(r"(['`]|: )qmd (collection add|context add|embed|get)\b")
+_STDOUT, _STDERR = 1, 2
+_NAMED_HERE = {"collection add": "add"}
+NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What a place that takes no more says."""
 
 
 class LazyGroup(click.Group):
@@ -69,10 +74,18 @@ def _written() -> Iterator[None]:
     except BrokenPipeError:
         raise ReaderLeft from None
     except OSError as error:
-        if error.filename is not None or error.errno not in _NOT_WRITTEN:
+        if error.filename is not None or error.errno not in NOT_WRITTEN:
             raise
         hush()
         raise NotWritten(f"The output could not be written: {error.strerror}.") from error
+
+
+def as_called(sentence: str) -> str:
+    """A sentence that names a command of qmd's, for whoever runs this program: the same by its own name."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.find_root().info_name == "qmd":
+        return sentence
+    return _OF_QMD.sub(lambda found: f"{found[1]}commonplace {_NAMED_HERE.get(found[2], found[2])}", sentence)
 
 
 def spare_threads() -> None:
@@ -86,7 +99,15 @@ def hush() -> None:
 
 
 def speak_utf8() -> None:
-    """Results are UTF-8 whatever the locale; a name that is no text is shown as well as can be."""
+    """Results are UTF-8 whatever the locale; a name that is no text is shown as well as can be.
+
+    Where a stream is closed, what goes there goes nowhere: no file of ours may get its number instead.
+    """
+    while (spare := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
+        pass
+    os.close(spare)
+    sys.stdout = sys.stdout or open(_STDOUT, "w")  # noqa: SIM115 - as long as the process
+    sys.stderr = sys.stderr or open(_STDERR, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 from commonplace.cli.common import print_page, progress_bar, with_library
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
-from commonplace.model import SCHEMES, Filter, Mode
+from commonplace.model import SCHEMES, Filter, Mode, Page
 from commonplace.models import STATIC, find
 from commonplace.text.lines import split_lines
 
@@ -126,9 +127,20 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
         page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
         if not page.hits:
             _check_collections(library, [name for name in given["collections"] if name not in aliases])
+        page = replace(page, notes=(*page.notes, *_left_out(page, mode, expand=given["expand"])))
         print_page(page, as_json=as_json or explain)
 
     return find_passages
+
+
+def _left_out(page: Page, mode: Mode, *, expand: bool) -> Iterator[str]:
+    """What was asked for and not done, and why."""
+    skipped = {stage.name: stage.reason for stage in page.stages if stage.status == "skipped"}
+    if mode != "lexical" and "vector" in skipped:
+        yield f"By words only: {skipped['vector']}."
+    if expand and "expand" in skipped:
+        why = "it needs meaning, which `commonplace query` goes by" if mode == "lexical" else skipped["expand"]
+        yield f"--expand was left out: {why}."
 
 
 def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
@@ -208,6 +220,8 @@ def status(library: Library) -> None:
         kind = "package" if name in packaged else "collection"
         click.echo(f"  {kind} {packaged.get(name, name)}: {count} documents")
     click.echo(f"  {state.chunks} passages; {state.changes} changes, indexed up to {state.indexed}")
+    if state.index_trouble:
+        click.echo(f"  {state.index_trouble}")
     if coverage.model is None:
         click.echo("  no vectors yet: run `commonplace embed` to search by meaning")
     else:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import IO
 
 import click
 
-from commonplace.cli.common import with_library
+from commonplace.cli.common import OUTPUT, with_library, written
 from commonplace.library import Library
 from commonplace.memories.importing import Imported
 from commonplace.surfaces.memory.exchange import export_lines, import_file
@@ -17,12 +16,13 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 @click.command("memory")
 @click.option("--thread", help="Only the entries of this thread.")
-@click.option("-o", "--output", type=click.File("w", encoding="utf-8"), default="-", help="A file instead of stdout.")
+@OUTPUT
 @with_library
-def export_memory(library: Library, thread: str | None, output: IO[str]) -> None:
+def export_memory(library: Library, thread: str | None, target: str) -> None:
     """Write memory entries as lines of JSON, by id, images included."""
-    for line in export_lines(library, thread.strip() if thread is not None else None):
-        output.write(line + "\n")
+    with written(target) as output:
+        for line in export_lines(library, thread.strip() if thread is not None else None):
+            output.write(line + "\n")
 
 
 @click.command("memory")

@@ -16,7 +16,7 @@ import click
 from commonplace.cli.common import split_names, with_library
 from commonplace.cli.loading import nothing_collected
 from commonplace.documents.visible import View, Visible
-from commonplace.errors import Denied, InvalidInput, NotFound, WritesDisabled
+from commonplace.errors import Denied, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import PREFIX, Settings
@@ -67,7 +67,7 @@ def mcp(
     if name not in _VIEWED and (project or no_global or collections):
         raise InvalidInput("--project, --no-global and --collections are for --profile documents.")
     settings = _settings(context, allow_writes, name)
-    view = _view(settings, context.obj["space"], project, no_global, collections) if name in _VIEWED else View()
+    view = _view(settings, context.obj["space"], project, no_global, collections)
     owner = replace(OWNER, space=context.obj["space"])
     if reads_variables(name, os.environ) and (door := _door()):
         _serve_door(settings, door, owner, name)
@@ -199,18 +199,15 @@ def _heard(settings: Settings) -> Settings:
 @click.argument("name")
 @click.argument("arguments", default="{}")
 @click.option("--profile", "profile_name", default="all", help="Call it as this profile has it.")
-@_WRITES
+@click.option("--allow-writes", is_flag=True, hidden=True, expose_value=False)  # who has a shell may, as ever
 @with_library
-def call(library: Library, name: str, arguments: str, profile_name: str, allow_writes: bool) -> None:
+def call(library: Library, name: str, arguments: str, profile_name: str) -> None:
     """Call a tool as an agent would: its name, its arguments as a JSON object, its answer as JSON."""
     found = profile(profile_name)
-    writable = allow_writes or library.settings.allow_writes
-    registry = Registry(found, writable=writable, hidden=found.hidden(library.settings))
+    registry = Registry(found, writable=True, hidden=found.hidden(library.settings))
     tool = registry.find(name)
     if tool is None:
         raise NotFound(registry.unknown(name))
-    if not registry.allows(tool):
-        raise WritesDisabled(tool.name)
     from commonplace.tables.values import parsed  # other commands start without it
 
     try:

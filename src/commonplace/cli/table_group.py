@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -19,6 +20,19 @@ from commonplace.surfaces.tool import Call
 TOOLS = {tool.name: tool for tool in PROFILE.tools}
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON.")
 AT = click.option("--at", "json_path", default="", metavar="POINTER", help="Where in the data.  [default: all of it]")
+_HERE = {
+    "project_list": "`commonplace tables project list`",
+    "table_list": "`commonplace tables list`",
+    "tool_list": "`commonplace tables tool list`",
+    "instance_list": "`commonplace tables instance list`",
+    "Set force": "Add --force",
+    "json_path": "--at",
+    "top_k": "--top-k",
+}
+"""What tools and their arguments, where a sentence begins with one, are called here."""
+_SAID = re.compile(rf"(?:^|(?<=\. ))(?:{'|'.join(_HERE)})\b")
+_OF_THE_SYSTEM = 64
+"""Exit codes from here on say that something is wrong with the machine or the settings, not with what was asked."""
 
 
 def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,7 +44,8 @@ def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Call
             try:
                 return function(*args, **kwargs)
             except CommonplaceError as error:
-                error.exit_code = 1
+                error.args = (_SAID.sub(lambda found: _HERE[found[0]], str(error)),)
+                error.exit_code = 1 if error.exit_code < _OF_THE_SYSTEM else error.exit_code
                 raise
 
         wrapped: Any = with_library(refusing)

@@ -115,7 +115,8 @@ def instance_list(library: Library, as_json: bool) -> None:
     def lines() -> None:
         for one in answer["instances"]:
             bound = ", ".join(binding["name"] for binding in one["bindings"]) or "nothing bound"
-            click.echo(f"{one['name']}  {one['status']}, key …{one['key_hint']}: {bound}")
+            key = f"key …{one['key_hint']}" if one["key_hint"] else "no key yet"
+            click.echo(f"{one['name']}  {one['status']}, {key}: {bound}")
 
     show(answer, as_json, lines)
 

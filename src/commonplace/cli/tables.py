@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from commonplace.cli import table_tools
+from commonplace.cli.common import written
 from commonplace.cli.table_group import AT, call, command, project, show, tables
 from commonplace.errors import InvalidInput
 from commonplace.library import Library
@@ -150,10 +151,8 @@ def export(library: Library, table: str, file: str | None, as_json: bool) -> Non
     if file is None or file == "-":
         click.echo(text)
     else:
-        try:
-            Path(file).write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"{file} cannot be written: {error.strerror}.") from None
+        with written(file) as output:
+            output.write(text + "\n")
         click.echo(f"Wrote {row.size} bytes to {file}", err=True)
 
 

@@ -76,15 +76,17 @@ class Catalog:
     ) -> TableRow:
         check(data, "data")
         with self._store.transaction():
-            owner = find_project(self._store, project)
-            check_name("table", name, self._store.tables(owner.id))
-            now = _now()
-            table = self._store.add_table(
-                TableRow(
-                    0, new_id(), owner.id, name, check_description(description), searchable, 0, 0, 1, None, None,
-                    self.basis, now, now,
-                )
-            )  # fmt: skip
+            owner, now = find_project(self._store, project), _now()
+            described = check_description(description)
+            return self.add_table(
+                TableRow(0, new_id(), owner.id, name, described, searchable, 0, 0, 1, None, None, "", now, now), data
+            )
+
+    def add_table(self, table: TableRow, data: JSON) -> TableRow:
+        """Keep a new table with data that was checked, and index it."""
+        with self._store.transaction():
+            check_name("table", table.name, self._store.tables(table.project))
+            table = self._store.add_table(replace(table, basis=self.basis))
             self._store.put_table_value(table.number, (), data)
             written = self._store.table_written(table.number)
             self._indexer.mark(written, [Change(())], size=written.size)
@@ -112,12 +114,13 @@ class Catalog:
             named = changes.get("name", current.name)
             if named != current.name:
                 check_name("table", named, self._store.tables(current.project), current.id)
-            described = check_description(changes.get("description", current.description))
+            description = check_description(changes.get("description", current.description))
             searchable = bool(changes.get("searchable", current.searchable))
-            new = replace(current, name=named, description=described, searchable=searchable)
+            new = replace(current, name=named, description=description, searchable=searchable)
             if new != current:
                 new = replace(new, updated_at=_now())
                 self._store.change_table(new)
+                self._describe_again(current, new)
             if searchable != current.searchable:
                 self._cover_again(new)
             return new
@@ -156,7 +159,8 @@ class Catalog:
     def create_tool(self, table: TableRow, type: str, name: str, given: Mapping[str, Any]) -> ToolRow:
         with self._store.transaction():
             table = self._writing.current(table, None)
-            path = self._existing_path(table, given.get("json_path", ""))
+            path = given.get("json_path", "")
+            self._check_place(table, path)
             metadata = _metadata(given.get("metadata", {}))
             now = _now()
             description = check_description(given.get("description") or described(type, table.name, path))
@@ -169,11 +173,30 @@ class Catalog:
                 self._covered(table, path)
             return tool
 
-    def update_tool(self, tool: ToolRow, given: Mapping[str, Any]) -> ToolRow:
+    def keep_tool(self, table: TableRow, tool: ToolRow) -> None:
+        """A tool as it is elsewhere: a new one, or what has its id here brought up to it. Its place may be gone."""
+        there = self._store.tool(tool.id)
+        if there is None:
+            configured = _now() if tool.type == "search" else None
+            metadata = _metadata(tool.metadata)
+            self._store.put_tool(replace(tool, table=table.number, metadata=metadata, configured_at=configured))
+            if configured:
+                self._covered(table, tool.json_path)
+        elif (there.table, there.type) != (table.number, tool.type):
+            raise AlreadyExists(f'The tool "{tool.id}" is another one here.')
+        else:
+            told = {name: getattr(tool, name) for name in ("name", "description", "json_path", "metadata")}
+            if changed := {name: value for name, value in told.items() if value != getattr(there, name)}:
+                self.update_tool(there, changed, anywhere=True)
+
+    def update_tool(self, tool: ToolRow, given: Mapping[str, Any], *, anywhere: bool = False) -> ToolRow:
+        """`anywhere`: also to a place that is not there."""
         with self._store.transaction():
             tool = self._current_tool(tool)
             table = self.table_of(tool)
-            path = self._existing_path(table, given["json_path"]) if "json_path" in given else tool.json_path
+            path = given.get("json_path", tool.json_path)
+            if "json_path" in given and not anywhere:
+                self._check_place(table, path)
             new = replace(
                 tool,
                 name=check_tool_name(given.get("name", tool.name)),
@@ -182,6 +205,8 @@ class Catalog:
                 metadata=_metadata(given.get("metadata", tool.metadata)),
                 updated_at=_now(),
             )
+            if new.description in ("", described(tool.type, table.name, tool.json_path)):
+                new = replace(new, description=described(tool.type, table.name, path))
             self._check_free(new)
             moved = tool.type == "search" and path != tool.json_path
             if moved:
@@ -191,6 +216,13 @@ class Catalog:
                 self._covered(table, tool.json_path)
                 self._covered(table, path)
             return new
+
+    def _describe_again(self, before: TableRow, now: TableRow) -> None:
+        """Tools that nobody described say the name of their table."""
+        for tool in self._store.tools(now.number) if before.name != now.name else ():
+            if tool.description == described(tool.type, before.name, tool.json_path):
+                described_now = described(tool.type, now.name, tool.json_path)
+                self._store.put_tool(replace(tool, description=described_now, updated_at=_now()))
 
     def delete_tool(self, tool: ToolRow) -> int:
         """Returns how many bindings went with it."""
@@ -213,12 +245,11 @@ class Catalog:
             raise NotFound(f'The table of the tool "{tool.name}" is gone.', argument="tool_id")
         return table
 
-    def _existing_path(self, table: TableRow, path: str) -> str:
+    def _check_place(self, table: TableRow, path: str) -> None:
         place = parse(path)
         found = self._store.table_shape(table.number, place)
         if isinstance(found, Missing):
             raise PathMissing(place, found.found)
-        return path
 
     def _check_free(self, tool: ToolRow) -> None:
         """No other tool of an instance may have this name."""

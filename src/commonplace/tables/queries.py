@@ -123,9 +123,12 @@ class _Worker:
     """One process. Whatever goes wrong with it, it is ended and another takes its place."""
 
     def __init__(self) -> None:
-        # -I: nothing of the folder it is started in is imported.
-        self._process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-I", str(_WORKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        import jmespath
+
+        # -I: nothing of the folder it is started in is imported, nor what the environment names: so it is told where.
+        command = [sys.executable, "-I", str(_WORKER), str(Path(jmespath.__file__).parents[1])]
+        self._process = subprocess.Popen(  # noqa: S603 - our own module
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
 
     @property

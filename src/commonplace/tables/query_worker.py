@@ -1,5 +1,7 @@
 """A process that evaluates JMESPath and can be stopped: run as a file, it reads requests and writes answers.
 
+Its argument is the folder that jmespath is in, where it is not found otherwise.
+
 A request is two blocks, the expression and the JSON; the answer to it is `+` once the JSON is read, then a mark and a
 block: `=` and the result, `!` and a sentence, or `>` and nothing where the result is too large. A block is its length
 in eight bytes and itself. It imports nothing of the package, so that it starts quickly.
@@ -9,16 +11,21 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import BinaryIO
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 LARGEST = 1024 * 1024
 MOST_MEMORY = 3 * 1024**3
+ORDER = ("lt", "lte", "gt", "gte")
 
 
 def main() -> None:
+    sys.path += sys.argv[1:]
     import jmespath
     from jmespath.exceptions import JMESPathError
+    from jmespath.visitor import TreeInterpreter
 
+    TreeInterpreter.COMPARATOR_FUNC.update({name: _if_ordered(TreeInterpreter.COMPARATOR_FUNC[name]) for name in ORDER})
     _bound_memory()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while (asked := _read(source)) is not None and (data := _read(source)) is not None:
@@ -36,6 +43,18 @@ def main() -> None:
             answer = b"!", b"it takes too much memory"
         sink.write(answer[0] + len(answer[1]).to_bytes(8, "big") + answer[1])
         sink.flush()
+
+
+def _if_ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A number and a text have no order: that is null, as the specification has it, and no error."""
+
+    def compared(left: Any, right: Any) -> Any:
+        try:
+            return compare(left, right)
+        except TypeError:
+            return None
+
+    return compared
 
 
 def _bound_memory() -> None:

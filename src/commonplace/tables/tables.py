@@ -13,6 +13,7 @@ from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import TableRow, ToolRow
 from commonplace.tables.catalog import Catalog
 from commonplace.tables.chunks import ChunkSizes
+from commonplace.tables.exchange import Exchange
 from commonplace.tables.indexing import Indexer
 from commonplace.tables.instances import Instances
 from commonplace.tables.jobs import Jobs
@@ -47,6 +48,7 @@ class Tables:
         self._writing = Writing(store, indexer)
         self.catalog = Catalog(store, embedding, sizes, indexer, self._writing)
         self.instances = Instances(store, space)
+        self.exchange = Exchange(store, self.catalog, self.instances)
         remote = Remote(store, service, embedding) if service else None
         self._service = service
         self.jobs = Jobs(store, embedding, indexer, remote)

@@ -149,8 +149,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _Unkept(_twice(twice))
+        for key, _ in pairs:
+            if key in seen:
+                raise _Unkept(_twice(key))
+            seen.add(key)
     return found
 
 

@@ -60,7 +60,7 @@ def _pull(collection: Collection) -> None:
         click.echo(f"{root} is in no git repository: nothing is pulled.", err=True)
         return
     try:
-        done = subprocess.run(["git", "pull", "--ff-only"], cwd=root, stdout=_STDERR, check=False)  # noqa: S607
+        done = subprocess.run(["git", "pull", "--ff-only"], cwd=root, stdout=_STDERR, check=False)  # noqa: S607 - theirs
     except OSError as error:
         raise CommandFailed(f"git could not be started in {root}: {error.strerror}.") from error
     if done.returncode:

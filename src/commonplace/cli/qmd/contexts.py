@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from commonplace.cli.common import painted, with_library
+from commonplace.cli.lazy import as_called
 from commonplace.cli.qmd.formats import as_json
 from commonplace.errors import NotFound
 from commonplace.ingest.files.contexts import is_described
@@ -78,7 +79,7 @@ def list_contexts(library: Library, json_wanted: bool) -> None:
         click.echo(as_json(records), nl=False)
         return
     if not found:
-        click.echo("No contexts configured. Use 'qmd context add' to add one.", err=True)
+        click.echo(as_called("No contexts configured. Use 'qmd context add' to add one."), err=True)
     for one in found:
         click.echo(painted(_shown((one.collection, one.path)), fg="cyan"))
         for line in one.text.split("\n"):
@@ -115,7 +116,7 @@ def check(library: Library, json_wanted: bool) -> None:
     if not missing:
         click.echo("✓ All collections and top folders have context.")
     else:
-        click.echo("Add one with: qmd context add PATH TEXT", err=True)
+        click.echo(as_called("Add one with: qmd context add PATH TEXT"), err=True)
 
 
 for _name in ("remove", "rm"):

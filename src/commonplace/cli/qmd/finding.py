@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from commonplace.cli.common import with_library
+from commonplace.cli.lazy import as_called
 from commonplace.cli.qmd.formats import FORMATS, Hit, format_options, hits
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
@@ -75,7 +76,7 @@ def search(library: Library, words: Sequence[str], **given: Any) -> None:
 @_options(0.3, hybrid=False)
 @with_library
 def vsearch(library: Library, words: Sequence[str], **given: Any) -> None:
-    """Find documents by what they mean. Needs vectors: `qmd embed` makes them."""
+    """Find documents by what they mean. Needs vectors, which `embed` makes."""
     _answer(library, QueryDocument((Search("vec", _text(words)),)), given, plain=True)
 
 
@@ -130,7 +131,7 @@ def _answer(library: Library, asked: QueryDocument, given: dict[str, Any], *, pl
     there, wanted = _everything(library), given["limit"] or _usual(format)
     found = ask(there if given["everything"] else min(wanted, there), least)
     for note in found.notes:
-        click.echo(f"Note: {note}", err=True)
+        click.echo(f"Note: {as_called(note)}", err=True)
     presented = _Presentation(library, found, format, given).hits()
     above = not presented and least > 0 and bool(ask(1, 0.0).results)
     click.echo(hits(presented, format, above=above), nl=False)

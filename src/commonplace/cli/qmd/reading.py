@@ -10,6 +10,7 @@ from unicodedata import normalize
 import click
 
 from commonplace.cli.common import painted, with_library
+from commonplace.cli.lazy import as_called
 from commonplace.cli.qmd.finding import place_of
 from commonplace.cli.qmd.formats import FORMATS, Document, as_json, documents, format_options, one_document
 from commonplace.errors import NotFound
@@ -105,7 +106,7 @@ def _documents(
 
 def _skipped(document: Document, size: int) -> Document:
     kilobytes = max(1, (size + 512) // 1024)
-    reason = f"File too large ({kilobytes}KB). Use 'qmd get {document.file}' to retrieve."
+    reason = as_called(f"File too large ({kilobytes}KB). Use 'qmd get {document.file}' to retrieve.")
     return Document(document.docid, document.file, document.title, document.context, reason=reason)
 
 
@@ -155,7 +156,7 @@ def _list_collections(library: Library, json_wanted: bool) -> None:
         click.echo(as_json(records), nl=False)
         return
     if not found:
-        click.echo("No collections found. Run 'qmd collection add .' to index files.", err=True)
+        click.echo(as_called("No collections found. Run 'qmd collection add .' to index files."), err=True)
         return
     click.echo("Collections:\n")
     for one in found:
