@@ -227,6 +227,15 @@ def test_a_line_that_is_longer_than_the_budget_is_cut(call: Call, library: Libra
     assert answer["items"][0]["text"].endswith("…")
 
 
+@pytest.mark.parametrize("budget", [100, 300, 1000])
+@pytest.mark.parametrize("line", ['\tprint("a\\tb", "c\\n", "\\"")', "\x01" * 30, '"' * 5000, "plain words"])
+def test_fetch_keeps_to_its_budget_as_it_is_written_out(call: Call, library: Library, line: str, budget: int) -> None:
+    library.put(Draft("note", "code", body="\n".join([line] * 400)))
+    answer = call("fetch", uri="notes://code", max_tokens=budget)
+    assert tokens_of(answer) <= budget
+    assert answer["items"][0]["next_line"] == answer["items"][0]["text"].count("\n") + 2
+
+
 def test_fetch_reads_a_conversation_and_one_message_of_it(call: Call, library: Library) -> None:
     said = [{"id": "m1", "sender": "Ada", "content": "Is it warm?"}, {"id": "m2", "sender": "Bo", "content": "Very."}]
     put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})

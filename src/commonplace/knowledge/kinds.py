@@ -9,7 +9,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from commonplace.errors import InvalidInput
-from commonplace.model import JSON, Item
+from commonplace.model import JSON
 
 Source = Literal["notes", "media", "chats", "characters", "prompts"]
 
@@ -97,7 +97,3 @@ def read_moment(value: JSON, name: str) -> datetime:
         raise InvalidInput(
             f'{name} "{shown[:60]}" is not an ISO 8601 date; write 2024-05-01 or 2024-05-01T09:30:00Z.', argument=name
         ) from None
-
-
-def is_of(item: Item, source: str) -> bool:
-    return SOURCE_OF.get(item.kind) == source

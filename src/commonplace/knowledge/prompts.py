@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 
 from commonplace.knowledge.shape import Section, Shaped, needed, render, string
@@ -18,7 +19,7 @@ _HEADINGS = {
     "author": "Author",
     "keywords": "Keywords",
 }
-_VARIABLE = re.compile(r"\{\{\s*([\w][\w .-]{0,63}?)\s*\}\}")
+_VARIABLE = re.compile(r"\{\{\s*(\w[^{}\n]{0,63}?)\s*\}\}")
 
 
 def shape(record: Mapping[str, JSON], tags: Sequence[str]) -> Shaped:
@@ -42,9 +43,15 @@ def content(item: Item) -> dict[str, JSON]:
 def variables(item: Item) -> list[str]:
     """The placeholders of both parts, in the order they come."""
     texts = (item.fields.get("system_prompt", ""), item.fields.get("user_prompt", ""))
-    return list(dict.fromkeys(found[1] for text in texts for found in _VARIABLE.finditer(text)))
+    found = (found[1] for text in texts for found in _VARIABLE.finditer(text))
+    return list(dict.fromkeys(name for name in found if all(map(_in_name, name))))
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
     """The text with its placeholders replaced; one that is not named stays."""
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), text)
+
+
+def _in_name(character: str) -> bool:
+    """Letters and digits with the marks that many scripts write them with, and what joins words."""
+    return character.isalnum() or character in "_ .-\u200c\u200d" or unicodedata.category(character).startswith("M")

@@ -19,7 +19,6 @@ from commonplace.knowledge.retrieval import (
     cut,
     out_of_range,
     read_body,
-    read_full,
     read_lines,
     read_snippet,
 )
@@ -285,8 +284,3 @@ def _check_loc(item: Item, loc: Mapping[str, JSON]) -> None:
                 f'retrieval.loc is of {name} "{given}", and this is "{item.key}". Pass the loc of its own result.',
                 argument="retrieval.loc",
             )
-
-
-def whole_text(store: Store, item: Item, wish: Wish) -> Passage:
-    """A stretch of the rendered text."""
-    return read_full(rendered(store, item), wish)

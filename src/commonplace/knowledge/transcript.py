@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -15,6 +16,7 @@ Format = Literal["text", "srt", "vtt", "json"]
 
 CHARS_PER_SECOND = 15
 """How fast untimed text is read."""
+_LINE_ENDS = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +82,15 @@ def _overlaps(cue: _Spoken, wanted: Wanted) -> bool:
 
 
 def _fitting(cues: Sequence[_Spoken], wanted: Wanted) -> tuple[Sequence[_Spoken], int | None]:
-    """The first whole cues there is room for, the first one in any case, and when the next one starts."""
-    write = _WRITERS[wanted.format]
+    """The first whole cues there is room for, and when the next one starts.
+
+    The first one in any case, and those that are under way where it begins: whoever goes on from there gets on.
+    """
+    write, low = _WRITERS[wanted.format], -1 if wanted.from_ms is None else wanted.from_ms
     used = 0
     for number, cue in enumerate(cues):
         used += len(write(number + 1, cue, wanted.timestamps)) + 1
-        if used > wanted.most_chars and number:
+        if used > wanted.most_chars and number and cue.start_ms > low:
             return cues[:number], cue.start_ms
     return cues, None
 
@@ -113,16 +118,18 @@ def _record(cue: _Spoken) -> dict[str, JSON]:
 
 def _srt(number: int, cue: _Spoken, timestamps: bool) -> str:
     times = f"{clock(cue.start_ms, ',')} --> {clock(cue.end_ms, ',')}"
-    return f"{number}\n{times}\n{_said(cue)}\n"
+    said = "\n".join(_lines(cue.text))
+    return f"{number}\n{times}\n{_label(cue)}{said}\n"
 
 
 def _vtt(number: int, cue: _Spoken, timestamps: bool) -> str:
-    voice = f"<v {_escaped(cue.speaker)}>" if cue.speaker else ""
-    return f"{clock(cue.start_ms)} --> {clock(cue.end_ms)}\n{voice}{_escaped(cue.text)}\n"
+    voice = f"<v {_escaped(_speaker(cue))}>" if cue.speaker else ""
+    said = _escaped("\n".join(_lines(cue.text)))
+    return f"{clock(cue.start_ms)} --> {clock(cue.end_ms)}\n{voice}{said}\n"
 
 
 def _text(number: int, cue: _Spoken, timestamps: bool) -> str:
-    said = " ".join(_said(cue).split("\n"))
+    said = _label(cue) + " ".join(_lines(cue.text))
     return f"[{clock(cue.start_ms)}] {said}" if timestamps else said
 
 
@@ -130,8 +137,17 @@ def _json(number: int, cue: _Spoken, timestamps: bool) -> str:
     return f"{cue.text}{cue.speaker or ''}" + " " * 60
 
 
-def _said(cue: _Spoken) -> str:
-    return f"{cue.speaker}: {cue.text}" if cue.speaker else cue.text
+def _label(cue: _Spoken) -> str:
+    return f"{_speaker(cue)}: " if cue.speaker else ""
+
+
+def _speaker(cue: _Spoken) -> str:
+    return " ".join(_lines(cue.speaker or ""))
+
+
+def _lines(text: str) -> list[str]:
+    """Without blank ones, which would end a cue where it is written."""
+    return [line for line in _LINE_ENDS.split(text) if line.strip()]
 
 
 def _escaped(text: str) -> str:

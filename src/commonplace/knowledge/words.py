@@ -11,7 +11,7 @@ from commonplace.search.parse import Parsed, parse
 from commonplace.search.plan import understood
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet
-from commonplace.text.terms import Term, beginning, phrase_terms
+from commonplace.text.terms import Term, beginning, phrase_terms, phrases_of
 
 MOST_MATCHES = 2000
 """Places that decide where a window is; a text with more says the same thing everywhere."""
@@ -41,7 +41,7 @@ def _planned(parsed: Parsed, reader: WordReader) -> Asked:
     whole = " ".join((parsed.words, *(prefix for prefix in parsed.prefixes if beginning(prefix) is None)))
     languages, words = understood(whole, reader)
     known = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
-    phrases = tuple(filter(None, map(phrase_terms, parsed.phrases)))
+    phrases = tuple(terms for phrase in parsed.phrases for terms in phrases_of(phrase))
     excluded = tuple(filter(None, map(phrase_terms, parsed.excluded)))
     return Asked(LexicalQuery((*known, *begun), phrases, excluded), len(words) - len(known), languages)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from commonplace.errors import InvalidInput
@@ -32,13 +32,13 @@ _DATES = ("created_from", "created_to", "updated_from", "updated_to")
 
 def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     offset = read_cursor(given["cursor"], given) if "cursor" in given else 0
-    detail = given["detail"]
+    detail, filter = given["detail"], _filter(call, given)
 
     def run(seen: frozenset[str]) -> Found[tuple[Page, list[dict[str, JSON]], int, int]]:
         page = call.library.search(
             given["query"],
             mode=given["mode"],
-            filter=_filter(given),
+            filter=filter,
             limit=given["limit"],
             offset=offset,
             explain=given["explain"],
@@ -54,12 +54,15 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     )
     following = offset + len(records)
     reasons = [stage.reason for stage in page.stages if stage.name == "vector" and stage.status == "skipped"]
+    notes = [*page.notes, *(f"By words only: {reason}." for reason in reasons if given["mode"] != "lexical")]
+    if not page.found and (names := given.get("collections")):
+        notes += [f'No collection, thread or conversation is called "{name}".' for name in _unknown(call, names)]
     return {
         "results": records,
         "left_out": left_out,
         "next_cursor": make_cursor(following, given) if left_out or page.more else None,
         "tokens": tokens,
-        "notes": [*page.notes, *(f"By words only: {reason}." for reason in reasons if given["mode"] != "lexical")],
+        "notes": notes,
         **({"session": told.record()} if told else {}),
     }
 
@@ -84,14 +87,31 @@ def _trimmed(detail: str) -> str:
     return {"ids": "title", "snippets": "snippet", "passages": "passage"}[detail]
 
 
-def _filter(given: Mapping[str, JSON]) -> Filter:
+def _places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
+    """Collections, threads and conversations; the alias of a package stands for what it is kept under as well."""
+    if all(call.library.store.item("collection", "", name, body=False) for name in names):
+        return tuple(names)
+    from commonplace.surfaces.documents.shapes import visible  # reads declarations, which few searches need
+
+    known = visible(call).collections
+    places = [one.key for one in known if not {*one.project_aliases, *one.global_aliases}.isdisjoint(names)]
+    return tuple(dict.fromkeys((*names, *places)))
+
+
+def _unknown(call: Call, names: Sequence[str]) -> list[str]:
+    store = call.library.store
+    there = {item.key for item in store.collections()}.union(*map(store.parents, SCHEMES))
+    return [name for name in names if name not in there and len(_places(call, [name])) == 1]
+
+
+def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
     for kind in given.get("kinds", ()):
         if kind not in SCHEMES:
             raise InvalidInput(f'There is no kind "{kind}". The kinds are {", ".join(SCHEMES)}.', argument="kinds")
     dates = {name: moment(name, given[name], end=name.endswith("_to")) for name in _DATES if name in given}
     return Filter(
         kinds=tuple(given.get("kinds", ())),
-        parents=tuple(given.get("collections", ())),
+        parents=_places(call, given.get("collections", ())),
         tags=tuple(given.get("tags", ())),
         where=tuple(_condition(entry) for entry in given.get("where", ())),
         created_from=dates.get("created_from"),

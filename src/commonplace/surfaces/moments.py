@@ -15,12 +15,12 @@ def moment(name: str, value: str, *, end: bool = False) -> datetime:
         raise InvalidInput(
             f'{name} "{value}" is not an ISO 8601 date; write 2026-05-01 or 2026-05-01T09:30:00Z.', argument=name
         ) from None
-    if end and _is_date(value):
+    if end and is_date(value):
         found = found.replace(hour=23, minute=59, second=59, microsecond=999_999)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _is_date(value: str) -> bool:
+def is_date(value: str) -> bool:
     """In any of the ways a date can be written: 2026-05-01, 20260501, 2026-W18-5."""
     try:
         date.fromisoformat(value)

@@ -156,15 +156,22 @@ def _read(place: Place, room: int) -> dict[str, JSON]:
     used = tokens_of(frame)
     wanted = place.body[slice(*place.chars)].split("\n") if place.chars else lines[start - 1 : place.last]
     for line in wanted:
-        size = estimate(line) + 1
+        size = tokens_of(line)  # as it is written out, where a tab or a quote is two characters
         if used + size > room:
             if not kept:  # one line that is too long by itself: what fits of it, rather than nothing
-                kept.append(line[: safe_cut(line, reach(line, 0, 4 * max(1, room - used)))] + "…")
+                kept.append(_shortened(line, max(1, room - used)))
             break
         used += size
         kept.append(line)
     following = start + len(kept) if len(kept) < len(wanted) else None
     return {**frame, "text": "\n".join(kept), "next_line": following}
+
+
+def _shortened(line: str, room: int) -> str:
+    end = reach(line, 0, 4 * room)
+    while end and (excess := tokens_of(line[:end]) - room) > 0:
+        end = reach(line, 0, 4 * max(0, estimate(line[:end]) - excess))
+    return line[: safe_cut(line, end)] + "…"
 
 
 def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:

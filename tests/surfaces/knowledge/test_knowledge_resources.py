@@ -80,3 +80,14 @@ def test_prompts_are_listed_in_pages_and_filled_in(tools: Tools) -> None:
         PROMPTS.get(call, "None", {})
     with pytest.raises(InvalidInput):
         PROMPTS.page(call, "\x00")
+
+
+def test_a_placeholder_may_be_named_in_any_script(tools: Tools) -> None:
+    names = ["नाम", "ชื่อ", "cafe\u0301", "می\u200cشود", "имя_2", "first name"]
+    no_names = "{{😀}} {{}} {{ }} {{a|b}} {{a\nb}} {{\u0301}}"
+    tools.put("prompt", name="Greet", user_prompt=" ".join(f"{{{{ {name} }}}}" for name in names) + no_names)
+    call = Call(tools.library)
+    listed = PROMPTS.page(call, None)[0][0]
+    assert [argument["name"] for argument in listed["arguments"]] == names
+    filled = PROMPTS.get(call, "Greet", dict.fromkeys(names, "x"))
+    assert filled["messages"][0]["content"]["text"] == " ".join("x" for _ in names) + no_names

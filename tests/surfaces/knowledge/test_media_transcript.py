@@ -62,6 +62,25 @@ def test_inner_lines_are_kept_in_subtitles_and_joined_in_text(tools: Tools) -> N
     )
 
 
+def test_a_blank_line_inside_a_cue_does_not_end_it(tools: Tools) -> None:
+    cues = [{"start_ms": 0, "end_ms": 9, "text": "one\r\n\r\ntwo\n \nthree\rfour", "speaker": "Ann\n\nLee"}]
+    tools.put("media", title="F", media_type="audio", cues=cues)
+    tools.put("media", title="G", media_type="article", body="First.\n\nSecond.\n", duration_ms=9)
+    times = "00:00:00.000 --> 00:00:00.009"
+    srt = f"1\n{times.replace('.', ',')}\n"
+
+    def write(media: int, format: str) -> Any:
+        return tools("media.transcript", media_id=media, format=format)["content"]
+
+    assert write(1, "srt") == srt + "Ann Lee: one\ntwo\nthree\nfour\n"
+    assert write(1, "vtt") == f"WEBVTT\n\n{times}\n<v Ann Lee>one\ntwo\nthree\nfour\n"
+    assert write(1, "text") == "Ann Lee: one two three four"
+    assert write(1, "json")["cues"][0]["text"] == cues[0]["text"]
+    assert write(2, "srt") == srt + "First.\nSecond.\n"
+    assert write(2, "vtt") == f"WEBVTT\n\n{times}\nFirst.\nSecond.\n"
+    assert write(2, "text") == "First.\n\nSecond.\n"
+
+
 def test_media_without_cues_are_one_cue_and_say_so(tools: Tools) -> None:
     tools.put("media", title="Known", media_type="audio", body="Thirty characters, more or less", duration_ms=7000)
     tools.put("media", title="Unknown", media_type="audio", body="x" * 45)
@@ -91,6 +110,22 @@ def test_output_stops_after_the_last_whole_cue_and_goes_on_from_there(tmp_path: 
                 seen += [line for line in text.split("\n") if line.startswith("cue ")]
                 start = page["next_ms"]
             assert seen == [cue["text"] for cue in cues]
+
+
+def test_whoever_goes_on_gets_on_also_where_more_is_said_at_once_than_there_is_room_for(tmp_path: Path) -> None:
+    cues = [{"start_ms": 0, "end_ms": 99_000, "text": f"long {n} " + "x" * 400} for n in range(4)]
+    cues += [{"start_ms": n * 1000, "end_ms": n * 1000 + 999, "text": f"short {n}"} for n in range(1, 5)]
+    with Library.open(tmp_path, settings=library_settings(tmp_path, full_max_chars=1000)) as library:
+        tools = Tools(library)
+        tools.put("media", title="F", media_type="audio", cues=cues)
+        seen, starts, start = set[str](), list[int](), 0
+        while start is not None:
+            starts.append(start)
+            page = tools("media.transcript", media_id=1, from_ms=start)
+            seen |= set(page["content"].split("\n"))
+            start = page["next_ms"]
+            assert start is None or start > starts[-1]
+        assert seen == {cue["text"] for cue in cues}
 
 
 @given(

@@ -233,6 +233,25 @@ def test_a_tool_without_a_description_says_what_it_does_and_nothing_of_the_data(
     assert tool["description"] == 'Evaluates a JMESPath expression over the table "t" at /secret.'
 
 
+def test_what_a_tool_says_of_itself_follows_its_table_and_place_and_what_it_was_told_to_say_stays(calls: Calls) -> None:
+    table = calls.table({"a": {"b": 1}})
+    own = calls.tool("get_all_data", "", "own")
+    calls("tool_create", table_id="t", type="get_all_data", name="told", description="Ask me.")
+
+    def said() -> list[str]:
+        return [tool["description"] for tool in calls("tool_list", table_id=table)["tools"]]
+
+    assert said() == ['All of the table "t".', "Ask me."]
+    moved = calls("tool_update", tool_id=own, json_path="/a")["tool"]
+    assert moved["description"] == 'All of the table "t" at /a.'
+    calls("tool_update", tool_id="told", json_path="/a/b")
+    calls("table_update", table_id=table, name="stock")
+    assert said() == ['All of the table "stock" at /a.', "Ask me."]
+    assert calls("tool_update", tool_id="told", description="")["tool"]["description"] == (
+        'All of the table "stock" at /a/b.'
+    )
+
+
 def test_answers_are_as_their_schemas_say(calls: Calls) -> None:
     calls.table({"a": ["some words"]})
     calls.tool("search", "/a")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 
-from commonplace.errors import CommonplaceError, InvalidInput, NotFound, Unavailable
+from commonplace.errors import Busy, CommonplaceError, InvalidInput, NotFound, StorageFull, Unavailable
 from commonplace.knowledge.finding import Limits, Results, Search
 from commonplace.knowledge.kinds import SOURCE_OF, SOURCES
 from commonplace.knowledge.reading import rendered
@@ -107,6 +107,8 @@ def _found(turned: Turn, wanted: Search) -> tuple[Results, list[Warning]]:
     finding = turned.call.library.knowledge.finding
     try:
         return finding.search(wanted), []
+    except (Busy, StorageFull, Unavailable):
+        raise  # what all of them need is not there, and each would be waited for in turn
     except CommonplaceError as error:
         if len(wanted.sources) == 1:
             raise

@@ -18,6 +18,7 @@ from commonplace.settings import Settings
 from commonplace.soft_config import Chosen, Number, SoftConfig, choose, parse_config
 from commonplace.surfaces import arguments
 from commonplace.surfaces.arguments import Signature
+from commonplace.surfaces.moments import is_date
 from commonplace.surfaces.schema import Schema, flag, integer, obj, text
 from commonplace.surfaces.tool import Call
 
@@ -218,7 +219,7 @@ def dates(given: Mapping[str, JSON], place: str = "") -> tuple[datetime | None, 
         read_moment(given[name], f"{place}{name}") if given.get(name) else None for name in ("date_from", "date_to")
     ]
     low, high = found
-    if high is not None and len(given["date_to"].strip()) == 10:
+    if high is not None and is_date(given["date_to"]):
         high += timedelta(days=1) - timedelta(microseconds=1)
     if low is not None and high is not None and low > high:
         raise InvalidInput(

@@ -51,10 +51,10 @@ def read(turned: Turn, source: str, id: str | int, given: Mapping[str, JSON], ot
         size, moved = PAGE_SIZE.read(given.get("page_size", PAGE_SIZE.default))
         asked = Wished(asked.wish, [*asked.clamped, *(["page_size"] if moved else [])])
         return get_response(turned, item, knowledge.reading.read_page(item, given.get("page", 1), size), asked)
-    return get_response(turned, item, knowledge.reading.read(item, asked.wish), asked, _paging_ignored(turned, given))
+    return get_response(turned, item, knowledge.reading.read(item, asked.wish), asked, _paging_ignored(given))
 
 
-def _paging_ignored(turned: Turn, given: Mapping[str, JSON]) -> list[Warning]:
+def _paging_ignored(given: Mapping[str, JSON]) -> list[Warning]:
     ignored = [name for name in ("page", "page_size") if name in given]
     if not ignored:
         return []

@@ -23,7 +23,7 @@ from commonplace.surfaces.memory.lists import (
     Fused,
     Leg,
 )
-from commonplace.surfaces.memory.paging import Paging, Taken, within
+from commonplace.surfaces.memory.paging import L, Paging, Taken, within
 from commonplace.surfaces.memory.reranking import Reranked, look_for
 from commonplace.surfaces.memory.statistics import backend_of
 from commonplace.surfaces.tool import Answer, Call
@@ -169,7 +169,7 @@ class _Search:
             languages = tuple(dict.fromkeys((language, *self._call.library.lexical.languages())))
             self._highlighter = Highlighter(Sought(by_kind["word"], by_kind["prefix"], by_kind["phrase"]), languages)
 
-    def reply(self, paging: Paging, rest: Callable[..., dict[str, JSON]]) -> Answer:  # type: ignore[type-arg]
+    def reply(self, paging: Paging[L], rest: Callable[[L], dict[str, JSON]]) -> Answer:
         taken, entries = paging.take(self._load)
         records = self._records(taken, entries)
         kept, tokens = within(records, self._given.get("max_tokens"))

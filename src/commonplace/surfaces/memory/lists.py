@@ -302,7 +302,7 @@ def _model_to_come(library: Library) -> str:
     """The model the first vectors will be made with."""
     try:
         return library.embedding.embedder().name
-    except (Unavailable, NotFound) as missing:
+    except CommonplaceError as missing:
         raise Unavailable(str(missing)) from missing
 
 
