@@ -42,6 +42,13 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def test_every_room_is_in_the_table_of_rooms() -> None:
+    explained = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for path in (ROOT / "src" / "commonplace").iterdir():
+        if not path.name.startswith("__") and (path.is_dir() or path.suffix == ".py"):
+            assert f"| `{path.name}{'/' if path.is_dir() else ''}` |" in explained
+
+
 def test_every_dependency_is_explained() -> None:
     import tomllib
 
