@@ -18,7 +18,6 @@ CommonplaceError
 
 from __future__ import annotations
 
-from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import Any
 
 LONE_SURROGATE = "What was asked holds a lone surrogate, which is no character. Remove it."
@@ -40,7 +39,7 @@ class CommonplaceError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """For other processes, which have the sentence, but not what it was made of."""
-        return __newobj__, (type(self), *self.args), vars(self)
+        return Exception.__new__, (type(self), *self.args), vars(self)
 
 
 class InvalidInput(CommonplaceError):

@@ -58,7 +58,6 @@ class Validators:
 class Fetched:
     address: str
     """Where it was found in the end."""
-    size: int
     validators: Validators
     is_new: bool = True
     """False: it is as the validators sent along say, and nothing was read."""
@@ -85,12 +84,12 @@ class Web:
                     continue
                 validators = Validators(_said(reply, "ETag"), _said(reply, "Last-Modified"), _place(address))
                 if reply.status == http.client.NOT_MODIFIED and conditions:
-                    return Fetched(address, 0, known, is_new=False)
+                    return Fetched(address, known, is_new=False)
                 if reply.status != http.client.OK:
                     raise DownloadFailed(f"{without_credentials(address)} answered with HTTP status {reply.status}.")
                 is_archive = urlsplit(url).path.lower().endswith(ARCHIVE_ENDINGS)
-                size = (_copy if is_archive else _copy_plain)(reply, into.write, address, most)
-                return Fetched(address, size, validators)
+                (_copy if is_archive else _copy_plain)(reply, into.write, address, most)
+                return Fetched(address, validators)
             except (OSError, http.client.HTTPException) as error:
                 raise _failed(address, error) from None
             finally:
@@ -285,22 +284,22 @@ class _Unzipping:
             raise DownloadFailed(f"{without_credentials(self._address)} ended too early. Try again.")
 
 
-def _copy_plain(reply: http.client.HTTPResponse, write: Write, address: str, most: int) -> int:
+def _copy_plain(reply: http.client.HTTPResponse, write: Write, address: str, most: int) -> None:
     """The file itself, where a server sends it packed whatever it is asked for. An archive is what it is."""
     packing = (reply.headers.get("Content-Encoding") or "identity").strip().lower()
     if packing == "identity":
-        return _copy(reply, write, address, most)
+        _copy(reply, write, address, most)
+        return
     if packing not in ("gzip", "x-gzip"):
         raise DownloadFailed(
             f"{without_credentials(address)} comes packed as {packing[:40]}. Have it served as it is, or as gzip."
         )
     unzipping = _Unzipping(write, address, most)
-    size = _copy(reply, unzipping.write, address, most)
+    _copy(reply, unzipping.write, address, most)
     unzipping.end()
-    return size
 
 
-def _copy(reply: http.client.HTTPResponse, write: Write, address: str, most: int) -> int:
+def _copy(reply: http.client.HTTPResponse, write: Write, address: str, most: int) -> None:
     began, done = time.monotonic(), 0
     while piece := reply.read1(_PIECE):  # what has come, so that a trickle is seen as one
         done += len(piece)
@@ -314,7 +313,6 @@ def _copy(reply: http.client.HTTPResponse, write: Write, address: str, most: int
     declared = reply.headers.get("Content-Length") or ""
     if declared.isdigit() and int(declared) != done:
         raise DownloadFailed(f"{without_credentials(address)} ended after {done} of {declared} bytes. Try again.")
-    return done
 
 
 def _too_large(address: str, most: int) -> TooLarge:
