@@ -36,7 +36,7 @@ def test_a_name_may_be_almost_anything(library: Library, root: Path, name: str) 
     assert [hit.item.parent for hit in library.search("one").hits] == [name]
 
 
-@pytest.mark.parametrize("name", ["a/b", ".a", "#a", "a\nb", "a\x7f", "x" * 101, " ", "\ud800"])
+@pytest.mark.parametrize("name", ["", "a/b", ".a", "#a", "a\nb", "a\x7f", "x" * 101, " ", "\ud800"])
 def test_a_name_that_could_be_taken_for_something_else_is_refused(library: Library, root: Path, name: str) -> None:
     with pytest.raises(InvalidInput, match="A collection's name has 1–100 characters"):
         library.folders.add(root, name)

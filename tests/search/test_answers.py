@@ -270,6 +270,7 @@ def test_related_of_an_item_without_text_is_empty_and_no_error(library: Library)
         ("a -b", Parsed("a", excluded=("b",))),
         ('a -"b c"', Parsed("a", excluded=("b c",))),
         ("pre* fix", Parsed("fix", prefixes=("pre",))),
+        ("(pre*) bee*, sea*!", Parsed("", prefixes=("pre", "bee", "sea"))),
         ("-only -these", Parsed("only these")),
         ('an "open quote', Parsed('an "open quote')),
         ("a - b * c", Parsed("a - b * c")),

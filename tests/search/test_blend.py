@@ -9,7 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.search.blend import Fusion, blended, by_words, falling, retrieved, share_of, stands_out
+from commonplace.search.blend import (
+    LEAST_BELIEF,
+    Fusion,
+    belief,
+    blended,
+    by_words,
+    falling,
+    on_scale_of,
+    retrieved,
+    share_of,
+    stands_out,
+)
+from commonplace.search.fuse import weigh
 
 shares = st.floats(0, 1)
 strengths = st.floats(0, 50)
@@ -38,6 +50,14 @@ def test_more_of_the_same_never_lowers_a_score(pair: list[float], covered: float
 def test_either_leg_is_enough_and_both_are_a_little_better(words: float, meaning: float) -> None:
     score = retrieved(words, meaning)
     assert max(words, meaning) <= score <= min(1.0, max(words, meaning) + 0.1)
+
+
+@given(strengths, shares)
+def test_meaning_is_believed_by_its_weight_beside_words(mass: float, weight: float) -> None:
+    share = belief(weigh(mass, weight))
+    assert LEAST_BELIEF <= share <= 1.0
+    assert share <= belief(weigh(mass, weight + 0.1))
+    assert belief(weigh(0.0, weight)) == 1.0  # there are no words beside it
 
 
 @given(st.lists(shares, max_size=30))
@@ -73,6 +93,18 @@ def test_a_second_look_moves_a_score_by_its_share_and_none_moves_nothing(
     assert moved <= (1 - share_of(rank)) * abs(reranked - retrieval) + 1e-9
     if rank <= 3:
         assert moved <= 0.25 + 1e-9
+
+
+@given(st.lists(st.tuples(shares, st.none() | shares), max_size=30))
+def test_a_look_keeps_its_order_on_the_scale_of_retrieval(hits: list[tuple[float, float | None]]) -> None:
+    retrieval, looked = [before for before, _ in hits], [score for _, score in hits]
+    scores = on_scale_of(retrieval, looked)
+    assert [score is None for score in scores] == [score is None for score in looked]
+    assert all(min(retrieval) <= score <= max(retrieval) for score in scores if score is not None)
+    known = sorted(
+        (score, new) for score, new in zip(looked, scores, strict=True) if score is not None and new is not None
+    )
+    assert len({score for score, _ in known}) == 1 or all(one[1] <= other[1] for one, other in pairwise(known))
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,17 @@ def stage(answer: Answer, name: str) -> Stage:
     return next(stage for stage in answer.stages if stage.name == name)
 
 
+def test_a_weak_model_is_not_believed_as_much_as_words(stocked: Library) -> None:
+    """It is as sure of what it is wrong about: what it alone had found came before what the words had."""
+    stocked.embed()
+    words, meaning = Search("lex", "night train"), Search("vec", "dough")
+    alone = engine(stocked).find(Question((meaning,), DOCUMENTS))
+    both = engine(stocked).find(Question((words, meaning), DOCUMENTS))
+    scores = dict(zip(keys(stocked, both), [hit.score for hit in both.hits], strict=True))
+    assert alone.hits[0].score > 0.5
+    assert scores["bread"] <= 0.3 < 0.6 <= scores["train"]
+
+
 def test_variants_bring_what_the_query_alone_does_not(stocked: Library) -> None:
     writer = Writer(Search("lex", "steep oolong"), Search("lex", "steep bread"), Search("lex", "vienna"))
     answer = engine(stocked, writer).find(plain("steep"))

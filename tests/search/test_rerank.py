@@ -4,7 +4,8 @@
 2. What says it in one sentence comes before what has the same words here and there; so do relatives of a word.
 3. What was not looked at stays behind, in its order.
 4. It says whether it ran, and why not.
-5. Through `hybrid` it is blended by position, and looks at no more than it is told to.
+5. Through `hybrid` it is blended by position, looks at no more than it is told to, and puts nothing below what it never
+   saw.
 """
 
 from __future__ import annotations
@@ -182,6 +183,21 @@ def test_hybrid_looks_at_no_more_than_it_is_told_to(stocked: Library) -> None:
     looked = stocked.hybrid.find(asked(QUERY, rerank=True, candidates=2))
     assert [hit.rank for hit in looked.hits if hit.reranked is not None] == sorted([1, 2])
     assert why(stocked.hybrid.find(replace(asked(QUERY), rerank=False))) == ("skipped", "it was not asked for")
+
+
+@pytest.mark.parametrize("candidates", [1, 30])
+def test_hybrid_puts_nothing_below_what_was_not_looked_at(library: Library, candidates: int) -> None:
+    """Scores of the look are lower than retrieval's: once the thirty-first of hundreds came first."""
+    library.put_many(
+        Draft("document", f"{n}", parent="n", body=f"Tea {n % 7} in a pot. " * (n % 5 + 1) + "A cup of it. " * (n % 3))
+        for n in range(60)
+    )
+    library.embed()
+    with allowed(5):
+        hits = library.hybrid.find(asked("a pot of tea", rerank=True, candidates=candidates, limit=60)).hits
+    looked_at = [hit.score for hit in hits if hit.reranked is not None]
+    assert len(looked_at) == candidates
+    assert all(hit.score == hit.retrieval <= min(looked_at) for hit in hits if hit.reranked is None)
 
 
 def test_the_table_of_weights_names_every_feature() -> None:

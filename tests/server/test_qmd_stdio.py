@@ -105,6 +105,7 @@ def test_a_search_has_text_and_structure(rpc: Rpc) -> None:
         ("search", {"query": "tea", "collection": "nope"}, "collection_not_found"),
         ("search", {"query": "tea", "nope": 1}, "invalid_argument"),
         ("search", {"query": "tea", "limit": "many"}, "invalid_argument"),
+        ("query", {"searches": [{"type": "lex", "query": " "}]}, "invalid_argument"),
         ("vsearch", {"query": "tea"}, "vector_index_missing"),
     ],
 )

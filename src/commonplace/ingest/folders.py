@@ -60,7 +60,7 @@ class Folders:
         included: bool = True,
     ) -> Collection:
         """Make a folder a collection; `update` then reads it. AlreadyExists for a taken name, or the same once more."""
-        made = Collection(name or _name_of(root), root, pattern, tuple(ignore), gitignore, included)
+        made = Collection(_name_of(root) if name is None else name, root, pattern, tuple(ignore), gitignore, included)
         return collections.create(self._store, made)
 
     def ensure(
@@ -73,7 +73,7 @@ class Folders:
         gitignore: bool | None = None,
     ) -> Collection:
         """The collection of a folder: made where there is none, changed where something else is asked for."""
-        name = name or _name_of(root)
+        name = _name_of(root) if name is None else name
         try:
             found = self.get(name)
         except NotFound:

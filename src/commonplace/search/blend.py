@@ -11,12 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.lazy_dataclass import dataclass
+from commonplace.search.fuse import Weights
 
 Floats = NDArray[np.float64]
 
 K = 60
 OWN, OTHER = 2.0, 1.0
 """What a list of the caller's own query weighs, and what a variant's does."""
+
+FULL_BELIEF, LEAST_BELIEF = 0.4, 0.3
+"""What meaning weighs beside words where its scores are taken as they are, and what is left of them in any case."""
 
 FIRST_BONUS, NEXT_BONUS = 0.05, 0.02
 STRONG, LEAD = 0.85, 0.15
@@ -39,6 +43,16 @@ def by_words(strength: Floats, covered: Floats, complete: NDArray[np.bool_]) -> 
 def retrieved(words: float, meaning: float) -> float:
     """`max + 0.1 · min`, at most 1: either is enough, both are a little better."""
     return min(1.0, max(words, meaning) + 0.1 * min(words, meaning))
+
+
+def belief(weights: Weights) -> float:
+    """The share of its scores that meaning is believed beside words: all of them where it weighs enough.
+
+    A model that is often wrong where words are right is as sure of itself as any other.
+    """
+    if not weights.lexical:
+        return 1.0
+    return min(1.0, max(LEAST_BELIEF, weights.vector / weights.lexical / FULL_BELIEF))
 
 
 def falling(scores: Sequence[float]) -> list[float]:
@@ -105,8 +119,24 @@ def blended(rank: int, retrieval: float, reranked: float | None) -> float:
     """`w · r + (1 − w) · x`. What was not reranked keeps its score, so that leaving the stage out changes no scale."""
     if reranked is None:
         return retrieval
-    share = share_of(rank)
-    return share * retrieval + (1.0 - share) * reranked
+    return retrieval + (1.0 - share_of(rank)) * (reranked - retrieval)  # so that equals stay equal to the last bit
+
+
+def on_scale_of(retrieval: Sequence[float], looked: Sequence[float | None]) -> list[float | None]:
+    """The scores of a look, spread from the lowest to the highest of what retrieval gave the same hits.
+
+    The two mean different things by a number. On one scale, the last that was looked at is not below the first that
+    was not, which keeps its score of retrieval.
+    """
+    known = [score for score in looked if score is not None]
+    least, spread = (min(known), max(known) - min(known)) if known else (0.0, 0.0)
+    if not spread:
+        return [None if score is None else before for before, score in zip(retrieval, looked, strict=True)]
+    lowest, highest = min(retrieval), max(retrieval)
+    return [
+        None if score is None else min(highest, lowest + (highest - lowest) * ((score - least) / spread))
+        for score in looked
+    ]
 
 
 def stands_out(scores: Sequence[float]) -> bool:

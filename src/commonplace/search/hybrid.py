@@ -21,8 +21,20 @@ from commonplace.model import Filter, Stage
 from commonplace.models.generator import Generator
 from commonplace.models.hurry import hurried
 from commonplace.models.reranker import Reranker
-from commonplace.search.blend import OTHER, OWN, Fused, Fusion, blended, falling, retrieved, stands_out
+from commonplace.search.blend import (
+    OTHER,
+    OWN,
+    Fused,
+    Fusion,
+    belief,
+    blended,
+    falling,
+    on_scale_of,
+    retrieved,
+    stands_out,
+)
 from commonplace.search.expand import Expansion
+from commonplace.search.fuse import weigh
 from commonplace.search.lists import Depth, Listed, MeaningSearch, WordSearch, best_of
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import SemanticSource
@@ -169,6 +181,7 @@ class _Finding:
         self._terms: dict[tuple[str, ...], Term] = {}
         self._reader = words
         self._meaning: Meaning | None = None
+        self._mass = self._nearness = 0.0  # what the words that are looked for weigh, and what their meaning does
         self._languages = words.languages()
         intent = query_terms(question.intent, self._languages) if question.intent else ()
         self._intent = tuple(term for term in intent if term.weight >= 1)
@@ -229,6 +242,8 @@ class _Finding:
             return Listed()
         listed, plan = self._words.find(task.parsed, task.scope)
         self._learn(plan.query.terms, plan.languages)
+        if listed.items:
+            self._mass = max(self._mass, plan.mass)
         return listed
 
     def _learn(self, terms: Sequence[Term], languages: Sequence[str]) -> None:
@@ -296,6 +311,8 @@ class _Finding:
             vectors = within(seconds, lambda: meanings.embedded(texts))
         if self._meaning is None and tasks[0].search.text == self._question.searches[0].text:
             self._meaning = Meaning(meanings.semantic, vectors[0])
+        weights = [meanings.weight(task.meaning, self._languages) for task in tasks]
+        self._nearness = max(self._nearness, *weights)
         everything = self._engine.store.select(self._question.filter)
         return [meanings.find(vector, task.scope, everything) for task, vector in zip(tasks, vectors, strict=True)]
 
@@ -344,7 +361,8 @@ class _Finding:
                 best_of(one.listed for one in made if (one.search.kind == "lex") == lex) for lex in (1, 0)
             )
             order = self._order({item: (-fusion.of(item).total, -words.get(item, 0.0)) for item in fusion.items})
-            scores = falling([retrieved(words.get(item, 0.0), meaning.get(item, 0.0)) for item in order])
+            share = belief(weigh(self._mass, self._nearness))
+            scores = falling([retrieved(words.get(item, 0.0), share * meaning.get(item, 0.0)) for item in order])
         return [
             Placed(item, _passage(made, fused), score, rank, score, None, fused)
             for rank, (item, score) in enumerate(zip(order[:wanted], scores, strict=False), start=1)
@@ -385,7 +403,8 @@ class _Finding:
         if engine.reranker is None:
             assert engine.look is not None  # noqa: S101  # the caller has seen to it
             look = FusedLook(engine.look, self._reader, parse(text), self._meaning)
-            return look.scores([hit.chunk_id for hit in hits], min(time_for(self._clock.spent), seconds))
+            scores = look.scores([hit.chunk_id for hit in hits], min(time_for(self._clock.spent), seconds))
+            return on_scale_of([hit.retrieval for hit in hits], scores)
         asked = f"{self._question.intent}\n{text}" if self._question.intent else text
         reranker, passages = engine.reranker, self._passages(hits)
         return within(seconds, lambda: list(reranker.score(asked, passages)))

@@ -81,7 +81,7 @@ class VectorLeg:
     @property
     def weight(self) -> float:
         """What one unit of this leg's scale is worth for this query."""
-        return self.trust * self.embedder.evidence * self.spread
+        return weight_of(self.embedder, self.trust)
 
     def candidates(self, depth: int) -> tuple[Ids, Floats]:
         ids, cosines = self.index.search(self.query, depth, self.items, self.without)
@@ -92,6 +92,11 @@ class VectorLeg:
 
     def scaled(self, cosines: Floats) -> Floats:
         return ((cosines - self.embedder.unrelated) / self.spread).astype(np.float32)
+
+
+def weight_of(embedder: Embedder, trust: float) -> float:
+    """What one unit between a model's typical unrelated and related pairs is worth where it is trusted so much."""
+    return trust * embedder.evidence * (embedder.related - embedder.unrelated)
 
 
 def cosine_of(scaled: float, embedder: Embedder) -> float:

@@ -17,7 +17,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
 from commonplace.search.fuse import OTHER_SCRIPT, calibrate
-from commonplace.search.legs import Floats, LexicalLeg, VectorLeg, trust_for
+from commonplace.search.legs import Floats, LexicalLeg, VectorLeg, trust_for, weight_of
 from commonplace.search.parse import Parsed
 from commonplace.search.pipeline import Semantic
 from commonplace.search.plan import LexicalPlan, plan_lexical
@@ -243,6 +243,10 @@ class MeaningSearch:
     def reads(self, text: str, languages: Sequence[str]) -> bool:
         """Whether the model knows the letters a text is written in."""
         return trust_for(text, self.semantic.embedder, languages[0]) > OTHER_SCRIPT
+
+    def weight(self, text: str, languages: Sequence[str]) -> float:
+        """What the model's word counts for a text, as in every fusion by evidence."""
+        return weight_of(self.semantic.embedder, trust_for(text, self.semantic.embedder, languages[0]))
 
     def embedded(self, texts: Sequence[tuple[bool, str]]) -> list[Floats]:
         """Vectors of questions; of imagined answers where the flag says so."""

@@ -16,7 +16,7 @@ _TOKEN = regex.compile(
     r"""
       (?<!\S) (?P<minus>-)? " (?P<phrase>[^"]+) "
     | (?<!\S) - (?P<excluded>\w\S*)
-    | (?<!\S) (?P<prefix>\w{2,}) \* (?!\S)
+    | (?<!\S) [(\[{]* (?P<prefix>\w{2,}) \* [)\]},.;:!?]* (?!\S)
     | (?P<plain>\S+)
     """,
     regex.VERBOSE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
 import anyio
@@ -39,7 +39,10 @@ PROFILE = "qmd"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a server serves. `listener` is bound already; `say` is told what a person at the log may want to know."""
+    """What a server serves. `listener` is bound already; `say` is told what a person at the log may want to know.
+
+    `noted` are signals to end that came before it began.
+    """
 
     principal: Principal
     gate: Gate
@@ -47,6 +50,7 @@ class Plan:
     stdio: bool = False
     watch: bool = False
     say: Callable[[str], None] = log.info
+    noted: Sequence[int] = ()
 
 
 def make_qmd_app(service: Service, gate: Gate) -> Starlette:
@@ -102,7 +106,7 @@ def serve(service: Service, plan: Plan) -> None:
 
 
 async def _serve(service: Service, plan: Plan) -> None:
-    async with told_to_end() as ending:
+    async with told_to_end(plan.noted) as ending:
         server = _Server(service, plan.gate) if plan.listener else None
 
         async def serve_one() -> None:

@@ -10,8 +10,8 @@ import select
 import signal
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import anyio
 import anyio.to_thread
@@ -21,6 +21,7 @@ from commonplace.errors import CommonplaceError
 _READ_BYTES = 65_536
 _MOST_LINES = 64
 _POLL_S = 0.1
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 class StreamBroken(CommonplaceError):
@@ -47,13 +48,28 @@ class Ending:
         await self._event.wait()
 
 
+@contextmanager
+def noting_the_end() -> Iterator[Sequence[int]]:
+    """The SIGTERM and SIGINT that come before `told_to_end` hears them.
+
+    Python's own way would raise wherever the process is, and in the middle of an import that leaves a lock behind.
+    """
+    noted: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in _ENDING}
+    try:
+        yield noted
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 @asynccontextmanager
-async def told_to_end() -> AsyncIterator[Ending]:
+async def told_to_end(noted: Sequence[int] = ()) -> AsyncIterator[Ending]:
     """What SIGTERM and SIGINT set, instead of what they do otherwise. Why it was set is raised when all has ended."""
     ending = Ending()
 
     async def hear() -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        with anyio.open_signal_receiver(*_ENDING) as signals:
             heard.set()
             async for _ in signals:
                 ending.set()
@@ -62,6 +78,8 @@ async def told_to_end() -> AsyncIterator[Ending]:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(hear)
         await heard.wait()
+        if noted:
+            ending.set()
         yield ending
         tasks.cancel_scope.cancel()
     if ending.why is not None:

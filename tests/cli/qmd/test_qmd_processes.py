@@ -330,6 +330,17 @@ def test_the_http_server_watches_and_ends_well(notes: Path, number: signal.Signa
         assert server.wait(LONG) == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("watch", [(), ("--watch",)], ids=["", "watching"])
+def test_a_server_that_is_told_to_end_as_soon_as_it_says_where_it_is_ends_well(
+    notes: Path, watch: tuple[str, ...], number: signal.Signals
+) -> None:
+    with begun("server", "--port", "0", *watch) as server:
+        assert line_of(server.stderr).startswith("QMD is at ")
+        server.send_signal(number)
+        assert server.wait(LONG) == 0
+
+
 # the daemon
 
 

@@ -52,6 +52,25 @@ def test_get_takes_what_get_printed(ask: Ask, shelf: Path) -> None:
     assert ask("get", docid, "--full-path").out.startswith(f"{place}  {docid}\n")
 
 
+def test_a_path_that_begins_with_a_dot_is_seen_from_the_current_folder(
+    ask: Ask, shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shelf / "files/notes/a")
+    assert ask("get", "./c.md:1:1").out == ask("get", "notes/a/c.md:1:1").out
+    assert ask("get", "../b/c.md").out == ask("get", "notes/b/c.md").out
+    assert ask("get", "./no-such.file") == (1, "", "Document not found: ./no-such.file\n")
+
+
+def test_what_is_piped_is_the_text_with_every_character(qmd: Ask, desk: Path) -> None:
+    """A document may be about terminals: its own escape sequences are no colour of ours."""
+    body = "# Log\n\nThe word \x1b[31mred\x1b[0m in red.\n"
+    (desk / "notes" / "log.md").write_text(body, "utf-8")
+    assert qmd("collection", "add", str(desk / "notes")).code == 0
+    assert qmd("get", "log.md", "--no-line-numbers").out.endswith(f"---\n\n{body}")
+    assert body.rstrip() in qmd("multi-get", "log.md", "--no-line-numbers").out
+    assert body in next(csv.DictReader(io.StringIO(qmd("search", "red", "--full", "--csv").out)))["snippet"]
+
+
 def test_get_in_formats(ask: Ask) -> None:
     record = json.loads(ask("get", "notes/abc.md", "--format", "json", "--no-line-numbers").out)
     assert (record["file"], record["title"]) == ("qmd://notes/abc.md", "Abc")

@@ -29,8 +29,9 @@ def test_there_are_exactly_six_tools_in_this_order() -> None:
 
 
 def test_the_list_of_tools_stays_small() -> None:
+    """Also where blanks are written after commas and colons, and with what an envelope of any era adds."""
     listed = [declared(tool) for tool in QMD.tools]
-    assert len(json.dumps({"tools": listed}, separators=(",", ":")).encode()) < 8000
+    assert len(json.dumps({"tools": listed}).encode()) < 8180
 
 
 def test_status_counts_documents_and_collections(call: Tools, files: Path) -> None:

@@ -173,7 +173,7 @@ def test_a_pattern_is_names_docids_and_globs(call: Tools, pattern: str, expected
 
 
 def test_errors_come_first_then_skips_then_documents(call: Tools) -> None:
-    reply = call("multi_get", pattern="abc.md, big.md, c.md, pln.md, zz*.md, deep.md")
+    reply = call("multi_get", pattern="abc.md, big.md, c.md, pln.md, zz*.md, drafts/*, drafts/hidden.md, deep.md")
     kinds = [block["type"] for block in reply.content]
     assert kinds == ["text", "text", "resource", "resource"]
     errors, skip = texts(reply)
@@ -182,6 +182,8 @@ def test_errors_come_first_then_skips_then_documents(call: Tools) -> None:
         "Ambiguous path c.md: notes/a/c.md, notes/b/c.md. Use one of these paths.",
         "File not found: pln.md (did you mean: notes/2025/plan.md?)",
         "No files matched pattern: zz*.md",
+        "No files matched pattern: drafts/*",
+        "Document excluded by ignore rule: notes/drafts/hidden.md (rule drafts/**)",
     ]
     assert skip == (
         "[SKIPPED: notes/big.md - File too large (16KB). Use 'qmd get' with file=\"notes/big.md\" to retrieve.]"

@@ -10,7 +10,7 @@ import click
 
 from commonplace.cli.common import with_library
 from commonplace.cli.lazy import as_called
-from commonplace.cli.qmd.formats import FORMATS, Hit, format_options, hits
+from commonplace.cli.qmd.formats import FORMATS, Hit, format_options, hits, print_as_it_is
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
 from commonplace.model import chunk_id
@@ -134,7 +134,7 @@ def _answer(library: Library, asked: QueryDocument, given: dict[str, Any], *, pl
         click.echo(f"Note: {as_called(note)}", err=True)
     presented = _Presentation(library, found, format, given).hits()
     above = not presented and least > 0 and bool(ask(1, 0.0).results)
-    click.echo(hits(presented, format, above=above), nl=False)
+    print_as_it_is(hits(presented, format, above=above))
 
 
 def _usual(format: str) -> int:

@@ -36,6 +36,11 @@ class UnknownFormat(click.ClickException):
         click.echo(self.message, err=True)
 
 
+def print_as_it_is(text: str) -> None:
+    """Results with every character of theirs. click would drop escape sequences from what is piped, ours or not."""
+    click.echo(text, nl=False, color=True)
+
+
 class Hit(NamedTuple):
     """A result of a search, ready to be printed. `text` is its snippet, or its body where `full`."""
 

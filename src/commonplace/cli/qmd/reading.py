@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,12 +13,20 @@ import click
 from commonplace.cli.common import painted, with_library
 from commonplace.cli.lazy import as_called
 from commonplace.cli.qmd.finding import place_of
-from commonplace.cli.qmd.formats import FORMATS, Document, as_json, documents, format_options, one_document
+from commonplace.cli.qmd.formats import (
+    FORMATS,
+    Document,
+    as_json,
+    documents,
+    format_options,
+    one_document,
+    print_as_it_is,
+)
 from commonplace.errors import NotFound
 from commonplace.ingest.files.collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
-from commonplace.surfaces.qmd.naming import locate
+from commonplace.surfaces.qmd.naming import Located, find, locate
 from commonplace.surfaces.qmd.reading import Contexts, Gathered, excerpt, gather, read, shown
 from commonplace.surfaces.qmd.status import moment
 
@@ -41,7 +50,7 @@ def get(
     library: Library, file: str, first: int, most: int | None, numbered: bool, full_path: bool, format: str | None
 ) -> None:
     """Print a document: a path, a docid or a qmd:// address, with :from or :from:count at its end if you like."""
-    located = locate(library, file)
+    located = _from_here(library, file) or locate(library, file)
     item = read(library, located.name)
     text = shown(item.body or "", located.first or max(1, first), located.lines or most, numbered=numbered).text
     roots = _roots(library) if full_path else {}
@@ -52,7 +61,12 @@ def get(
         Contexts(library).of(item.parent, item.key),
         text,
     )
-    click.echo(one_document(document, format or "cli"), nl=False)
+    print_as_it_is(one_document(document, format or "cli"))
+
+
+def _from_here(library: Library, file: str) -> Located | None:
+    """The document at `./path` or `../path`: whoever writes that means the current folder."""
+    return find(library, os.path.abspath(file)) if file.startswith(("./", "../")) else None
 
 
 @click.command("multi-get")
@@ -78,7 +92,7 @@ def multi_get(
         )
     for error in gathered.errors:
         click.echo(error, err=True)
-    click.echo(documents(_documents(library, gathered, most, max_bytes, numbered), format or "cli"), nl=False)
+    print_as_it_is(documents(_documents(library, gathered, most, max_bytes, numbered), format or "cli"))
 
 
 def _documents(

@@ -109,10 +109,11 @@ def _serve(
         from commonplace.server.principal import OWNER
         from commonplace.server.qmd_app import Plan, serve
         from commonplace.server.service import Service
+        from commonplace.server.stdio import noting_the_end
 
     principal = replace(OWNER, space=context.obj["space"])
-    with ExitStack() as stack:
-        plan = Plan(principal, make_gate(settings, owner=principal), stdio=stdio, watch=watch, say=_say)
+    with noting_the_end() as noted, ExitStack() as stack:
+        plan = Plan(principal, make_gate(settings, owner=principal), stdio=stdio, watch=watch, say=_say, noted=noted)
         stack.callback(plan.gate.close)
         if http:
             check_binding(settings, host)

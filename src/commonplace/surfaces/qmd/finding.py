@@ -193,7 +193,7 @@ def _asked(
     candidates: int = 30,
 ) -> Found:
     if not all(one.text.strip() for one in searches):
-        raise InvalidInput("query must not be empty", argument="query")
+        raise InvalidInput("query must not be empty")
     named = [*([given["collection"]] if "collection" in given else []), *given.get("collections", ())]
     return find(
         call.library, searches, collections=named, plain=plain, limit=given["limit"], min_score=given["minScore"],

@@ -152,7 +152,7 @@ def _add_named(
         close = f" (did you mean: {', '.join(miss.suggestions)}?)" if miss.suggestions else ""
         errors.append(otherwise or f"File not found: {part}{close}")
     except Excluded as excluded:
-        errors.append(f"Document excluded by ignore rule: {excluded.file} (rule {excluded.rule})")
+        errors.append(otherwise or f"Document excluded by ignore rule: {excluded.file} (rule {excluded.rule})")
     except CommonplaceError as error:
         errors.append(str(error))
     else:

@@ -16,7 +16,6 @@ from commonplace.surfaces.schema import (
     BOOLEAN,
     INTEGER,
     NUMBER,
-    OBJECT,
     STRING,
     Schema,
     answer,
@@ -79,14 +78,18 @@ _INTENT = text("What you are after: steers, does not search.", maxLength=2000)
 
 
 def _min_score(default: float) -> Schema:
-    described = "0.8: surely about it; 0.5: partly; under 0.2: a shared word."
+    described = "0.8: surely about it; 0.5: partly."
     return {"type": "number", "description": described, "default": default, "minimum": 0, "maximum": 1}
+
+
+def _record(**properties: Schema) -> Schema:
+    """One of a list. That all of it is always there goes without saying: the list of tools is to be short."""
+    return {"type": "object", "properties": properties}
 
 
 _FOUND = answer(
     results=many(
-        answer(
-            required=("docid", "file", "score"),
+        _record(
             docid=STRING,
             file=STRING,
             title=STRING,
@@ -97,7 +100,7 @@ _FOUND = answer(
             uri=STRING,
         )
     ),
-    stages=many(OBJECT),
+    stages={"type": "array"},
 )
 
 _LINES: dict[str, Schema] = {
@@ -156,7 +159,7 @@ QUERY = Tool(
             "items": obj(
                 required=("type", "query"),
                 type={"type": "string", "enum": ["lex", "vec", "hyde"]},
-                query={"type": "string", "minLength": 1, "maxLength": LONGEST_QUERY},
+                query={"type": "string", "maxLength": LONGEST_QUERY},
             ),
         },
         minScore=_min_score(0),
@@ -219,7 +222,7 @@ STATUS = Tool(
         needsEmbedding=INTEGER,
         hasVectorIndex=BOOLEAN,
         collections=many(
-            answer(name=STRING, path=STRING, pattern=STRING, documents=INTEGER, lastUpdated=maybe(STRING))
+            _record(name=STRING, path=STRING, pattern=STRING, documents=INTEGER, lastUpdated=maybe(STRING))
         ),
     ),
     annotations=READ_ONLY,
