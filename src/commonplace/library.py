@@ -423,13 +423,14 @@ class Library:
         from commonplace.ingest.switching import switching
 
         self.sweep()
+        coverage = self.embedding.coverage()
         return Status(
             items={kind: count for kind, count in self.store.counts().items() if kind != "collection"},
             collections=self.store.parents("document"),
-            chunks=self.store.chunk_total(),
+            chunks=coverage.total,
             changes=self.store.last_change(),
             indexed=self.lexical.position(),
-            coverage=self.embedding.coverage(),
+            coverage=coverage,
             better_model=better_model(self.embedding.chosen, self.settings, self.store),
             switching=switching(self.store, self.embedding),
             index_trouble=self._remote.trouble() if self._remote else "",
@@ -464,7 +465,7 @@ class Library:
 
     def backup(self, target: Path) -> None:
         """A complete, consistent copy of the space in one file, while others go on reading and writing."""
-        self.store.backup(target)
+        self.store.backup(target.resolve())  # a link stays, and what it leads to is replaced
 
 
 def space_folder(home: Path, space: str) -> Path:

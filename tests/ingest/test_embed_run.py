@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.ingest import embedding as embedding_room
 from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
 from commonplace.ingest.embedding import BATCH, AlreadyEmbedding, Embedding
 from commonplace.library import Library
@@ -145,3 +146,49 @@ def test_one_run_at_a_time(library: Library, backend: str, tmp_path: Path) -> No
         with pytest.raises(AlreadyEmbedding):
             library.embed()
     assert run(library).passages == 3
+
+
+def counted(library: Library, *parents: str) -> tuple[int, int]:
+    """The passages with a vector and the documents without one, by a look at all of them."""
+    model = library.embedding.model_id
+    assert model is not None
+    return library.store.embedded_total(model), library.store.unembedded_documents(model, parents)
+
+
+@pytest.mark.parametrize("walked", [1000, 3])
+def test_what_lacks_vectors_is_told_alike_from_the_log_and_by_counting(
+    library: Library, monkeypatch: pytest.MonkeyPatch, walked: int
+) -> None:
+    monkeypatch.setattr(embedding_room, "MOST_WALKED", walked)
+
+    def told(*parents: str) -> tuple[int, int]:
+        return library.embedding.coverage().embedded, library.embedding.documents_lacking(parents)
+
+    fill(library, 5)
+    assert told() == (0, 5), "before there is a model"
+    library.embed()
+    assert told() == counted(library) == (5, 0)
+    fill(library, 2, "cake", collection="docs")
+    library.put(Draft("note", "n", body="A note about tea."))
+    assert told() == counted(library) == (5, 2)
+    assert told("docs") == counted(library, "docs")
+    assert told("notes") == counted(library, "notes") == (5, 0)
+    library.delete("qmd://docs/0.md")
+    library.put(Draft("document", "1.md", parent="notes", body="other words"))
+    assert told() == counted(library) == (4, 2)
+    (item,) = library.store.ids_of([("document", "notes", "2.md")])
+    assert library.embedding.model_id is not None
+    library.store.drop_vectors(library.embedding.model_id, [item])
+    assert told() == counted(library) == (3, 3)
+
+
+def test_where_the_log_is_short_not_every_passage_is_looked_at(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(library, 5)
+    library.embed()
+    fill(library, 2, "cake", collection="docs")
+    for counting in ("embedded_total", "unembedded_documents"):
+        monkeypatch.setattr(library.store, counting, lambda *_: pytest.fail("it counted all of them"))
+    assert library.status().coverage.pending == 2
+    assert library.embedding.documents_lacking() == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +134,22 @@ def test_a_restored_backup_answers_as_it_did_then(guide: Library, tmp_path: Path
     guide.put(Draft("note", "fresh", body="fresh water"))
     assert "notes://fresh" in [hit.uri for hit in guide.search("fresh").hits]
     assert guide.doctor() == []
+
+
+def test_a_backup_goes_where_a_link_leads_as_an_export_does(guide: Library, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere.backup")
+    guide.backup(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    restore(tmp_path / "elsewhere.backup", tmp_path / "other")
+
+
+def test_a_backup_takes_no_place_of_what_is_no_file(guide: Library, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for target in (pipe, tmp_path, Path()):
+        with pytest.raises(InvalidInput, match=r"is no file, and one would take its place\."):
+            guide.backup(target)
+    assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("later", [0, 40])

@@ -14,7 +14,7 @@ from commonplace.errors import InvalidInput
 from commonplace.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.memories import Image, New, Revision
-from commonplace.model import Draft, Span
+from commonplace.model import Draft, Filter, Span
 from commonplace.store.rows import Attachment
 from opening import open_library
 
@@ -89,6 +89,43 @@ def test_an_older_entry_that_comes_after_the_one_that_replaces_it_is_replaced_al
     assert elsewhere.store.entries([1])[0].superseded_by == 2
 
 
+def test_an_item_that_has_lost_its_cues_or_pictures_loses_them_where_it_was_imported_before(
+    library: Library, elsewhere: Library
+) -> None:
+    _fill(library)
+    elsewhere.import_(library.export())
+    put_record(library.store, {"kind": "media", "id": 1, "title": "Talk", "media_type": "video", "body": "As text"})
+    library.store.attach(library.get("notes://tea").id, [])
+    library.memories.revise([Revision(4, images=())])
+    lines = list(library.export())
+    elsewhere.import_(lines)
+    assert [json.loads(line) | {"past": None} for line in elsewhere.export()] == [
+        json.loads(line) | {"past": None} for line in lines
+    ]
+    assert elsewhere.doctor() == []
+
+
+def test_an_entry_whose_predecessor_is_gone_replaces_no_other_of_that_number(
+    library: Library, elsewhere: Library
+) -> None:
+    library.memories.store([New("th", "agent", "one")])
+    library.memories.store([New("th", "agent", "two", supersedes=(1,))])
+    library.delete("memory://1")
+    elsewhere.memories.store([New("another", "agent", "ours")])
+    elsewhere.import_(library.export())
+    assert elsewhere.store.entries([1])[0].superseded_by is None
+
+
+def test_what_is_said_about_everything_comes_along(library: Library, elsewhere: Library) -> None:
+    library.folders.set_context(None, "", "All of it is about bread.")
+    library.put(Draft("note", "n", body="rye"))
+    lines = list(library.export())
+    assert elsewhere.import_(lines) == 2
+    assert [said.text for said in elsewhere.folders.contexts()] == ["All of it is about bread."]
+    assert list(elsewhere.export()) == lines
+    assert len(list(library.export(Filter(kinds=("note",))))) == 1
+
+
 def test_what_others_change_or_delete_during_an_export_is_whole_or_absent(library: Library, elsewhere: Library) -> None:
     for name in ("One", "Two", "Three"):
         put_record(library.store, {"kind": "character", "name": name, "description": "as it was"})
@@ -159,6 +196,8 @@ def test_a_line_of_another_export_is_told_what_it_lacks(line: str, lacks: str, l
         "[" * 100_000,
         '{"kind": ["note"], "key": "a"}',
         '{"kind": "note", "key": 5}',
+        '{"kind": "context", "text": 5}',
+        '{"kind": "context", "text": " "}',
         '{"kind": "note", "key": "a", "tags": "abc"}',
         '{"kind": "note", "key": "a", "fields": null}',
         '{"kind": "note", "key": "a", "title": "\\ud800"}',

@@ -140,6 +140,26 @@ def test_what_is_no_sound_backup_changes_nothing(sqlite: SqliteStore, tmp_path: 
     assert content(sqlite) == before
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "update bodies set body = cast(x'ff41' as text)",
+        "update items set format = cast(x'ff41' as text)",
+        "update settings set value = '{'",
+        """pragma writable_schema = on;
+        update sqlite_schema set sql = replace(sql, 'replayed', cast(x'ff41' as text)) where name = 'session_lists'""",
+    ],
+)
+def test_damage_that_shows_in_the_copy_is_told_of_the_backup(sqlite: SqliteStore, tmp_path: Path, sql: str) -> None:
+    fill(sqlite)
+    source = tmp_path / "backup.db"
+    sqlite.backup(source)
+    with apsw.Connection(str(source)) as connection:
+        connection.execute(sql)
+    with pytest.raises(StorageBroken, match=r"backup\.db is no sound backup: .+\. Nothing was changed\.$"):
+        restore_store(library_settings(tmp_path), sqlite.path.parent, source)
+
+
 FOREIGN = {
     "a column": "alter table settings add column more text default 'x'",
     "a column that is no name": """alter table settings add column "x) select 1 --" text""",
@@ -274,6 +294,9 @@ DAMAGE = {
     "attachments without an item": "insert into attachments values (x'00', x'00')",
     "items whose attachment is gone": "delete from attachments",
     "attachments that are not what was written": "update attachments set data = x'00'",
+    "passages, attachments, cues or histories with what is no JSON": "insert into cues values (1, '[')",
+    "data of tables that is no JSON": """insert into fragments (tbl, parent, position, count, shape, size, text)
+        values (1, -1, 0, 2, 'run', 3, '1-2')""",
 }
 
 
@@ -284,6 +307,28 @@ def test_a_check_finds_planted_damage(sqlite: SqliteStore, tmp_path: Path, sente
     with apsw.Connection(str(sqlite.path)) as connection:
         connection.execute(sql)
     assert any(problem.startswith(sentence) for problem in sqlite.check())
+
+
+def test_a_check_reads_a_long_body_once_and_not_for_each_of_its_chunks(sqlite: SqliteStore) -> None:
+    sqlite.put([prepare(replace(TEA, body="Words and more of them. \n\n" * 2000))])
+    asked: list[str] = []
+
+    def note(_: object, statement: str, bindings: object) -> bool:
+        asked.append(statement)
+        return True
+
+    db = sqlite._database.reading()
+    db.exec_trace = note
+    assert sqlite.check() == []
+    db.exec_trace = None
+    assert [statement for statement in asked if "body" in statement and "chunks" in statement] == []
+    sqlite.close()
+    with apsw.Connection(str(sqlite.path)) as connection:
+        connection.execute("update chunks set text = text || '.' where id & 1")
+        changed = connection.changes()
+    with closing(SqliteStore(sqlite.path)) as broken:
+        assert broken.check() == [f"chunks that do not quote their body: {changed}"]
+    assert changed > 1
 
 
 def test_a_check_finds_a_page_that_was_overwritten(sqlite: SqliteStore) -> None:

@@ -3,13 +3,15 @@
 1. A file of the ninth schema opens with everything in it, its vectors go with their last passage, and it checks out.
 2. Chunks are found by the keys of their vectors from the first vector on, and cost nothing for it before.
 3. What is asked for by its parent is found by an index, whatever its kind.
+4. Many items go, or get another collection, with as many statements as few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -104,3 +106,58 @@ def test_what_is_asked_for_by_its_parent_is_found_by_an_index(sqlite: SqliteStor
         plan = sqlite.plan(wanted)
         assert "parent=?" in plan
         assert "SCAN items" not in plan
+
+
+def changing(store: SqliteStore, work: Callable[[], Any]) -> list[str]:
+    """The statements that remove or change rows while something is done."""
+    ran: list[str] = []
+
+    def note(_: Any, statement: str, bindings: Any) -> bool:
+        ran.append(statement)
+        return True
+
+    with store.transaction(), store._database.writing() as db:
+        db.exec_trace = note
+        work()
+        db.exec_trace = None
+    return [statement for statement in ran if statement.split()[0] in ("delete", "update")]
+
+
+@pytest.mark.parametrize("kind", ["memory", "document", "note", "message"])
+def test_many_items_go_with_as_many_statements_as_few(sqlite: SqliteStore, kind: str) -> None:
+    sqlite.index_field(("status",))
+    more: dict[str, Any] = {"fields": {"source": "user"}, "metadata": {"status": "open"}, "tags": ("tea",)}
+    made = sqlite.put(
+        [prepare(Draft(kind, str(n), parent="p", body=f"# Head {n}\n\nWords.", **more)) for n in range(1, 41)]
+    )
+    ids = [item.id for item in made]
+    few = changing(sqlite, lambda: sqlite.delete(ids[:2]))
+    many = changing(sqlite, lambda: sqlite.delete([*ids[:39], ids[20], 99]))
+    assert many == few
+    assert [change.item_id for change in sqlite.changes(40, 99)] == ids[:39]
+    assert [item.id for item in sqlite.scan(Filter())] == ids[39:]
+    assert sqlite.check() == []
+    sqlite.delete(ids)
+    assert sqlite.counts() == {}
+    assert sqlite.check() == []
+
+
+def test_many_documents_get_another_collection_with_as_many_statements_as_few(sqlite: SqliteStore) -> None:
+    def collection(name: str, documents: int) -> None:
+        sqlite.put([prepare(Draft("collection", name, title=name))])
+        sqlite.put([prepare(Draft("document", str(n), parent=name, body="Words.")) for n in range(documents)])
+
+    collection("few", 2)
+    collection("many", 40)
+    few = changing(sqlite, lambda: sqlite.rename_collection("few", "a few"))
+    before = sqlite.last_change()
+    assert changing(sqlite, lambda: sqlite.rename_collection("many", "very many")) == few
+    renamed = sqlite.scan(Filter(parents=("very many",)))
+    assert [(item.version, item.id) for item in renamed] == [
+        (change.version, change.item_id) for change in sqlite.changes(before, 99)[1:]
+    ]
+    assert {item.version for item in renamed} == {2}
+    few = changing(sqlite, lambda: sqlite.drop_collection("a few"))
+    assert changing(sqlite, lambda: sqlite.drop_collection("very many")) == few
+    assert sqlite.counts() == {}
+    assert sqlite.check() == []

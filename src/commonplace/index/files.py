@@ -24,7 +24,7 @@ REBUILDS = 3
 """How often one is begun anew: more than once, because whoever removes a folder does it file by file."""
 _READ_BYTES = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
-_LEAST_ROOM = 65_536
+_LEAST_ROOM, _LEAST_FILES = 65_536, 16  # bytes, and files: a commit makes about a dozen
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -98,7 +98,8 @@ def is_full(folder: Path) -> bool:
     except OSError:
         return False
     left = found.f_bavail if os.geteuid() else found.f_bfree
-    return left * found.f_frsize < _LEAST_ROOM
+    few_files = found.f_files > 0 and found.f_favail < _LEAST_FILES  # where files are not counted, both are 0
+    return few_files or left * found.f_frsize < _LEAST_ROOM
 
 
 @contextmanager

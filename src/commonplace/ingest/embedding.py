@@ -146,13 +146,32 @@ class Embedding:
         return index, embedder
 
     def coverage(self) -> Coverage:
-        model = self.serving()
-        return Coverage(self.chosen, self._store.embedded_total(model.id) if model else 0, self._store.chunk_total())
+        model, total = self.serving(), self._store.chunk_total()
+        if model is None:
+            return Coverage(self.chosen, 0, total)
+        fresh = self._fresh(model)
+        return Coverage(
+            self.chosen, self._store.embedded_total(model.id) if fresh is None else max(0, total - len(fresh)), total
+        )
 
     def documents_lacking(self, parents: Sequence[str] = ()) -> int:
         """How many documents, of these collections where any are named, have a passage without a vector."""
         model = self.serving()
-        return self._store.unembedded_documents(model.id if model else None, parents)
+        fresh = self._fresh(model) if model else None
+        if fresh is None:
+            return self._store.unembedded_documents(model.id if model else None, parents)
+        items = self._store.items(sorted({chunk.item_id for chunk in fresh}))
+        return sum(item.kind == "document" and (not parents or item.parent in parents) for item in items)
+
+    def _fresh(self, model: Model) -> list[Chunk] | None:
+        """The passages without a vector, read off the end of the log; None where they are many or that is long.
+
+        Counting instead looks at every passage there is.
+        """
+        if self._store.last_change() - model.position > MOST_WALKED:
+            return None
+        pending, _ = self._store.unembedded(model, model.position, MOST_WALKED + 1)
+        return pending if len(pending) <= MOST_WALKED else None
 
     def lacks_some(self) -> bool:
         """Whether some passage has no vector of the model in use."""

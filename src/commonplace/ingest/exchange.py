@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
+from commonplace.ingest.files.contexts import global_context, set_context
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
@@ -25,6 +26,7 @@ _OBJECTS = ("fields", "metadata")
 _NUMBERED = frozenset({"media", "character", "prompt"})
 """Kinds whose items are counted from 1 in every library: the same number may be something else elsewhere."""
 _OF_TABLES = ("project", "table", "instance")
+_CONTEXT = "context"
 _BATCH = 200
 _LARGEST = 10**18
 """The largest number that every store keeps."""
@@ -43,7 +45,7 @@ class _Line:
 
 
 def export_lines(store: Store, filter: Filter) -> Iterator[str]:
-    """One JSON object per matching item, in the order they were first stored."""
+    """One JSON object per matching item, in the order they were first stored; then what is said about them all."""
     after = 0
     while items := store.scan(filter, after=after, limit=_BATCH, body=True):
         after = items[-1].id
@@ -51,6 +53,8 @@ def export_lines(store: Store, filter: Filter) -> Iterator[str]:
         for item in items:
             if item.kind != "table" and (record := _settled(item, uids.get(item.id), store)):
                 yield json.dumps(record, ensure_ascii=False)
+    if not filter and (said := global_context(store)):
+        yield json.dumps({"kind": _CONTEXT, "text": said}, ensure_ascii=False)
 
 
 def _settled(item: Item, uid: str | None, store: Store) -> dict[str, Any] | None:
@@ -80,6 +84,10 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
                 continue
             if record["kind"] in _OF_TABLES:
                 keep_table(text)
+                done += 1
+                continue
+            if record["kind"] == _CONTEXT:
+                set_context(store, None, "", record["text"])
                 done += 1
                 continue
             line = _read(record)
@@ -115,9 +123,9 @@ def _keep(store: Store, line: _Line) -> None:
         here = store.item(draft.kind, draft.parent, draft.key, body=False)
         _check_same(store, line, here)
         item = store.put([prepare(draft)])[0]
-        if line.attachments:
+        if line.attachments or here:
             store.attach(item.id, line.attachments)
-        if line.cues:
+        if line.cues or here:
             store.set_cues(item.id, line.cues)
         if here is None:
             _settle(store, line, item)
@@ -151,6 +159,9 @@ def _check_same(store: Store, line: _Line, here: Item | None) -> None:
 def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
     record: dict[str, Any] = {name: getattr(item, name) for name in (*_TEXTS, *_OBJECTS, "tags", "version")}
     record |= {"created_at": item.created_at.isoformat(), "updated_at": item.updated_at.isoformat()}
+    if item.fields.get("supersedes"):  # elsewhere, the number of one that is gone may be another's
+        for entry in store.entries_of([item.id]):
+            record["fields"] = {**item.fields, "supersedes": list(entry.supersedes)}
     if uid:
         record["uid"] = uid
     chunks = store.chunks_of(item.id)

@@ -20,7 +20,12 @@ COPY = "commonplace-restore-"
 
 
 def check_target(target: Path) -> None:
-    """Refuse to put a file in the place of a library that is in use: what others write there would be lost."""
+    """Refuse to put a file in the place of a library that is in use: what others write there would be lost.
+
+    Nor does one take the place of a device, a pipe or a folder.
+    """
+    if target.exists() and not target.is_file():
+        raise InvalidInput(f"{target} is no file, and one would take its place. Name another.")
     log = target if target.name.endswith(("-wal", "-shm")) else target.with_name(f"{target.name}-wal")
     if log.exists():
         raise InvalidInput(f"{target} is a library in use, and this would take its place. Name another file.")

@@ -20,6 +20,7 @@ from commonplace.store import spelling
 from commonplace.store.filters import fold_value
 
 BUSY_S = 30.0
+_DATABASE_FILES = 3  # itself, its log and the memory that processes share
 _ROOM_TO_WRITE = "pragma cache_size = -8192"  # KiB: a batch of entries changes 800 pages, and the rest is written twice
 _PRAGMAS = """
 pragma synchronous = full;
@@ -208,9 +209,10 @@ def load_migrations(folder: str = "migrations") -> list[str]:
 
 
 def _takes_no_files(folder: Path) -> bool:
+    """Whether there is no room for a database: what could not be opened may have left its own place free again."""
     with suppress(OSError):
         found = os.statvfs(folder)
-        return found.f_files > 0 and found.f_favail == 0  # where files are not counted, both are 0
+        return found.f_files > 0 and found.f_favail < _DATABASE_FILES  # where files are not counted, both are 0
     return False
 
 

@@ -58,7 +58,8 @@ class Files(Items):
             for files in batches(change.writes, _chars, most=_MOST_FILES, most_size=_MOST_CHARS):
                 result = self._put_files(db, change.collection, files, gone, now, result, orphans)
             self._put_records(db, change.collection, change.records)
-            self._remove(db, list(gone.values()))  # last: what moved has its vectors by now, and none is an orphan
+            # Last: what moved has its vectors by now, and none is an orphan.
+            self._remove_documents(db, list(gone.values()))
             self._drop_orphans(db, orphans)
             db.executemany(
                 "delete from files where collection = ? and path = ?",
@@ -74,7 +75,7 @@ class Files(Items):
         with self._database.writing() as db:
             found = self._find(db, "collection", None, collection)
             documents = self._documents(db, collection)
-            self._remove(db, [*documents, *([found.id] if found else [])])
+            self._remove_documents(db, [*documents, *([found.id] if found else [])])
             db.execute("delete from files where collection = ?", (collection,))
             db.execute("delete from updates where collection = ?", (collection,))
             db.execute("delete from settings where name = ?", (COMMAND + collection,))
@@ -89,9 +90,10 @@ class Files(Items):
             db.execute("update items set key = :new, title = :new where id = :id", {"new": new, "id": found.id})
             documents = self._documents(db, old)
             db.execute("update items set parent = ? where kind = 'document' and parent = ?", (new, old))
-            for item_id in [found.id, *documents]:
-                db.execute("update items set version = version + 1 where id = ?", (item_id,))
-                log_changes(db, "put", [(item_id, _version(db, item_id))])
+            renamed = [found.id, *documents]
+            raised = "update items set version = version + 1 where id in (select value from json_each(?))"
+            db.execute(raised, (json.dumps(renamed),))
+            log_changes(db, "put", self._with_versions(db, renamed))
             db.execute("update files set collection = ?, version = version + 1 where collection = ?", (new, old))
             db.execute("update updates set collection = ? where collection = ?", (new, old))
             db.execute("update or replace settings set name = ? where name = ?", (COMMAND + new, COMMAND + old))
@@ -165,17 +167,14 @@ class Files(Items):
             {"old": chunk_id(old, 0), "end": chunk_id(old + 1, 0), "new": chunk_id(new, 0)},
         )
 
-    def _remove(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
-        orphans: set[bytes] = set()
-        attached: set[bytes] = set()
-        for item_id in item_ids:
-            version = _version(db, item_id)
-            orphans |= self._clear_text(db, item_id)
-            attached |= self._detach(db, item_id)
-            db.execute("delete from items where id = ?", (item_id,))
-            log_changes(db, "delete", [(item_id, version + 1)])
-        self._drop_orphans(db, orphans)
-        self._drop_unattached(db, attached)
+    def _remove_documents(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
+        self._remove(db, self._with_versions(db, item_ids))
+
+    @staticmethod
+    def _with_versions(db: apsw.Connection, item_ids: Sequence[int]) -> list[tuple[int, int]]:
+        query = "select id, version from items where id in (select value from json_each(?))"
+        versions: dict[int, int] = dict(db.execute(query, (json.dumps(list(item_ids)),)))
+        return [(item_id, versions[item_id]) for item_id in item_ids]
 
     @staticmethod
     def _documents(db: apsw.Connection, collection: str) -> list[int]:
@@ -192,10 +191,6 @@ class Files(Items):
 
 def _chars(file: tuple[Write, FileRecord]) -> int:
     return len(file[0].draft.body)
-
-
-def _version(db: apsw.Connection, item_id: int) -> int:
-    return int(next(db.execute("select version from items where id = ?", (item_id,)))[0])
 
 
 __all__ = ["Files"]

@@ -175,12 +175,12 @@ class Listings(Items):
     def embedded_entries(self, model_id: int) -> tuple[int, int, int]:
         row: Any = next(
             self._database.reading().execute(
-                f"""select count(distinct case when held then item end), coalesce(sum(held), 0),
-                      count(distinct case when not held then item end)
-                    from (select chunks.id >> {CHUNK_BITS} as item,
-                            exists (select 1 from embeddings where model = ? and key = vector_key) as held
+                f"""select count(*) filter (where held), coalesce(sum(held), 0), count(*) filter (where held < passages)
+                    from (select count(*) as passages,
+                            sum(exists (select 1 from embeddings where model = ? and key = vector_key)) as held
                           from memories cross join chunks
-                            on chunks.id >= item_id << {CHUNK_BITS} and chunks.id < (item_id + 1) << {CHUNK_BITS})""",
+                            on chunks.id >= item_id << {CHUNK_BITS} and chunks.id < (item_id + 1) << {CHUNK_BITS}
+                          group by memories.id)""",
                 (model_id,),
             )
         )

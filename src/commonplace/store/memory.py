@@ -208,7 +208,7 @@ class EntryRows(Items):
 
     def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
         item_id, _, write = kept
-        self._forget_metadata(db, item_id)
+        self._forget_metadata(db, [item_id])
         if not db.execute("select 1 from memories where item_id = ?", (item_id,)).fetchone():
             self._put_entries(db, [kept])
             return
@@ -225,9 +225,11 @@ class EntryRows(Items):
         pairs = [(int(one.key), older) for one in entries for older in one.write.draft.fields.get("supersedes") or ()]
         _supersede(db, pairs)
 
-    def _delete_entry(self, db: apsw.Connection, item_id: int) -> None:
-        self._forget_metadata(db, item_id)
-        db.execute("delete from memories where item_id = ?", (item_id,))
+    def _delete_entries(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
+        if item_ids:
+            self._forget_metadata(db, item_ids)
+            wanted = (json.dumps(list(item_ids)),)
+            db.execute("delete from memories where item_id in (select value from json_each(?))", wanted)
 
     # indexed metadata
 
@@ -281,14 +283,17 @@ class EntryRows(Items):
             ],
         )
 
-    def _forget_metadata(self, db: apsw.Connection, item_id: int) -> None:
-        held = [value for (value,) in db.execute("select value from metadata_holders where item_id = ?", (item_id,))]
+    def _forget_metadata(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
+        rows: Any = db.execute(
+            "delete from metadata_holders where item_id in (select value from json_each(?)) returning value",
+            (json.dumps(list(item_ids)),),
+        )
+        held = {value for (value,) in rows}
         if held:
-            db.execute("delete from metadata_holders where item_id = ?", (item_id,))
-            db.executemany(
-                """delete from metadata_values where id = :value
-                   and not exists (select 1 from metadata_holders where value = :value)""",
-                [{"value": value} for value in held],
+            db.execute(
+                """delete from metadata_values where id in (select value from json_each(?))
+                   and not exists (select 1 from metadata_holders where value = metadata_values.id)""",
+                (json.dumps(list(held)),),
             )
 
     def _compiled(self, filter: Filter) -> Compiled:

@@ -84,7 +84,7 @@ class Outlines(Items):
         with self._database.writing() as db:
             for item_id, version, outline in outlines:
                 if db.execute("select 1 from items where (id, version) = (?, ?)", (item_id, version)).fetchone():
-                    self._clear_outline(db, item_id)
+                    self._clear_outlines(db, [item_id])
                     self._put_outlines(db, [(item_id, outline)])
 
     @staticmethod
@@ -103,9 +103,10 @@ class Outlines(Items):
         )
 
     @staticmethod
-    def _clear_outline(db: apsw.Connection, item_id: int) -> None:
-        db.execute("delete from outlines where item_id = ?", (item_id,))
-        db.execute("delete from headings where item_id = ?", (item_id,))
+    def _clear_outlines(db: apsw.Connection, item_ids: Sequence[int]) -> None:
+        wanted = (json.dumps(list(item_ids)),)
+        db.execute("delete from outlines where item_id in (select value from json_each(?))", wanted)
+        db.execute("delete from headings where item_id in (select value from json_each(?))", wanted)
 
 
 def _heading_row(heading: Heading) -> tuple[Any, ...]:

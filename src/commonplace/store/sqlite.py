@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import NotFound, VersionConflict
-from commonplace.model import Change, Chunk, Filter, IndexedItem, Item, chunk_id
+from commonplace.model import CHUNK_BITS, Change, Chunk, Filter, IndexedItem, Item, chunk_id
 from commonplace.store.connection import Database, explained
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import Compiled, compile_filter
@@ -156,7 +156,7 @@ class Items:
             return
         update_item(db, old.id, write, content_hash, now)
         kept = Kept(old.id, draft.key, write)
-        cleared = self._clear_text(db, old.id)
+        cleared = self._clear_text(db, [old.id])
         self._put_texts(db, [kept])
         if orphans is None:
             self._drop_orphans(db, cleared)
@@ -175,14 +175,19 @@ class Items:
         span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
         return list(db.execute(f"select {PASSAGE_COLUMNS} from chunks where id >= ? and id < ? order by id", span))
 
-    def _clear_text(self, db: apsw.Connection, item_id: int) -> set[bytes]:
-        """Remove an item's text and return the vector keys that may now belong to no chunk."""
-        span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
-        keys = {key for (key,) in db.execute("select vector_key from chunks where id >= ? and id < ?", span)}
-        db.execute("delete from chunks where id >= ? and id < ?", span)
-        db.execute("delete from tags where item_id = ?", (item_id,))
-        db.execute("delete from bodies where item_id = ?", (item_id,))
-        self._clear_outline(db, item_id)
+    def _clear_text(self, db: apsw.Connection, item_ids: Sequence[int]) -> set[bytes]:
+        """Remove the text of items and return the vector keys that may now belong to no chunk."""
+        wanted = (json.dumps(list(item_ids)),)
+        rows: Any = db.execute(
+            f"""delete from chunks where id in (select chunks.id from json_each(?) cross join chunks
+                  on chunks.id >= value << {CHUNK_BITS} and chunks.id < (value + 1) << {CHUNK_BITS})
+                returning vector_key""",
+            wanted,
+        )
+        keys = {key for (key,) in rows}
+        db.execute("delete from tags where item_id in (select value from json_each(?))", wanted)
+        db.execute("delete from bodies where item_id in (select value from json_each(?))", wanted)
+        self._clear_outlines(db, item_ids)
         return keys
 
     @staticmethod
@@ -193,21 +198,28 @@ class Items:
     @guarded
     def delete(self, item_ids: Sequence[int], expected_version: int | None = None) -> int:
         with self._database.writing() as db:
-            items = self._items(db, item_ids, body=False)
-            orphans: set[bytes] = set()
-            attached: set[bytes] = set()
-            for item in items:
-                if expected_version is not None and item.version != expected_version:
-                    raise VersionConflict(item.uri, expected_version, item.version)
-                orphans |= self._clear_text(db, item.id)
-                attached |= self._detach(db, item.id)
-                if item.kind == "memory":
-                    self._delete_entry(db, item.id)
-                db.execute("delete from items where id = ?", (item.id,))
-            log_changes(db, "delete", [(item.id, item.version + 1) for item in items])
-            self._drop_orphans(db, orphans)
-            self._drop_unattached(db, attached)
+            rows: Any = db.execute(
+                "select id, kind, version from items where id in (select value from json_each(?))",
+                (json.dumps(list(item_ids)),),
+            )
+            found = {item_id: (kind, version) for item_id, kind, version in rows}
+            items = [(item_id, *found[item_id]) for item_id in dict.fromkeys(item_ids) if item_id in found]
+            for item_id, _, version in items:
+                if expected_version is not None and version != expected_version:
+                    (item,) = self._items(db, [item_id], body=False)
+                    raise VersionConflict(item.uri, expected_version, version)
+            self._delete_entries(db, [item_id for item_id, kind, _ in items if kind == "memory"])
+            self._remove(db, [(item_id, version) for item_id, _, version in items])
             return len(items)
+
+    def _remove(self, db: apsw.Connection, items: Sequence[tuple[int, int]]) -> None:
+        """Remove items, given with their versions, and everything that hangs on them: a statement for each table."""
+        ids = [item_id for item_id, _ in items]
+        orphans, attached = self._clear_text(db, ids), self._detach(db, ids)
+        db.execute("delete from items where id in (select value from json_each(?))", (json.dumps(ids),))
+        log_changes(db, "delete", [(item_id, version + 1) for item_id, version in items])
+        self._drop_orphans(db, orphans)
+        self._drop_unattached(db, attached)
 
     def _put_entries(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
         """What else is kept of memory entries; see `memory.EntryRows`."""
@@ -215,7 +227,7 @@ class Items:
     def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
         pass
 
-    def _delete_entry(self, db: apsw.Connection, item_id: int) -> None:
+    def _delete_entries(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
         pass
 
     @staticmethod
@@ -223,18 +235,19 @@ class Items:
         """What else is kept of documents; see `outlines.Outlines`."""
 
     @staticmethod
-    def _clear_outline(db: apsw.Connection, item_id: int) -> None:
+    def _clear_outlines(db: apsw.Connection, item_ids: Sequence[int]) -> None:
         pass
 
     def _compiled(self, filter: Filter) -> Compiled:
         return compile_filter(filter)
 
     @staticmethod
-    def _detach(db: apsw.Connection, item_id: int) -> set[bytes]:
-        hashes = {hash for (hash,) in db.execute("select hash from item_attachments where item_id = ?", (item_id,))}
-        if hashes:
-            db.execute("delete from item_attachments where item_id = ?", (item_id,))
-        return hashes
+    def _detach(db: apsw.Connection, item_ids: Sequence[int]) -> set[bytes]:
+        rows: Any = db.execute(
+            "delete from item_attachments where item_id in (select value from json_each(?)) returning hash",
+            (json.dumps(list(item_ids)),),
+        )
+        return {hash for (hash,) in rows}
 
     @staticmethod
     def _drop_unattached(db: apsw.Connection, hashes: set[bytes]) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -170,7 +170,7 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
         with self._database.writing() as db:
             if not db.execute("select 1 from items where id = ?", (item_id,)).fetchone():
                 raise InvalidInput("Attachments belong to a stored item. Store the item first.")
-            replaced = self._detach(db, item_id)
+            replaced = self._detach(db, [item_id])
             for position, (attachment, fields) in enumerate(attachments):
                 if hashlib.sha256(attachment.data).digest() != attachment.hash:
                     raise InvalidInput("An attachment's hash is the SHA-256 of its data.")
@@ -291,8 +291,14 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
                 problems.append(f"{sentence}: {count}")
         # Names are read along, for what is no text any more cannot be.
         bodies = db.execute(f"select content_hash, body, {ITEM_COLUMNS} from items join bodies on item_id = items.id")
-        if wrong := sum(hashlib.sha256(body.encode()).hexdigest() != hash for hash, body, *_ in bodies):
+        wrong = misquoted = 0
+        for hash, body, item_id, *_ in bodies:
+            wrong += hashlib.sha256(body.encode()).hexdigest() != hash
+            misquoted += _misquoted(db, item_id, body)
+        if wrong:
             problems.append(f"bodies that are not what was written: {wrong}")
+        if misquoted:
+            problems.append(f"chunks that do not quote their body: {misquoted}")
         if wrong := sum(
             hashlib.sha256(data).digest() != hash for hash, data in db.execute("select hash, data from attachments")
         ):
@@ -336,9 +342,6 @@ _INVARIANTS = {
     "items whose chunks do not count up": f"""select count(*) from items where chunk_count <>
         (select count(*) from chunks
          where chunks.id >= items.id << {CHUNK_BITS} and chunks.id < (items.id + 1) << {CHUNK_BITS})""",
-    "chunks that do not quote their body": f"""select count(*) from chunks
-        join bodies on item_id = chunks.id >> {CHUNK_BITS}
-        where text <> substr(body, char_start + 1, char_end - char_start)""",
     "items whose version is not their last logged one": """select count(*) from items
         left join (select item_id, version, max(seq) from changes group by item_id) last on last.item_id = items.id
         where items.version is not last.version""",
@@ -373,9 +376,14 @@ _INVARIANTS = {
         or iif(json_valid(metadata), json_type(metadata), '') <> 'object'""",
     "items of no kind": f"select count(*) from items where kind not in ({str(list(SCHEMES))[1:-1]})",
     "settings that are no JSON": "select count(*) from settings where not json_valid(value)",
-    "passages or attachments with what is no JSON": """select
+    "passages, attachments, cues or histories with what is no JSON": """select
         (select count(*) from chunks where anchor is not null and not json_valid(anchor))
-        + (select count(*) from item_attachments where not json_valid(fields))""",
+        + (select count(*) from item_attachments where not json_valid(fields))
+        + (select count(*) from cues where not json_valid(cues))
+        + (select count(*) from memory_history
+           where not (json_valid(metadata) and json_valid(tags) and json_valid(images)))""",
+    "data of tables that is no JSON": """select count(*) from fragments
+        where text is not null and not json_valid('[' || text || ']')""",
     "items whose attachment is gone": """select count(*) from item_attachments
         where hash not in (select hash from attachments)""",
     "memory entries without an item": "select count(*) from memories where item_id not in (select id from items)",
@@ -394,6 +402,17 @@ _INVARIANTS = {
 }
 
 
+_DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeError)
+"""What reading a file raises in which something is not as it was written."""
+
+
+def _misquoted(db: apsw.Connection, item_id: int, body: str) -> int:
+    """How many chunks say what their body does not. Not in SQL, which walks a long body anew for each of them."""
+    span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
+    chunks: Any = db.execute("select text, char_start, char_end from chunks where id >= ? and id < ?", span)
+    return sum(body[start:end] != text for text, start, end in chunks)
+
+
 def _now() -> int:
     return time.time_ns() // 1000
 
@@ -409,6 +428,18 @@ def _told_of(path: Path) -> Iterator[None]:
 
 
 @contextmanager
+def _told_unsound(backup: Path) -> Iterator[None]:
+    """Damage that shows in the copy of a backup is told of the backup, and is nothing to restore."""
+    try:
+        yield
+    except (*_DAMAGE, StorageBroken) as error:
+        found = error.__cause__ if isinstance(error, StorageBroken) else error
+        if not isinstance(found, _DAMAGE):
+            raise
+        raise StorageBroken(f"{backup} is no sound backup: {found}. Nothing was changed.") from error
+
+
+@contextmanager
 def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
     """A sound copy of a backup, its schema brought up to date, for as long as the work goes on.
 
@@ -420,9 +451,9 @@ def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
 
     if beside is not None:
         clear_copies(beside)
-    with tempfile.TemporaryDirectory(dir=beside, prefix=COPY) as folder, explained(backup):
+    with tempfile.TemporaryDirectory(dir=beside, prefix=COPY) as folder, explained(backup), ExitStack() as stores:
         path = Path(folder) / "copy.db"
-        try:
+        with _told_unsound(backup):
             with closing(apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY)) as original:
                 tables = {name for (name,) in original.execute("select name from sqlite_schema where type = 'table'")}
                 if not {"items", "chunks", "changes", "settings"} <= tables:
@@ -430,13 +461,11 @@ def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
                 if int(original.pragma("user_version")) > len(load_migrations()):
                     raise StorageBroken(f"{backup} was made by a newer Commonplace. Upgrade Commonplace to restore it.")
                 original.execute("vacuum into ?", (str(path),))
-            opened = SqliteStore(path)
-        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError) as error:
-            raise StorageBroken(f"{backup} is no sound backup: {error}. Nothing was changed.") from error
-        with closing(opened) as copy, closing(SqliteStore(path.with_name("ours.db"))) as ours:
+            copy = stores.enter_context(closing(SqliteStore(path)))
+            ours = stores.enter_context(closing(SqliteStore(path.with_name("ours.db"))))
             if part := foreign_part(copy._database.reading(), ours._database.reading()):
                 raise StorageBroken(f"{backup} is no sound backup: {part} is not ours or missing. Nothing was changed.")
             if problems := copy.check():
                 raise StorageBroken(f"{backup} is no sound backup: {problems[0]}. Nothing was changed.")
-            copy.set_setting("identity", uuid4().hex[:12])
-            yield copy
+        copy.set_setting("identity", uuid4().hex[:12])
+        yield copy

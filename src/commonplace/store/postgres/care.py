@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 from commonplace.store.postgres.items import Items, reads, writes
@@ -21,8 +22,10 @@ class Care(Items):
         for sentence, query in _INVARIANTS.items():
             if count := self._one(query):
                 problems.append(f"{sentence}: {count}")
+        wrong, misquoted = self._wrong_texts()
         for sentence, count in (
-            ("bodies that are not what was written", self._wrong_bodies()),
+            ("bodies that are not what was written", wrong),
+            ("chunks that do not quote their body", misquoted),
             ("attachments that are not what was written", self._wrong_attachments()),
             ("documents that are not found by name", self._wrong_names()),
         ):
@@ -30,15 +33,27 @@ class Care(Items):
                 problems.append(f"{sentence}: {count}")
         return problems
 
-    def _wrong_bodies(self) -> int:
-        query = "select item_id, content_hash, body from items join bodies on item_id = id"
-        return sum(
-            hashlib.sha256(body.encode()).hexdigest() != hash for _, hash, body in self._walk(query, "item_id", 0)
-        )
+    def _wrong_texts(self) -> tuple[int, int]:
+        """How many bodies are not what was written, and how many chunks say what their body does not.
+
+        Not in SQL, which unpacks a long body anew for each of its chunks.
+        """
+        wrong = misquoted = 0
+        for rows in self._pieces(
+            "select item_id, content_hash, body from items join bodies on item_id = id", "item_id", 0
+        ):
+            wrong += sum(hashlib.sha256(body.encode()).hexdigest() != hash for _, hash, body in rows)
+            bodies = {item_id: body for item_id, _, body in rows}
+            chunks = self._all(
+                "select item_id, text, char_start, char_end from chunks where item_id = any(%s::bigint[])",
+                (list(bodies),),
+            )
+            misquoted += sum(bodies[item_id][start:end] != text for item_id, text, start, end in chunks)
+        return wrong, misquoted
 
     def _wrong_attachments(self) -> int:
-        rows = self._walk("select hash, data from attachments", "hash", b"")
-        return sum(hashlib.sha256(data).digest() != hash for hash, data in rows)
+        pieces = self._pieces("select hash, data from attachments", "hash", b"")
+        return sum(hashlib.sha256(data).digest() != hash for rows in pieces for hash, data in rows)
 
     def _wrong_names(self) -> int:
         rows = self._all(
@@ -47,11 +62,11 @@ class Care(Items):
         )
         return sum((name_hash(*row[:2]), name_backwards(*row[:2])) != row[2:] for row in rows)
 
-    def _walk(self, query: str, by: str, after: Any) -> Any:
+    def _pieces(self, query: str, by: str, after: Any) -> Iterator[list[Any]]:
         """Rows in the order of their first column, a few at a time: they are large."""
         while rows := self._all(f"{query} where {by} > %s order by {by} limit {_PIECE}", (after,)):
             after = rows[-1][0]
-            yield from rows
+            yield rows
 
     def leftovers(self, *, drop: bool = False) -> dict[str, int]:
         return self._drop_leftovers() if drop else self._count_leftovers()
@@ -92,8 +107,6 @@ _INVARIANTS = {
     "chunks without an item": f"select count(*) from chunks where {_NO_ITEM}",
     "items whose chunks do not count up": """select count(*) from items where chunk_count <>
         (select count(*) from chunks where chunks.item_id = items.id)""",
-    "chunks that do not quote their body": """select count(*) from chunks join bodies using (space, item_id)
-        where text <> substr(body, char_start + 1, char_end - char_start)""",
     "items whose version is not their last logged one": """select count(*) from items left join
         (select distinct on (item_id) item_id, version from changes order by item_id, seq desc) as logged
         on logged.item_id = items.id where items.version is distinct from logged.version""",
