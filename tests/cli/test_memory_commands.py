@@ -73,6 +73,27 @@ def test_a_setting_that_cannot_be_parsed_ends_the_memory_profile_with_78(run: Ru
     assert failed.stderr.strip() == "ENABLE_FTS must be true or false, not 'perhaps'."
 
 
+@pytest.mark.parametrize("somewhere", [(), ("--home", "{home}")])
+def test_a_setting_that_memories_cannot_use_ends_the_start_and_not_a_call(
+    run: Run, tmp_path: Path, somewhere: tuple[str, ...]
+) -> None:
+    start = (*(part.format(home=tmp_path / "there") for part in somewhere), "mcp", "--profile", "memory")
+    wrong = run(*start, code=78, METADATA_INDEXED_FIELDS="status,a..b")
+    assert wrong.stderr.strip() == "METADATA_INDEXED_FIELDS names 'a..b': a path has no empty segment."
+    ours = run(*start, code=78, COMMONPLACE_MEMORY_INDEXED_FIELDS="a[0]")
+    assert ours.stderr.startswith("memory_indexed_fields names 'a[0]'")
+    run(*start, METADATA_INDEXED_FIELDS="status:string")
+    other = run(*start, code=78, METADATA_INDEXED_FIELDS="owner:name", METADATA_INDEX_SYNC_MODE="strict")
+    assert other.stderr.splitlines() == [
+        "'name' is no type of an indexed metadata field; owner is read as string",
+        "memory_indexed_fields differs from what is indexed: not indexed: owner; indexed beyond it: status.",
+    ]
+
+
+def test_a_store_that_is_away_does_not_end_the_start(run: Run) -> None:
+    run("mcp", "--profile", "memory", COMMONPLACE_STORE="postgresql://nobody@127.0.0.1:1/nothing")
+
+
 def test_other_profiles_do_not_read_those_variables(run: Run) -> None:
     run("mcp", ENABLE_FTS="perhaps")
 

@@ -93,6 +93,14 @@ def test_a_number_that_is_taken_stops_it_before_it_writes(library: Library, file
     assert library.memories.entries([6])[0].item.body == "after the deletion"
 
 
+def test_threads_are_trimmed_as_every_tool_trims_them(library: Library, tmp_path: Path) -> None:
+    path = older_file(tmp_path / "older.db", [(1, " tea\n", "user", "a", None, "2024-02-29 12:30:00")])
+    assert library.memories.import_context_server(path).stored == 1
+    assert library.memories.find(threads=["tea"]) == [1]
+    assert library.memories.import_context_server(path).already == 1
+    assert library.memories.import_context_server(path, renumber=True).already == 1
+
+
 def test_older_files_and_odd_metadata_are_read(library: Library, tmp_path: Path) -> None:
     path = older_file(
         tmp_path / "older.db",

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ import click
 from commonplace.cli.common import split_names, with_library
 from commonplace.cli.loading import nothing_collected
 from commonplace.documents.visible import View, Visible
-from commonplace.errors import Denied, InvalidInput, NotFound
+from commonplace.errors import Denied, InvalidInput, NotFound, Unavailable
 from commonplace.library import Library
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import PREFIX, Settings
@@ -182,9 +183,11 @@ def _settings(context: click.Context, allow_writes: bool, profile_name: str = DE
     settings = _heard(
         Settings.load(**{**adopted, **{name: value for name, value in given.items() if value is not None}})
     )
-    if not home:
-        with Library.open(settings=settings, space=context.obj["space"]) as library:
+    # A setting that memories cannot use ends the start, and not a call. A store that is away may come back.
+    with suppress(Unavailable), Library.open(settings=settings, space=context.obj["space"]) as library:
+        if not home:
             adopt_database(library, os.environ)
+        library.memories.sweep()
     return settings
 
 

@@ -11,6 +11,7 @@ from commonplace.index.lexical_query import beginning_query, phrase_query
 from commonplace.index.phrases import is_beginning, readings, units_of
 from commonplace.index.wanted import Atom
 from commonplace.text.analyze import exact_terms, pairs, parts_of, pieces, stems
+from commonplace.text.languages import UNKNOWN
 
 WHOLE_WEIGHT = 8.0
 """What `F#` itself counts beside its letters: enough for entries that have it to come before those that do not."""
@@ -20,13 +21,14 @@ MOST_EXPANDED = 64
 
 
 class Atoms:
-    """The atoms of one search over one commit."""
+    """The atoms of one search over one commit. In no language (UNKNOWN) words match as they are written."""
 
     def __init__(self, snapshot: Snapshot, language: str) -> None:
         self._searcher, self._schema = snapshot.searcher, snapshot.schema
-        self._languages = tuple(dict.fromkeys((language, *snapshot.languages)))
+        self._languages = () if language == UNKNOWN else tuple(dict.fromkeys((language, *snapshot.languages)))
         stemmed = sum(snapshot.searcher.doc_freq("language", known) for known in self._languages)
-        self._spelled = stemmed < snapshot.counted - snapshot.searcher.doc_freq("mark", "position")
+        texts = snapshot.counted - snapshot.searcher.doc_freq("mark", "position")
+        self._spelled = not self._languages or stemmed < texts
         """Whether some text is stemmed in other ways: it is found by its words as they are written."""
 
     def query(self, atom: Atom) -> Query:

@@ -19,6 +19,7 @@ from commonplace.index.turbopuffer_match import ANYTHING, NOTHING, Best, Every, 
 from commonplace.index.wanted import Atom, Join, Wanted, atoms, fold
 from commonplace.model import CHUNK_BITS
 from commonplace.text.analyze import exact_terms, pairs, parts_of, pieces, stems
+from commonplace.text.languages import UNKNOWN
 
 if TYPE_CHECKING:
     from commonplace.index.turbopuffer_reader import Scored, TurbopufferReader
@@ -109,9 +110,9 @@ class AtomMatches:
     def __init__(self, reader: TurbopufferReader, language: str) -> None:
         self._vocabulary, ledger = reader.vocabulary, reader.ledger
         self._ledger = ledger
-        self._languages = tuple(dict.fromkeys((language, *reader.languages())))
+        self._languages = () if language == UNKNOWN else tuple(dict.fromkeys((language, *reader.languages())))
         stemmed = sum(count for known, count in ledger.languages() if known in self._languages)
-        self._spelled = stemmed < reader.vocabulary.rows
+        self._spelled = not self._languages or stemmed < reader.vocabulary.rows
         """Whether some text is stemmed in other ways: it is found by its words as they are written."""
 
     def match(self, atom: Atom) -> Match:

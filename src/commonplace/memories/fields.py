@@ -36,20 +36,26 @@ def parse_path(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def wanted_fields(setting: str) -> list[tuple[str, ...]]:
-    """The paths of a list such as `status,references:object`. A wrong type is logged and read as string."""
-    paths = []
+def typed_fields(setting: str, name: str = "memory_indexed_fields") -> list[tuple[tuple[str, ...], str]]:
+    """The paths and types of a list such as `status,references:object`. `name` is what an error calls the list."""
+    found = []
     for part in filter(None, map(str.strip, setting.split(","))):
-        path, colon, kind = part.rpartition(":")
-        if not colon:
-            path = part
-        elif kind.strip().lower() not in TYPES:
-            log.warning("%r is no type of an indexed metadata field; %s is read as string", kind, path)
+        before, colon, kind = part.rpartition(":")
+        path = before.strip() if colon else part
         try:
-            paths.append(parse_path(path.strip()))
+            found.append((parse_path(path), kind.strip() if colon else "string"))
         except ValueError as problem:
-            raise BadSetting(f"memory_indexed_fields names {path!r}: {problem}.") from None
-    return list(dict.fromkeys(paths))
+            raise BadSetting(f"{name} names {path!r}: {problem}.") from None
+    return found
+
+
+def wanted_fields(setting: str) -> list[tuple[str, ...]]:
+    """The paths of such a list, each once. A wrong type is logged and read as string."""
+    found = typed_fields(setting)
+    for path, kind in found:
+        if kind.lower() not in TYPES:
+            log.warning("%r is no type of an indexed metadata field; %s is read as string", kind, ".".join(path))
+    return list(dict.fromkeys(path for path, _ in found))
 
 
 def sync_fields(store: Store, settings: Settings) -> None:

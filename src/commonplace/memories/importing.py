@@ -117,8 +117,8 @@ def read_context_server(path: Path, noted: set[int]) -> Iterator[Kept]:
 def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> Kept:
     images = tuple(Image(data, kind, _loads(said)) for data, kind, said in entry.images)
     return Kept(
-        entry.id, entry.thread, entry.source, entry.text, metadata, normal_tags(entry.tags), images, entry.summary,
-        entry.created_at, entry.updated_at,
+        entry.id, entry.thread.strip(), entry.source, entry.text, metadata, normal_tags(entry.tags), images,
+        entry.summary, entry.created_at, entry.updated_at,
     )  # fmt: skip
 
 

@@ -38,11 +38,10 @@ class Memories:
 
     def __init__(self, store: Store, embedding: Embedding, settings: Settings) -> None:
         self._store = store
-        self._rules = Rules(_chunk_rules(settings), settings.memory_history)
+        self._rules = Rules(_chunk_rules(settings), settings.memory_history, _language(settings))
         self.generation = Generation(store, embedding, settings)
         self.summaries = self.generation.summaries
         sync_fields(store, settings)
-        _check_language(settings.memory_language)
 
     # reading
 
@@ -197,9 +196,13 @@ def _is_fresh(made: Stored | CommonplaceError) -> TypeGuard[Stored]:
     return isinstance(made, Stored) and not made.deduplicated
 
 
-def _check_language(name: str) -> None:
-    if code_of(name) == UNKNOWN and name.strip().lower() not in _UNSTEMMED:
+def _language(settings: Settings) -> str:
+    """What a text is taken for that does not tell. The library's own language goes without saying."""
+    name = settings.memory_language
+    code = code_of(name)
+    if code == UNKNOWN and name.strip().lower() not in _UNSTEMMED:
         raise BadSetting(f"memory_language must be a language such as english or en, or simple, not {name!r}.")
+    return UNKNOWN if code == settings.language else code
 
 
 def _chunk_rules(settings: Settings) -> ChunkRules:

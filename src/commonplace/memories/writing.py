@@ -28,14 +28,16 @@ from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.rows import Past, Said, Write
 from commonplace.text.chunk import ChunkRules, chunk
+from commonplace.text.languages import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How entries are cut and how much of their past is kept."""
+    """How entries are cut, how much of their past is kept, and what language one is in that does not tell."""
 
     chunks: ChunkRules
     history: int
+    language: str
 
 
 def draft_of(new: New, rules: Rules) -> Write:
@@ -55,12 +57,17 @@ def draft_of(new: New, rules: Rules) -> Write:
         tags=normal_tags(new.tags or ()),
         spans=_spans(new.text, rules),
     )
-    return prepare(draft)
+    return _prepared(draft, rules)
 
 
 def cut(draft: Draft, rules: Rules) -> Write:
     """The passages of an entry by the rules of this kind."""
-    return prepare(replace(draft, spans=_spans(draft.body, rules)))
+    return _prepared(replace(draft, spans=_spans(draft.body, rules)), rules)
+
+
+def _prepared(draft: Draft, rules: Rules) -> Write:
+    write = prepare(draft)
+    return replace(write, language=rules.language) if write.language == UNKNOWN else write
 
 
 def _spans(text: str, rules: Rules) -> tuple[Span, ...]:
@@ -156,7 +163,7 @@ def _rewrite(
     )
     if text is not None:
         draft = replace(draft, spans=tuple(passage.span for passage in text.passages))
-        write = prepare(draft)
+        write = _prepared(draft, rules)
     else:
         write = cut(draft, rules)
     written = store.put([write])[0]

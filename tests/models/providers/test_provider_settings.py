@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,9 @@ def test_what_a_provider_needs_is_asked_for(tmp_path: Path) -> None:
         endpoint(settings, {}, "azure:m")
     with pytest.raises(Misconfigured, match=r"anthropic:m needs a key\. Set ANTHROPIC_API_KEY"):
         provided_generator("anthropic:m", settings, {})
+    elsewhere = replace(settings, generator_url="http://127.0.0.1:8000")  # where the provider's own key does not go
+    with pytest.raises(Misconfigured, match=r"anthropic:m needs a key\. Set COMMONPLACE_GENERATOR_KEY"):
+        provided_generator("anthropic:m", elsewhere, {"ANTHROPIC_API_KEY": KEY})
     with pytest.raises(Unavailable, match="model must be one of ollama:MODEL, openai:MODEL, azure:MODEL"):
         open_embedder("cohere:m", tmp_path)
     with pytest.raises(NotFound, match="or a provider's: ollama:MODEL"):

@@ -42,6 +42,15 @@ def test_one_thread_can_be_exported_alone(tools: Tools) -> None:
     assert [json.loads(line)["text_content"] for line in export_lines(tools.library, "other")] == ["b"]
 
 
+def test_the_thread_of_a_line_is_trimmed(tools: Tools, tmp_path: Path) -> None:
+    stored(tools, text="a", thread_id="tea")
+    path = tmp_path / "memory.jsonl"
+    path.write_text(next(export_lines(tools.library)).replace('"tea"', '" tea "'), encoding="utf-8")
+    tools("delete_context", context_ids=[1])
+    assert import_file(tools.library, path).stored == 1
+    assert tools.library.memories.find(threads=["tea"]) == [1]
+
+
 @pytest.mark.parametrize("line", ["{}", "nothing", "[]", '{"id": 0}'])
 def test_a_line_that_is_no_entry_is_named_and_nothing_is_stored(tools: Tools, tmp_path: Path, line: str) -> None:
     stored(tools, text="a")

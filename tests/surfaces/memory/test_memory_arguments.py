@@ -46,6 +46,10 @@ def test_null_means_not_given(tools: Tools) -> None:
     assert stored(tools, **given, supersedes=None) == 1
 
 
+def test_a_list_of_nothing_replaces_nothing(tools: Tools) -> None:
+    assert entry(tools, stored(tools, supersedes=[])).row.supersedes == ()
+
+
 def test_everything_wrong_is_said_at_once(tools: Tools) -> None:
     answer = tools("store_context", source="bot", tags=5, metadata=[1], colour=1, **{"a" * 100: 2})
     assert refused(answer) == (
@@ -53,6 +57,19 @@ def test_everything_wrong_is_said_at_once(tools: Tools) -> None:
         'source must be "user" or "agent"; '
         f"metadata must be an object; tags must be a list; colour is not a parameter of this tool; "
         f"{'a' * 60}… is not a parameter of this tool"
+    )
+
+
+def test_a_blank_text_is_said_together_with_the_rest(tools: Tools) -> None:
+    answer = tools("store_context", thread_id=" ", source="bot", text="")
+    assert refused(answer) == (
+        "Invalid arguments for store_context: thread_id cannot be empty or whitespace; "
+        'source must be "user" or "agent"; text cannot be empty or whitespace'
+    )
+    answer = tools("update_context", context_id=1, text=" ", colour=1)
+    assert refused(answer) == (
+        "Invalid arguments for update_context: text cannot be empty or contain only whitespace; "
+        "colour is not a parameter of this tool"
     )
 
 
@@ -92,7 +109,6 @@ def nested(depth: int) -> Any:
         ({"ttl_seconds": True}, "ttl_seconds must be a whole number"),
         ({"expires_at": "tomorrow"}, 'Invalid expires_at format: "tomorrow". Use ISO 8601 format'),
         ({"supersedes": list(range(1, 102))}, "supersedes must have at most 100 items, not 101"),
-        ({"supersedes": []}, "supersedes must contain at least one item"),
     ],
 )
 def test_what_is_out_of_bounds_is_refused(tools: Tools, given: dict[str, Any], part: str) -> None:
@@ -180,7 +196,7 @@ def test_the_list_and_the_instructions_are_short(tools: Tools) -> None:
         ({"memory_semantic": False}, {"semantic_search_context"}),
         ({"memory_embedding": False}, {"semantic_search_context"}),
         ({"memory_hybrid": False}, {"hybrid_search_context"}),
-        ({"memory_disabled_tools": "delete_context, list_threads"}, {"delete_context", "list_threads"}),
+        ({"memory_disabled_tools": "delete_context, List_Threads"}, {"delete_context", "list_threads"}),
     ],
 )
 def test_settings_hide_tools(settings: dict[str, Any], gone: set[str]) -> None:

@@ -303,6 +303,13 @@ def test_images_come_when_asked_for_and_never_as_text(tools: Tools) -> None:
     assert reply.content[1]["data"] == PIXEL
 
 
+def test_an_image_is_shown_however_its_type_is_spelled(tools: Tools) -> None:
+    number = stored(tools, text="a picture", images=[{"data": PIXEL, "mime_type": "IMAGE/PNG"}])
+    reply = TOOLS["get_context_by_ids"].call(Call(tools.library), {"context_ids": [number]})
+    assert isinstance(reply, Reply)
+    assert [block.get("mimeType") for block in reply.content] == [None, "IMAGE/PNG"]
+
+
 def test_what_has_expired_is_seen_by_nothing(tools: Tools) -> None:
     number = stored(tools, text="short-lived tea", ttl_seconds=3600)
     alter(tools.library.store, f"update memories set expires_at = 1 where id = {int(number)}")
@@ -317,3 +324,25 @@ def test_a_long_entry_is_one_row_in_every_list(tools: Tools) -> None:
     stored(tools, text="a cup of tea")
     for tool in SEARCHES[1:]:
         assert sorted(ids(tools(tool, query="tea"))) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("language", "query", "found"),
+    [
+        ("german", "katze", [1]),
+        ("german", "hund", [2]),
+        ("english", "katze", []),
+        ("simple", "katzen", [1]),
+        ("simple", "katze", []),
+        ("simple", "hunde", [2]),
+        ("simple", "hund", []),
+    ],
+)
+@pytest.mark.parametrize("mode", ["match", "boolean"])
+def test_short_texts_are_stemmed_as_the_setting_says(
+    open_tools: Callable[..., Tools], language: str, mode: str, query: str, found: list[int]
+) -> None:
+    tools = open_tools(memory_language=language)
+    stored(tools, text="Katzen laufen schnell")
+    tools("update_context", context_id=stored(tools, text="nothing yet"), text="Hunde laufen langsam")
+    assert [hit["id"] for hit in tools("fts_search_context", query=query, mode=mode)["results"]] == found

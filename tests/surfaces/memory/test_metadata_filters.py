@@ -68,8 +68,10 @@ def test_both_ways_of_filtering_are_one_list() -> None:
 
 
 @pytest.mark.parametrize("operator", ["exists", "not_exists", "is_null", "is_not_null"])
-@pytest.mark.parametrize("value", [{}, {"value": None}, {"value": True}])
-def test_operators_without_a_value_take_none_null_or_true(operator: str, value: dict[str, Any]) -> None:
+@pytest.mark.parametrize("value", [{}, {"value": None}, {"value": True}, {"value": None, "case_sensitive": False}])
+def test_operators_without_a_value_take_none_null_or_true_and_what_is_so_anyway(
+    operator: str, value: dict[str, Any]
+) -> None:
     assert not isinstance(conditions({}, [{"key": "k", "operator": operator, **value}]), Malformed)
 
 

@@ -58,6 +58,11 @@ def test_every_variable_of_a_provider_names_a_setting() -> None:
             {"SUMMARY_PROVIDER": "anthropic", "SUMMARY_MODEL": "m", "SUMMARY_ANTHROPIC_EFFORT": "low"},
             {"memory_summarizer": "anthropic:m", "generator_effort": "low"},
         ),
+        ({"EMBEDDING_PROVIDER": "openai"}, {"model": "openai:qwen3-embedding:0.6b"}),
+        ({"EMBEDDING_PROVIDER": "azure"}, {"model": "azure:qwen3-embedding:0.6b"}),
+        ({"EMBEDDING_PROVIDER": "azure", "EMBEDDING_MODEL": "mine"}, {"model": "azure:mine"}),
+        ({"SUMMARY_PROVIDER": "anthropic"}, {"memory_summarizer": "anthropic:qwen3:0.6b"}),
+        ({"RERANKING_PROVIDER": "tei"}, {"reranker": "tei:ms-marco-MiniLM-L-12-v2"}),
         ({"SUMMARY_MAX_TOKENS": "100", "SUMMARY_PROMPT": "Sum up."}, {"memory_summary_tokens": 100}),
         ({"RERANKING_PROVIDER": "jina", "RERANKING_MODEL": "m"}, {"reranker": "jina:m"}),
         (
@@ -115,15 +120,11 @@ def test_our_own_names_are_stronger() -> None:
     ("environment", "sentence"),
     [
         ({"EMBEDDING_PROVIDER": "openia"}, "EMBEDDING_PROVIDER must be one of ollama, openai, azure"),
-        ({"EMBEDDING_PROVIDER": "openai"}, "EMBEDDING_PROVIDER=openai needs a model. Set EMBEDDING_MODEL."),
-        ({"EMBEDDING_PROVIDER": "azure"}, "EMBEDDING_PROVIDER=azure needs a model. Set AZURE_OPENAI_EMBEDDING_DEPL"),
         ({"EMBEDDING_DIM": "0"}, "EMBEDDING_DIM must be between 1 and 4096, not 0."),
         ({"EMBEDDING_TIMEOUT_S": "soon"}, "EMBEDDING_TIMEOUT_S must be a number of seconds, not 'soon'."),
         ({"EMBEDDING_TIMEOUT_S": "nan"}, "EMBEDDING_TIMEOUT_S must be above 0 and at most 300, not nan."),
         ({"SUMMARY_PROVIDER": "azure"}, "SUMMARY_PROVIDER must be one of ollama, openai, anthropic, not 'azure'."),
-        ({"SUMMARY_PROVIDER": "openai"}, "SUMMARY_PROVIDER=openai needs a model. Set SUMMARY_MODEL."),
         ({"SUMMARY_MAX_TOKENS": "49"}, "SUMMARY_MAX_TOKENS must be between 50 and 16384, not 49."),
-        ({"RERANKING_PROVIDER": "jina"}, "RERANKING_PROVIDER=jina needs a model. Set RERANKING_MODEL."),
         ({"RERANKING_MAX_LENGTH": "64"}, "RERANKING_MAX_LENGTH must be between 128 and 2048, not 64."),
         ({"RERANKING_BATCH_SIZE": "0"}, "RERANKING_BATCH_SIZE must be between 1 and 1000, not 0."),
         ({"STORAGE_BACKEND": "mysql"}, "STORAGE_BACKEND must be one of sqlite, postgresql, not 'mysql'."),
@@ -205,6 +206,41 @@ def test_a_hybrid_search_of_memories_says_why_meaning_was_left_out(
     assert error.endswith("Use fts_search_context or hybrid_search_context.")
 
 
+def test_a_provider_that_never_answered_is_no_empty_success(open_tools: Callable[..., Tools], site: Site) -> None:
+    site.always = status(500)
+    tools = open_tools(model="ollama:static", embedder_url=site.url, embedder_pause_ms=1, embedder_dims=256)
+    found = tools("get_statistics")["semantic_search"]
+    assert (found["enabled"], found["available"]) == (True, False)
+    assert found["message"].startswith("ollama at 127.0.0.1:")
+    tools("store_context", thread_id="t", source="user", text="Oolong wants hot water")
+    error = tools("semantic_search_context", query="oolong")["error"]
+    assert error["code"] == "unavailable"
+    assert error["message"].startswith("Semantic search is not available: ollama at 127.0.0.1:")
+    reply = tools("hybrid_search_context", query="oolong")
+    assert (reply["count"], reply["search_modes_used"]) == (1, ["fts"])
+    assert reply["warnings"][0].startswith("Semantic sub-search failed; results may be based on FTS only: ollama at ")
+
+
+def test_statistics_know_a_provider_that_has_stopped_answering(open_tools: Callable[..., Tools], site: Site) -> None:
+    tools = open_tools(
+        model="ollama:static",
+        embedder_url=site.url,
+        embedder_pause_ms=1,
+        memory_summarizer="ollama:static",
+        generator_url=site.url,
+        memory_generation="strict",
+    )
+    tools("store_context", thread_id="t", source="user", text=LONG)
+    before = tools("get_statistics")
+    assert [before[part]["available"] for part in ("semantic_search", "summary")] == [True, True]
+    site.always = status(404)
+    tools("store_context", thread_id="t", source="user", text=f"{LONG}!")
+    after = tools("get_statistics")
+    for part in ("semantic_search", "summary"):
+        assert after[part]["available"] is False
+        assert "does not have the model static" in after[part]["message"]
+
+
 # the door
 
 
@@ -237,6 +273,7 @@ def test_a_door_is_read_from_the_environment(environment: dict[str, str], door: 
         ({"MCP_TRANSPORT": "carrier pigeon"}, "MCP_TRANSPORT must be one of"),
         ({"MCP_AUTH_PROVIDER": "simple_token"}, "MCP_AUTH_PROVIDER=simple_token needs a token. Set MCP_AUTH_TOKEN."),
         ({"MCP_TRANSPORT": "http", "FASTMCP_PORT": "0"}, "FASTMCP_PORT must be between 1 and 65535, not 0."),
+        ({"FASTMCP_PORT": "many"}, "FASTMCP_PORT must be a whole number, not 'many'."),
     ],
 )
 def test_a_door_that_cannot_be_is_one_sentence(environment: dict[str, str], sentence: str) -> None:

@@ -163,6 +163,8 @@ def _summarise(tools: Tools, number: int, summary: str) -> None:
         ([{"data": "a"}], "Image 0 has invalid base64 encoding"),
         ([{"data": "YQ"}], "Image 0 has invalid base64 encoding"),
         ([{"data": "YQ==é"}], "Image 0 has invalid base64 encoding"),
+        ([{"data": "YWJj="}], "Image 0 has invalid base64 encoding"),
+        ([{"data": "YWJj===="}], "Image 0 has invalid base64 encoding"),
         ([{"data": "Y-_="}], "Image 0 has invalid base64 encoding"),
         ([{"data": PNG, "mime_type": "text/html"}], 'Image 0 has unsupported mime_type "text/html"'),
         ([{"data": "data:text/html;base64,YQ=="}], 'Image 0 has unsupported mime_type "text/html"'),

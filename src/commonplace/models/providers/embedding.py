@@ -100,6 +100,10 @@ class HttpEmbedder:
         return self._line.endpoint.name
 
     @property
+    def problem(self) -> str:
+        return self._line.problem
+
+    @property
     def fingerprint(self) -> str:
         return fingerprint(self._identity, str(self.dims), size=8).hex()
 

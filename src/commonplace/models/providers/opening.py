@@ -145,7 +145,8 @@ def _endpoint(
     is_own = not url or provider.name == "azure" or host == urlsplit(provider.address).netloc
     key = find_key(provider, host, role, settings.keys, environment, own=is_own)
     if provider.needs_key and not key:
-        raise Misconfigured(f"{provider.name}:{model} needs a key. Set {provider.key_variable}.")
+        variable = provider.key_variable if is_own else f"{PREFIX}{role.upper()}_KEY"
+        raise Misconfigured(f"{provider.name}:{model} needs a key. Set {variable}.")
     return Endpoint(
         provider=provider.name,
         model=model,

@@ -70,6 +70,8 @@ class Line:
         self.endpoint = endpoint
         self._slots = threading.BoundedSemaphore(endpoint.concurrency)
         self._health, self._haste = Breaker(), Breaker(failures=3)
+        self.problem = ""
+        """Why it did not answer the last time; "" where it did, or was never asked."""
 
     def ask(self, path: str, body: Mapping[str, Any]) -> Any:
         """The JSON that a POST is answered with. Raises ProviderFailed, whose sentence says what to do."""
@@ -81,9 +83,14 @@ class Line:
         if not self._slots.acquire(timeout=max(0.0, patience)):
             raise self._failed("is still busy with earlier requests. Try again, or raise the concurrency")
         try:
-            return self._attempts(path, body, deadline)
+            answer = self._attempts(path, body, deadline)
+        except ProviderFailed as failed:
+            self.problem = "" if isinstance(failed, TooLong) else str(failed)
+            raise
         finally:
             self._slots.release()
+        self.problem = ""
+        return answer
 
     def _attempts(self, path: str, body: Mapping[str, Any], deadline: float) -> Any:
         reason = "was given no time to answer"

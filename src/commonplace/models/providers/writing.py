@@ -109,6 +109,10 @@ class HttpGenerator:
     def name(self) -> str:
         return self._line.endpoint.name
 
+    @property
+    def problem(self) -> str:
+        return self._line.problem
+
     def generate(self, prompt: str, *, system: str = "", max_tokens: int = 1000, timeout: float | None = None) -> str:
         endpoint = self._line.endpoint
         path, body = self._api.request(endpoint.model, Order(prompt, system, max_tokens))

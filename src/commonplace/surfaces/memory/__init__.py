@@ -39,13 +39,13 @@ get_statistics say what there is."""
 
 def instructions(library: Library) -> str:
     """What an agent that has never seen the server is told."""
-    library.memories.sweep()  # opens them, so that a setting they cannot use ends the start and not a call
+    library.memories.sweep()  # opens them, so that a setting they cannot use is said at once and not by a call
     return library.settings.memory_instructions or _INSTRUCTIONS
 
 
 def hidden(settings: Settings) -> set[str]:
     """The tools that the settings turn off."""
-    off = {name.strip() for name in settings.memory_disabled_tools.split(",")}
+    off = {name.strip().lower() for name in settings.memory_disabled_tools.split(",")}
     if not settings.memory_lexical:
         off.add(FTS.name)
     if not (settings.memory_semantic and settings.memory_embedding):

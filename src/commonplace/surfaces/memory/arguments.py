@@ -86,18 +86,26 @@ def string(value: JSON, name: str) -> str:
 
 
 def thread(value: JSON, name: str) -> str:
-    trimmed = string(value, name).strip()
-    if not trimmed:
-        raise Wrong(f"{name} cannot be empty or whitespace", alone=True)
+    trimmed: str = filled()(value, name).strip()
     if len(trimmed) > MOST_THREAD:
         raise Wrong(f"{name} must have at most {MOST_THREAD} characters, not {len(trimmed)}")
     return trimmed
 
 
+def filled(blank: str = "empty or whitespace") -> Read:
+    """A string that says something. `blank` is what it cannot be."""
+
+    def read(value: JSON, name: str) -> str:
+        text = string(value, name)
+        if not text.strip():
+            raise Wrong(f"{name} cannot be {blank}", alone=True)
+        return text
+
+    return read
+
+
 def query(value: JSON, name: str) -> str:
-    text = string(value, name)
-    if not text.strip():
-        raise Wrong(f"{name} cannot be empty or whitespace", alone=True)
+    text: str = filled()(value, name)
     if len(text) > MOST_QUERY:
         raise Wrong(f"{name} must have at most {MOST_QUERY} characters, not {len(text)}")
     return text
@@ -150,8 +158,8 @@ def number(value: JSON, name: str) -> int:
     return value
 
 
-def numbers(most: int = MOST_IDS) -> Read:
-    return listed(number, most=most, least=1)
+def numbers(most: int = MOST_IDS, least: int = 1) -> Read:
+    return listed(number, most=most, least=least)
 
 
 def listed(member: Read, *, most: int, least: int = 0) -> Read:

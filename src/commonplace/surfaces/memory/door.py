@@ -32,11 +32,12 @@ def door_of(environment: Mapping[str, str]) -> Door | None:
     token = environment.get("MCP_AUTH_TOKEN", "").strip()
     if provider == "simple_token" and not token:
         raise BadSetting("MCP_AUTH_PROVIDER=simple_token needs a token. Set MCP_AUTH_TOKEN.")
+    port = whole(1, 65_535)("FASTMCP_PORT", environment.get("FASTMCP_PORT") or "8000")
     if transport not in _HTTP:
         return None
     return Door(
         host=environment.get("FASTMCP_HOST") or "127.0.0.1",
-        port=whole(1, 65_535)("FASTMCP_PORT", environment.get("FASTMCP_PORT") or "8000"),
+        port=port,
         client=environment.get("MCP_AUTH_CLIENT_ID") or "mcp-client",
         token=token if provider == "simple_token" else "",
     )

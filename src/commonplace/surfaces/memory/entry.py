@@ -97,7 +97,7 @@ def answer(reply: dict[str, JSON]) -> Answer:
         {"type": "image", "data": image["data"], "mimeType": image["mime_type"]}
         for record in records
         for image in record["images"]
-        if image["mime_type"].startswith("image/")
+        if image["mime_type"].lower().startswith("image/")
     ]
     return Reply([{"type": "text", "text": text}, *blocks], reply)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.library import Library
+from commonplace.memories.fields import typed_fields
 from commonplace.settings import PREFIX
 from commonplace.surfaces.memory.provided import embedder_of, reranker_of, store_of, summarizer_of
 from commonplace.surfaces.memory.variables import Parse, among, as_it_is, boolean, whole
@@ -20,6 +21,13 @@ LANGUAGES = (
     "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
     "romanian", "russian", "serbian", "simple", "spanish", "swedish", "tamil", "turkish", "yiddish",
 )  # fmt: skip
+
+
+def _fields(name: str, value: str) -> str:
+    """As it is, where every path in it is one."""
+    typed_fields(value, name)
+    return value
+
 
 HONOURED: Mapping[str, tuple[str, Parse]] = {
     "ENABLE_FTS": ("memory_lexical", boolean),
@@ -41,7 +49,7 @@ HONOURED: Mapping[str, tuple[str, Parse]] = {
     "LOG_LEVEL": ("log_level", among("debug", "info", "warning", "error", "critical")),
     "MAX_IMAGE_SIZE_MB": ("memory_max_image_mb", whole(1, 200)),
     "MAX_TOTAL_SIZE_MB": ("memory_max_images_mb", whole(1, 1000)),
-    "METADATA_INDEXED_FIELDS": ("memory_indexed_fields", as_it_is),
+    "METADATA_INDEXED_FIELDS": ("memory_indexed_fields", _fields),
     "METADATA_INDEX_SYNC_MODE": ("memory_index_sync", among("strict", "auto", "warn", "additive")),
     "DISABLED_TOOLS": ("memory_disabled_tools", as_it_is),
     "MCP_SERVER_INSTRUCTIONS": ("memory_instructions", as_it_is),

@@ -65,7 +65,7 @@ def _kept(record: dict[str, Any]) -> Kept:
         raise ValueError("a mime_type of its images is none")
     return Kept(
         number=record["id"],
-        thread=record["thread_id"],
+        thread=record["thread_id"].strip(),
         source=record["source"],
         text=record["text_content"],
         metadata=record["metadata"],

@@ -127,7 +127,7 @@ def _flag(place: str, name: str, operator: JSON, given: Mapping[str, JSON], prob
         problems.append(f"{place}.{name}: must be true or false")
     elif name == "include_missing" and operator in OPERATORS and operator not in ("ne", "not_in"):
         problems.append(f"{place}.{name}: goes with ne and not_in only, not with {operator}")
-    elif name == "case_sensitive" and operator in _NO_VALUE:
+    elif name == "case_sensitive" and value and operator in _NO_VALUE:  # false is what clients send unasked
         problems.append(f"{place}.{name}: {operator} compares nothing")
     return value is True
 

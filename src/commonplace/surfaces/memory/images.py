@@ -84,14 +84,17 @@ def _decoded(text: str, name: str, limits: Limits) -> bytes:
         raise Wrong(f'{name} has empty "data" field', alone=True)
     most = limits.image_mb * MIB
     too_large = Wrong(f"{name} exceeds {limits.image_mb}MB limit", alone=True)
+    invalid = Wrong(f"{name} has invalid base64 encoding", alone=True)
     if len(encoded) > 4 * -(-most // 3):
         raise too_large
     try:
         data = binascii.a2b_base64(encoded, strict_mode=True)
     except ValueError:  # also what is not ASCII
-        raise Wrong(f"{name} has invalid base64 encoding", alone=True) from None
+        raise invalid from None
     if len(data) > most:
         raise too_large
+    if len(encoded) != 4 * -(-len(data) // 3):  # the decoder lets padding pass where none is due
+        raise invalid
     return data
 
 

@@ -293,15 +293,17 @@ def by_meaning(library: Library, query: str, filter: Filter) -> Leg:
     except (Unavailable, NotFound) as missing:
         if missing.code != "vector_index_missing" or not library.settings.memory_embedding:
             raise Unavailable(str(missing)) from missing
-        made = ByMeaning(nothing_found(), _model_to_come(library), 0.0)
+        made = ByMeaning(nothing_found(), _model_to_come(library, query), 0.0)
     ms = (time.perf_counter() - start) * 1000
     return Leg(made.found, True, ms, model=made.model, embedding_ms=made.embedding_ms)
 
 
-def _model_to_come(library: Library) -> str:
-    """The model the first vectors will be made with."""
+def _model_to_come(library: Library, query: str) -> str:
+    """The model the first vectors will be made with. One that cannot read the query now is none."""
     try:
-        return library.embedding.embedder().name
+        embedder = library.embedding.embedder()
+        embedder.embed_queries([query])
+        return embedder.name
     except CommonplaceError as missing:
         raise Unavailable(str(missing)) from missing
 

@@ -11,6 +11,7 @@ from commonplace.surfaces.memory.arguments import (
     Parameter,
     boolean,
     decoded,
+    filled,
     listed,
     mapping,
     number,
@@ -30,7 +31,7 @@ ID: Schema = {"anyOf": [{"type": "integer", "minimum": 1}, STRING]}
 
 def _supersedes(value: JSON, name: str) -> list[int]:
     value = decoded(value, list, name)
-    found: list[int] = numbers(MOST_SUPERSEDED)(value if isinstance(value, list) else [value], name)
+    found: list[int] = numbers(MOST_SUPERSEDED, least=0)(value if isinstance(value, list) else [value], name)
     return found
 
 
@@ -64,7 +65,7 @@ _TTL = "Or in how many seconds."
 STORED: dict[str, Parameter] = {
     "thread_id": THREAD,
     "source": SOURCE,
-    "text": Parameter(text("What to keep.", minLength=1), string),
+    "text": Parameter(text("What to keep.", minLength=1), filled()),
     "images": IMAGES,
     "metadata": METADATA,
     "tags": TAGS,
@@ -80,7 +81,7 @@ STORED: dict[str, Parameter] = {
 }
 REVISED: dict[str, Parameter] = {
     "context_id": Parameter({**ID, "description": "Which entry."}, number),
-    "text": Parameter(text("The new text, whole.", minLength=1), string),
+    "text": Parameter(text("The new text, whole.", minLength=1), filled("empty or contain only whitespace")),
     "metadata": Parameter({"type": "object", "description": "The new metadata, all of it."}, mapping),
     "metadata_patch": Parameter(
         {"type": "object", "description": "A merge patch (RFC 7396): members to change, null removes one."}, mapping

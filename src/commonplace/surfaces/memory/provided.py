@@ -1,4 +1,8 @@
-"""The other server's variables for what somebody else serves: models and a database."""
+"""The other server's variables for what somebody else serves: models and a database.
+
+A model that is not named is the one that server asks for, whoever the provider: one that has no such model says so when
+it is asked, and never keeps this server from starting.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from commonplace.settings import BadSetting
 from commonplace.surfaces.memory.variables import Parse, among, as_it_is, boolean, milliseconds, whole
 
 log = logging.getLogger(__name__)
@@ -53,10 +56,8 @@ def embedder_of(environment: Environment) -> dict[str, Any]:
     if provider in ("huggingface", "voyage"):
         log.warning("EMBEDDING_PROVIDER=%s is not available here: no vectors", provider)
         return {"memory_embedding": False}
-    variable = "AZURE_OPENAI_EMBEDDING_DEPLOYMENT_NAME" if provider == "azure" else "EMBEDDING_MODEL"
-    model = environment.get(variable) or ("qwen3-embedding:0.6b" if provider == "ollama" else "")
-    if not model:
-        raise BadSetting(f"EMBEDDING_PROVIDER={provider} needs a model. Set {variable}.")
+    deployed = environment.get("AZURE_OPENAI_EMBEDDING_DEPLOYMENT_NAME") if provider == "azure" else None
+    model = deployed or environment.get("EMBEDDING_MODEL") or "qwen3-embedding:0.6b"
     return {"model": f"{provider}:{model}", **settings}
 
 
@@ -67,9 +68,7 @@ def summarizer_of(environment: Environment) -> dict[str, Any]:
     if not given:
         return {}
     provider = among("ollama", "openai", "anthropic")("SUMMARY_PROVIDER", given)
-    model = environment.get("SUMMARY_MODEL") or ("qwen3:0.6b" if provider == "ollama" else "")
-    if not model:
-        raise BadSetting(f"SUMMARY_PROVIDER={provider} needs a model. Set SUMMARY_MODEL.")
+    model = environment.get("SUMMARY_MODEL") or "qwen3:0.6b"
     effort, read = _EFFORTS.get(provider, ("", as_it_is))
     if environment.get(effort):
         settings["generator_effort"] = read(effort, environment[effort])
@@ -88,9 +87,7 @@ def reranker_of(environment: Environment) -> dict[str, Any]:
     provider = among("flashrank", "cohere", "jina", "tei")("RERANKING_PROVIDER", given)
     if provider == "flashrank":
         return {}
-    model = environment.get("RERANKING_MODEL", "")
-    if not model:
-        raise BadSetting(f"RERANKING_PROVIDER={provider} needs a model. Set RERANKING_MODEL.")
+    model = environment.get("RERANKING_MODEL") or "ms-marco-MiniLM-L-12-v2"
     return {"reranker": f"{provider}:{model}", **settings}
 
 

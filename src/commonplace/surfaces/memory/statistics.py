@@ -105,8 +105,11 @@ def _semantic(library: Library, total: int) -> dict[str, JSON]:
     if enabled:
         try:
             embedder = library.embedding.embedder()
+            name = embedder.name
             with hurried(ASKED_S):
-                name, dims = embedder.name, embedder.dims
+                dims = embedder.dims
+                _ = embedder.related  # which a provider tells by its first answer, even where dims are set
+            message = getattr(embedder, "problem", "")
         except CommonplaceError as problem:
             message = str(problem)
     covered, vectors, lacking = library.embedding.entries()

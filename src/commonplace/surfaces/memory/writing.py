@@ -260,8 +260,6 @@ def _read_update(update: JSON, call: Call) -> Revision | str:
 
 def _new(given: Given, call: Call) -> New:
     text = given["text"]
-    if not text.strip():
-        raise Wrong("text cannot be empty or whitespace", alone=True)
     _fits(text, call)
     expires = _expiry(given)
     return New(
@@ -287,8 +285,6 @@ def _revision(given: Given, call: Call) -> Revision:
         )
     text = given.get("text")
     if text is not None:
-        if not text.strip():
-            raise Wrong("text cannot be empty or contain only whitespace", alone=True)
         _fits(text, call)
     return Revision(
         given["context_id"],
