@@ -94,6 +94,14 @@ def test_bad_usage_is_exit_2(run: Run, arguments: list[str]) -> None:
 def test_an_empty_folder_is_exit_2(run: Run, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert b"nothing to read" in run("import", "chats", tmp_path / "empty", code=2).stderr
+    assert b"nothing to read" in run("import", "chats", tmp_path / "empty", "--json", code=2).stderr
+
+
+def test_a_conversation_is_printed_with_what_was_said(run: Run) -> None:
+    said = {"kind": "conversation", "title": "Tea", "messages": [{"sender": "Ann", "content": "Oolong?"}]}
+    run("import", "jsonl", "-", given=json.dumps(said).encode())
+    found = json.loads(run("export").stdout)
+    assert run("get", f"chats://{found['id']}").stdout == b"# Tea\n\n**Ann:** Oolong?\n"
 
 
 def test_media_takes_what_the_command_line_says(run: Run, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from commonplace.index.turbopuffer import TurbopufferIndex
 from commonplace.index.turbopuffer_settings import Naming, service
 from commonplace.index.turbopuffer_vectors import TurbopufferVectors
 from commonplace.index.turbopuffer_wire import Wire
+from commonplace.knowledge.finding import Search
 from commonplace.library import Library
 from commonplace.model import Change, Condition, Draft, Filter, IndexedItem, chunk_id
 from commonplace.text.terms import Term
@@ -270,6 +271,16 @@ def test_answers_are_those_of_the_local_index(
             scores = {hit.uri: hit.score for hit in here}
             for hit in there:
                 assert hit.score == pytest.approx(scores[hit.uri], abs=0.03)  # tantivy rounds lengths
+
+
+@pytest.mark.parametrize("asked", ["kett*", "kettles*", "boil kett*", "kett* -tea", "茶", "茶 kett*"])
+def test_items_score_as_in_the_local_index(library: Library, tmp_path: Path, asked: str) -> None:
+    drafts = [("a", "Kettles", "They boil."), ("b", "Pots", "Kettles boil tea."), ("c", "茶", "boil"), ("d", "e", "茶")]
+    library.put_many(Draft("note", key, title=title, body=body) for key, title, body in drafts)
+    with Library.open(tmp_path, settings=replace(library.settings, index="local")) as local:
+        there, here = (one.knowledge.finding.search(Search(asked, ("notes",))).hits for one in (library, local))
+    assert [hit.item.key for hit in there] == [hit.item.key for hit in here] != []
+    assert [hit.score for hit in there] == pytest.approx([hit.score for hit in here], abs=0.03)
 
 
 # what goes wrong

@@ -18,7 +18,8 @@ from commonplace.errors import InvalidInput
 from commonplace.ingest.imports.archives import Limits, named
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.formats import FORMATS, KINDS
-from commonplace.ingest.imports.run import Options, Put, Summary, import_lines, import_paths
+from commonplace.ingest.imports.lines import import_lines
+from commonplace.ingest.imports.run import Options, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record
 from commonplace.knowledge.kinds import KIND_OF, SOURCES
 from commonplace.knowledge.records import Outcome, References, put_record, records
@@ -95,13 +96,14 @@ def _report(summary: Summary, *, as_json: bool, dry_run: bool) -> int:
     """What an import did on stdout, what is to be said about its files on stderr."""
     for problem in (*summary.warnings, *summary.errors):
         click.echo(str(problem), err=True)
-    if as_json:
-        click.echo(json.dumps(summary.shown(), ensure_ascii=False))
-    elif summary.exit_code == 2 and not summary.errors:
+    nothing = summary.exit_code == 2 and not summary.errors
+    if nothing:
         click.echo(
             f"There is nothing to read; commonplace import {summary.kind} takes {_takes(summary.kind)}.", err=True
         )
-    else:
+    if as_json:
+        click.echo(json.dumps(summary.shown(), ensure_ascii=False))
+    elif not nothing:
         click.echo(f"{'Would have ' if dry_run else ''}{summary.line()}")
     return summary.exit_code
 

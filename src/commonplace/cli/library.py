@@ -13,7 +13,7 @@ import click
 from commonplace.cli.common import print_page, progress_bar, with_library
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
-from commonplace.model import SCHEMES, Filter, Mode, Page
+from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, find
 from commonplace.text.lines import split_lines
 
@@ -185,11 +185,19 @@ def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
 def get(library: Library, uri: str, section: str | None, first: int, lines: int | None) -> None:
     """Print an item, or part of it. A path such as notes/tea.md stands for qmd://notes/tea.md."""
     address = _address(uri)
-    text = library.section(address, section) if section else library.get(address).body or ""
+    text = library.section(address, section) if section else _text(library.get(address), library)
     chosen = split_lines(text)[max(first, 1) - 1 :]
     if not chosen:
         raise NotFound(f"{address} has no line {first}.")
     click.echo("\n".join(chosen[:lines]))
+
+
+def _text(item: Item, library: Library) -> str:
+    if item.kind != "conversation":
+        return item.body or ""
+    from commonplace.knowledge.reading import rendered  # a room of its own, that only conversations need
+
+    return rendered(library.store, item)
 
 
 @click.command()

@@ -19,14 +19,28 @@ from numpy.typing import NDArray
 from tantivy import Occur, Query
 
 from commonplace.index.engine import Floats, Snapshot, counted_hits, engine, hits
-from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery, _either, _term, phrase_query, scope_queries
+from commonplace.index.lexical_query import (
+    TITLE_WEIGHT,
+    LexicalQuery,
+    _either,
+    _term,
+    begun_title,
+    phrase_query,
+    scope_queries,
+)
 from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term
 
-SATURATION = 2.2 * 1.05
-"""How often its idf a term can bring to BM25, with k1 at 1.2, and a little to spare."""
+SPARE = 1.05
+"""A ceiling is a little more than what is reached."""
+
+SATURATION = 2.2 * SPARE
+"""How often its idf a term can bring to BM25, with k1 at 1.2."""
+
+BEGUN = (1 + TITLE_WEIGHT) * SPARE
+"""What a beginning can bring: as much in any text, and more in a title."""
 
 MISSING_SHARE = 0.5
 """A word found nowhere raises the ceiling by this much of a mean one: it was asked for."""
@@ -65,7 +79,7 @@ class ItemSearch:
         if not self._query.terms or not self._scopes:
             return _nothing()
         parts = [(Occur.Must, _any(self._words)), *self._within(without), *self._bound()]
-        ranking = Query.boolean_query([*parts, *self._bonuses()])
+        ranking = Query.boolean_query([*parts, *self._titled(), *self._bonuses()])
         depth = min(max(self._searcher.num_docs, 1), max(_FEWEST, count + 32))
         while True:
             chunks, scores, total = counted_hits(self._searcher, ranking, depth)
@@ -105,6 +119,10 @@ class ItemSearch:
         parts = list(scope_queries(self._schema, scope))
         return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
 
+    def _titled(self) -> list[tuple[Occur, Query]]:
+        begun = [term for term in self._query.terms if term.match == "prefix"]
+        return [(Occur.Should, begun_title(self._schema, term)) for term in begun]
+
     def _bonuses(self) -> list[tuple[Occur, Query]]:
         if self._missing:
             return []
@@ -128,7 +146,7 @@ def _ceiling(snapshot: Snapshot, query: LexicalQuery, missing: int) -> float:
 
     def most(term: Term) -> float:
         if term.match != "word":
-            return term.weight  # beginnings score that and no more
+            return term.weight * BEGUN
         titles = [count for form in term.forms if (count := snapshot.searcher.doc_freq("title", form))]
         rare = math.log(1 + (snapshot.counted - min(titles) + 0.5) / (min(titles) + 0.5)) if titles else 0.0
         body = max(map(snapshot.idf, term.forms))

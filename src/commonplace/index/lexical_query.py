@@ -111,6 +111,14 @@ def beginning_query(schema: Schema, prefix: str) -> Query:
     return Query.regex_query(schema, "words", _beginning(prefix))
 
 
+def begun_title(schema: Schema, term: Term) -> Query:
+    """Titles that a beginning is in. They are kept as stems: where it is a whole word, by the stems of that too."""
+    begun, *whole = term.forms
+    patterns = [_beginning(begun), *(regex.escape(form, special_only=True) for form in whole)]
+    found = Query.regex_query(schema, "title", "|".join(f"({pattern})" for pattern in patterns))
+    return Query.boost_query(Query.const_score_query(found, TITLE_WEIGHT), term.weight)
+
+
 def _begun_phrase(schema: Schema, terms: tuple[str, ...]) -> Query:
     """Terms one after the other, of which the last is a beginning. All that have them score the same."""
     *before, last = terms

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commonplace.index.lexical_items import MISSING_SHARE, SATURATION, Ranked
+from commonplace.index.lexical_items import BEGUN, MISSING_SHARE, SATURATION, Ranked
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer_ledger import Terms
-from commonplace.index.turbopuffer_match import ANYTHING, Every, Match, Times, either
+from commonplace.index.turbopuffer_match import ANYTHING, BegunTitle, Every, Match, Times, either
 from commonplace.index.turbopuffer_wire import Filter
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term
@@ -35,7 +35,7 @@ class ItemMatches:
         if not self._query.terms or not self._scopes:
             return Ranked(np.empty(0, np.int64), np.empty(0, np.float64), 0)
         ranking = _Covering(
-            tuple(map(self._reader.vocabulary.term, self._query.terms)),
+            tuple(map(self._term, self._query.terms)),
             tuple(term.weight >= 1 for term in self._query.terms),
             0.0 if self._missing else self._ceiling,
         )
@@ -48,6 +48,10 @@ class ItemMatches:
         """All items of the scopes that the query's phrases and exclusions let through, whatever words they have."""
         found = self._found(Every((*self._phrases(), ANYTHING), refused=self._refused()), None)
         return np.array(sorted(found), np.int64)
+
+    def _term(self, term: Term) -> Match:
+        found = self._reader.vocabulary.term(term)
+        return Every((found,), (BegunTitle(term.forms, term.weight),)) if term.match == "prefix" else found
 
     def _found(self, match: Match, without: Ids | None) -> dict[int, float]:
         rows = {row.item: row.score for scope in self._scopes for row in self._reader.every(match, scope)}
@@ -68,7 +72,7 @@ class ItemMatches:
 
         def most(term: Term) -> float:
             if term.match != "word":
-                return term.weight  # beginnings score that and no more
+                return term.weight * BEGUN
             title = max(vocabulary.idf_of("title", form) for form in term.forms)
             body = max(map(vocabulary.idf, term.forms))
             return term.weight * SATURATION * (body + TITLE_WEIGHT * title)

@@ -131,6 +131,25 @@ class Begins:
 
 
 @dataclass(frozen=True, slots=True)
+class BegunTitle:
+    """A title that a beginning is in. It is kept as stems: where that is a whole word, by the stems of that too."""
+
+    forms: tuple[str, ...]
+    weight: float
+
+    def score(self, row: Terms) -> float | None:
+        begun, *whole = self.forms
+        found = f" {begun}" in row.title or any(f" {form} " in row.title for form in whole)
+        return self.weight * TITLE_WEIGHT if found else None
+
+    def need(self) -> Filter | None:
+        return None
+
+    def tokens(self) -> Sequence[str]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Best:
     """Alternatives, of which the best counts."""
 

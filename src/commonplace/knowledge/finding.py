@@ -14,7 +14,7 @@ from commonplace.index.lexical_items import Ranked
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.scope import Ids, Scope
 from commonplace.knowledge.kinds import SOURCE_OF
-from commonplace.knowledge.meaning import Near, both, near
+from commonplace.knowledge.meaning import HIGHEST, Near, both, near
 from commonplace.knowledge.showing import Hit, Shower
 from commonplace.knowledge.words import Asked, Snippets, ask
 from commonplace.lazy_dataclass import dataclass
@@ -28,7 +28,7 @@ from commonplace.text.terms import Term
 By = Literal["both", "title", "message"]
 Order = Literal["relevance", "recent"]
 
-TAGGED = 0.985
+TAGGED = HIGHEST
 """What a character scores at least whose whole tag was asked for: more than any text gives it."""
 
 _KINDS: Mapping[str, tuple[str, ...]] = {

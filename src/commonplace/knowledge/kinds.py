@@ -39,7 +39,7 @@ def is_id(text: str) -> bool:
     return _ID.fullmatch(text) is not None
 
 
-def checked_id(value: JSON, kind: str) -> str:
+def checked_id(value: JSON, kind: str, argument: str = "id") -> str:
     """An id as a record or a call gives it, as the key it is kept under."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_NUMBER:
         return str(value)
@@ -48,7 +48,7 @@ def checked_id(value: JSON, kind: str) -> str:
     raise InvalidInput(
         f'The id of a {kind} is 1 to 128 characters of A-Z, a-z, 0-9, ".", "_", "~" and "-"'
         f"{', or a whole number from 1' if kind in NUMBERED else ''}.",
-        argument="id",
+        argument=argument,
     )
 
 

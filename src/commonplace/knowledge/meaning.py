@@ -1,8 +1,9 @@
 """Items that say the same in other words, where `knowledge_search` is `hybrid`.
 
-The score of a passage is `0.25 + 0.5 · s`, where s is 0 for a typical unrelated pair of the model and 1 for a typical
-true one. An item is near when one of its passages has an s of at least ½. That depends on the item and the query alone,
-so a filter, a limit or other items change no score.
+The score of a passage is `0.985 · s / (s + ½)`, where s is 0 for a typical unrelated pair of the model and 1 for a
+typical true one. An item is near when one of its passages has an s of at least ½. That depends on the item and the
+query alone, so a filter, a limit or other items change no score. It rises with s however large that is, so that of two
+very near ones the nearer comes first.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from collections.abc import Mapping
 from dataclasses import field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.models.hurry import hurried
-from commonplace.search.fuse import OTHER_SCRIPT
+from commonplace.search.fuse import OTHER_SCRIPT, Floats
 from commonplace.search.legs import VectorLeg, trust_for
 from commonplace.search.pipeline import EMBED_S, SemanticSource
 
 NEAR = 0.5
+HIGHEST = 0.985
+"""What neither words nor meaning reach."""
 _DEPTH = 256
 
 
@@ -56,13 +60,19 @@ def near(semantic: SemanticSource, text: str, language: str) -> Near:
             break
         depth *= 4
     kept = scaled >= NEAR
-    items, scores = chunks[kept] >> CHUNK_BITS, np.clip(0.25 + 0.5 * scaled[kept].astype(np.float64), 0.0, 1.0)
+    items, scores = chunks[kept] >> CHUNK_BITS, _score(scaled[kept])
     best: dict[int, float] = {}
     for item, score in zip(items.tolist(), scores.tolist(), strict=True):
         best[item] = max(score, best.get(item, 0.0))
     return Near(best, ran=True)
 
 
+def _score(scaled: Floats) -> NDArray[np.float64]:
+    nearness = scaled.astype(np.float64)
+    return HIGHEST * nearness / (nearness + NEAR)
+
+
 def both(words: float, meaning: float) -> float:
-    """`max + 0.1 · min`, at most 1, to four places: either is enough, both are a little better."""
-    return round(min(1.0, max(words, meaning) + 0.1 * min(words, meaning)), 4)
+    """`max + 0.1 · min · (0.985 − max)`, to four places: either is enough, both are a little better."""
+    best, other = max(words, meaning), min(words, meaning)
+    return round(best + 0.1 * other * (HIGHEST - best), 4)

@@ -49,9 +49,9 @@ def append_messages(store: Store, conversation: Item, messages: Sequence[Message
         return item
 
 
-def messages_of(store: Store, conversation: Item) -> list[Message]:
-    """All messages of a conversation, in order, with their text."""
-    ids = store.message_ids(conversation.key)
+def messages_of(store: Store, conversation: Item, limit: int = -1) -> list[Message]:
+    """The messages of a conversation, or the first of them, in order, with their text."""
+    ids = store.message_ids(conversation.key, limit=limit)
     return [chats.message_of(item) for item in store.items(ids, body=True)]
 
 

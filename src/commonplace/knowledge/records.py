@@ -27,7 +27,7 @@ from commonplace.knowledge.kinds import (
     shown_id,
 )
 from commonplace.knowledge.messages import again, messages_of, put_messages
-from commonplace.knowledge.shape import Shaped, mapping, optional, strings
+from commonplace.knowledge.shape import Shaped, mapping, optional, strings, truth, whole
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
@@ -94,7 +94,7 @@ def put_record(
     if kind not in KINDS:
         raise InvalidInput(f'"kind" must be one of {", ".join(KINDS)}.', argument="kind")
     references = references if references is not None else References()
-    if record.get("deleted") is True:
+    if truth(record, "deleted"):
         return delete_record(store, record)
     record, warnings = _sorted_out(kind, record)
     with store.transaction():
@@ -152,6 +152,7 @@ class _Put:
         self._store, self._kind, self._record = store, kind, record
         self._references, self._warnings = references, warnings
         self._tags = clean_tags(strings(record, "tags"))
+        self._version = whole(record, "version") or 0
 
     def run(self, target: Item | None, expected_version: int | None, *, new: bool = False) -> Outcome:
         shaped = self._shaped()
@@ -248,10 +249,9 @@ class _Put:
             return item
         if found.uid:
             self._store.set_uid(item.id, found.uid)
-        version = self._record.get("version")
-        if isinstance(version, int) and not isinstance(version, bool) and item.version < version <= MOST_NUMBER:
-            self._store.set_version(item.id, version)
-            return replace(item, version=version)
+        if item.version < self._version <= MOST_NUMBER:
+            self._store.set_version(item.id, self._version)
+            return replace(item, version=self._version)
         return item
 
 

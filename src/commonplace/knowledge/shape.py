@@ -77,6 +77,13 @@ def whole(record: Mapping[str, JSON], name: str) -> int | None:
     return value
 
 
+def truth(record: Mapping[str, JSON], name: str) -> bool:
+    value = record.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidInput(f"{name} must be true or false.", argument=name)
+    return bool(value)
+
+
 def needed(record: Mapping[str, JSON], name: str, kind: str) -> str:
     value = string(record, name)
     if not value.strip():

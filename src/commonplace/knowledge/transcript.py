@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -16,6 +17,7 @@ Format = Literal["text", "srt", "vtt", "json"]
 
 CHARS_PER_SECOND = 15
 """How fast untimed text is read."""
+_VTT_HEAD = "WEBVTT\n"
 _LINE_ENDS = re.compile(r"\r\n?|\n")
 
 
@@ -52,7 +54,7 @@ def transcript(store: Store, item: Item, wanted: Wanted) -> Transcript:
         return _untimed(item, body, wanted)
     spoken = [_spoken(number, cue, body) for number, cue in enumerate(cues)]
     kept = [cue for cue in spoken if _overlaps(cue, wanted)]
-    shown, following = _fitting(kept, wanted)
+    shown, following = _fitting(item, kept, wanted)
     return Transcript(_written(item, shown, wanted), True, following)
 
 
@@ -81,18 +83,26 @@ def _overlaps(cue: _Spoken, wanted: Wanted) -> bool:
     return ends and begins
 
 
-def _fitting(cues: Sequence[_Spoken], wanted: Wanted) -> tuple[Sequence[_Spoken], int | None]:
+def _fitting(item: Item, cues: Sequence[_Spoken], wanted: Wanted) -> tuple[Sequence[_Spoken], int | None]:
     """The first whole cues there is room for, and when the next one starts.
 
     The first one in any case, and those that are under way where it begins: whoever goes on from there gets on.
     """
     write, low = _WRITERS[wanted.format], -1 if wanted.from_ms is None else wanted.from_ms
-    used = 0
+    used = len(_before(item, wanted))
     for number, cue in enumerate(cues):
-        used += len(write(number + 1, cue, wanted.timestamps)) + 1
+        used += len(write(number + 1, cue, wanted.timestamps))
         if used > wanted.most_chars and number and cue.start_ms > low:
             return cues[:number], cue.start_ms
+        used += 1  # what stands between it and the next
     return cues, None
+
+
+def _before(item: Item, wanted: Wanted) -> str:
+    """What is written beside the cues."""
+    if wanted.format == "json":
+        return _compact({**_head(item), "cues": []})
+    return f"{_VTT_HEAD}\n" if wanted.format == "vtt" else ""
 
 
 def _written(item: Item, cues: Sequence[_Spoken], wanted: Wanted) -> str | dict[str, JSON]:
@@ -102,7 +112,7 @@ def _written(item: Item, cues: Sequence[_Spoken], wanted: Wanted) -> str | dict[
     blocks = [write(number, cue, wanted.timestamps) for number, cue in enumerate(cues, start=1)]
     if wanted.format == "text":
         return "\n".join(blocks)
-    head = ["WEBVTT\n"] if wanted.format == "vtt" else []
+    head = [_VTT_HEAD] if wanted.format == "vtt" else []
     return "\n".join((*head, *blocks))
 
 
@@ -134,7 +144,11 @@ def _text(number: int, cue: _Spoken, timestamps: bool) -> str:
 
 
 def _json(number: int, cue: _Spoken, timestamps: bool) -> str:
-    return f"{cue.text}{cue.speaker or ''}" + " " * 60
+    return _compact(_record(cue))
+
+
+def _compact(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _label(cue: _Spoken) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from commonplace.index.base import WordReader
@@ -9,12 +10,17 @@ from commonplace.index.lexical_query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.plan import understood
+from commonplace.text.analyze import stems
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet
 from commonplace.text.terms import Term, beginning, phrase_terms, phrases_of
 
 MOST_MATCHES = 2000
 """Places that decide where a window is; a text with more says the same thing everywhere."""
+STRETCH = 100_000
+"""Characters that are looked through at a time: of a long text no more than it takes to find these places."""
+_BLANK = re.compile(r"\s")
+_MARGIN = 64  # around a window, so that no word at its edge is taken for another
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +43,19 @@ def ask(text: str, reader: WordReader) -> Asked:
 
 
 def _planned(parsed: Parsed, reader: WordReader) -> Asked:
-    begun = tuple(Term((form,), 1.0, "prefix") for prefix in parsed.prefixes if (form := beginning(prefix)))
     whole = " ".join((parsed.words, *(prefix for prefix in parsed.prefixes if beginning(prefix) is None)))
     languages, words = understood(whole, reader)
+    begun = [_begun(form, languages) for prefix in parsed.prefixes if (form := beginning(prefix))]
     known = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
     phrases = tuple(terms for phrase in parsed.phrases for terms in phrases_of(phrase))
     excluded = tuple(filter(None, map(phrase_terms, parsed.excluded)))
     return Asked(LexicalQuery((*known, *begun), phrases, excluded), len(words) - len(known), languages)
+
+
+def _begun(form: str, languages: Sequence[str]) -> Term:
+    """A beginning, with the stems it has where it is a whole word: titles are kept as stems."""
+    whole = (stems(form, language).split()[-1] for language in languages)
+    return Term(tuple(dict.fromkeys((form, *whole))), 1.0, "prefix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ class Snippets:
 
     def matches(self, text: str) -> list[Match]:
         """Where the query's words stand; its function words only where no other does."""
-        return (self._content.find(text) or self._others.find(text))[:MOST_MATCHES]
+        return _first_matches(self._content, text) or _first_matches(self._others, text)
 
     def window(self, text: str, length: int) -> Window:
         """The best window."""
@@ -82,17 +94,33 @@ class Snippets:
         room = max(1, length - 2)
         stretches = list(_stretches(matches, room))
         most = max(count for count, _, _ in stretches)
-        recent = self._recent.find(text) if self._recent else []
         best, chosen = -1, (0, len(matches))
         for count, first, last in stretches:
             if count < most:
                 continue
             middle = (matches[first][0] + matches[last - 1][1]) // 2
             low, high = middle - room // 2, middle + room // 2
-            worth = len({term for start, end, term in recent if low <= start and end <= high})
+            worth = self._recent_words(text, low, high)
             if worth > best:
                 best, chosen = worth, (first, last)
         return list(matches[chosen[0] : chosen[1]])
+
+    def _recent_words(self, text: str, low: int, high: int) -> int:
+        """How many distinct words of earlier queries stand in a part of a text."""
+        before = max(0, low - _MARGIN)
+        found = self._recent.find(text[before : max(0, high + _MARGIN)]) if self._recent else []
+        return len({term for start, end, term in found if low <= before + start and before + end <= high})
+
+
+def _first_matches(matcher: Matcher, text: str) -> list[Match]:
+    """The first places where a word of a query stands, at most `MOST_MATCHES`."""
+    found, start = list[Match](), 0
+    while start < len(text) and len(found) < MOST_MATCHES:
+        blank = _BLANK.search(text, start + STRETCH)
+        end = blank.end() if blank else len(text)
+        found += [(start + low, start + high, term) for low, high, term in matcher.find(text[start:end])]
+        start = end
+    return found[:MOST_MATCHES]
 
 
 def _stretches(matches: Sequence[Match], room: int) -> list[tuple[int, int, int]]:

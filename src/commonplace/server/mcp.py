@@ -331,8 +331,8 @@ def serve_stdio(service: Service, profile: str, principal: Principal) -> None:
 
 async def serve_input(service: Service, profile: str, principal: Principal, ending: Ending) -> None:
     """The same, on an event loop that may have other things to do, until `ending` is set at the latest."""
-    visitor, registry = Visitor(principal), service.registry(profile)
-    server = make_server(service, registry, lambda context: visitor)
+    registry = service.registry(profile)
+    server = make_server(service, registry, lambda context: Visitor(principal, config=meta_config(context)))
     await serve_server(server, ending, exact=registry.profile.exact)
 
 

@@ -31,7 +31,7 @@ from import_samples import (
 
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.imports.cards import read_card
-from commonplace.ingest.imports.source import Record, Remarks, Unreadable, storable
+from commonplace.ingest.imports.source import Record, Remarks, Unknown, Unreadable, storable
 
 V2 = {"spec": "chara_card_v2", "data": {"name": "Two", "description": "Zwei – 二"}}
 V3 = {"spec": "chara_card_v3", "data": {"name": "Three", "description": "d"}}
@@ -188,6 +188,17 @@ def test_a_script_in_every_field_is_text() -> None:
     assert record["name"] == record["first_message"] == record["tags"][0] == record["alternate_greetings"][0] == script
     assert record["lorebook"]["entries"][0]["content"] == script
     assert record["extensions"] == {script: script}
+
+
+@pytest.mark.parametrize("card", [{"name": "Min"}, {"data": {"name": "Min"}}, {"name": "Min", "tags": [], "spec": ""}])
+def test_a_card_needs_nothing_but_a_name(card: dict[str, Any]) -> None:
+    more = card | {"odd": 1}
+    assert read(json.dumps(card).encode(), "a.json")["name"] == "Min"
+    assert read(png(text_chunk("chara", packed(more))))["name"] == "Min"
+    assert read(webp((b"EXIF", exif(packed(more)))), "a.webp")["name"] == "Min"
+    assert read(zipped({"card.json": json.dumps(more)}), "a.charx")["extensions"] == {"odd": 1}
+    with pytest.raises(Unknown):
+        read(json.dumps(card | {"history": [["a", "b"]]}).encode(), "chat.json")
 
 
 def test_old_names_of_fields_are_understood() -> None:

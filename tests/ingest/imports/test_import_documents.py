@@ -129,6 +129,15 @@ def test_a_word_file_keeps_headings_lists_and_tables() -> None:
     )
 
 
+def test_a_word_document_that_describes_no_styles_has_those_of_word() -> None:
+    body = '<w:p><w:pPr><w:pStyle w:val="Heading2"/></w:pPr><w:r><w:t>Beds</w:t></w:r></w:p>'
+    body += "<w:p><w:r><w:t>x</w:t></w:r></w:p>"
+    space = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    document = f'<w:document xmlns:w="{space}"><w:body>{body}</w:body></w:document>'
+    record = read(zipped({"word/document.xml": document}), "a.docx")
+    assert (record["title"], record["body"]) == ("Beds", "## Beds\n\nx\n")
+
+
 def test_an_encrypted_word_file_says_so() -> None:
     with pytest.raises(Unreadable, match="encrypted"):
         read(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 100, "a.docx")

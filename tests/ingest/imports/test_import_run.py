@@ -25,7 +25,8 @@ from import_samples import GOLDEN, docx, epub, packed, pdf, png, text_chunk, zip
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.imports.archives import Limits
-from commonplace.ingest.imports.run import Options, Put, Summary, import_lines, import_paths
+from commonplace.ingest.imports.lines import import_lines
+from commonplace.ingest.imports.run import Options, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record, Remarks
 from commonplace.ingest.imports.subtitles import parse_vtt
 from commonplace.knowledge.records import Outcome, References, put_record, records
@@ -567,6 +568,30 @@ def test_a_bad_line_fails_alone_and_is_named(store: SqliteStore) -> None:
     assert [error.line for error in done.errors] == [3, 4, 5, 6]
     assert str(done.errors[1]) == 'in.jsonl:4: media needs "media_type".'
     assert done.exit_code == 1
+
+
+@pytest.mark.parametrize("named", [{"character_id": 1}, {"character": "Mira"}])
+def test_a_conversation_may_come_before_its_character(store: SqliteStore, named: dict[str, Any]) -> None:
+    put_record(store, {"kind": "character", "id": 1, "name": "Somebody else"})
+    file = [
+        {"kind": "conversation", "id": "c", "title": "Talk", **named},
+        {"kind": "nothing"},
+        {"kind": "conversation", "id": "d"},
+        {"kind": "character", "id": 1, "uid": "8f14e45f-ceea-467f-9575-4b8c1a2b3c4d", "name": "Mira"},
+        {"kind": "note", "title": "a"},
+    ]
+    done = put_lines(store, "\n".join(map(json.dumps, file)).encode())
+    assert [item["uri"].partition("://")[0] for item in done.items] == ["chats", "characters", "notes"]
+    assert ([error.line for error in done.errors], done.warnings) == ([2, 3], [])
+    (talk,) = records(store, ("conversation",))
+    assert talk["character_id"] == 2
+
+
+@pytest.mark.parametrize("wrong", [{"version": "3"}, {"version": -1}, {"version": True}, {"deleted": "yes"}])
+def test_a_version_or_deletion_that_is_none_fails_its_line(store: SqliteStore, wrong: dict[str, Any]) -> None:
+    done = put_lines(store, json.dumps({"kind": "note", "title": "a", **wrong}).encode())
+    assert next(iter(wrong)) in done.errors[0].reason
+    assert list(records(store)) == []
 
 
 def test_lines_are_strict_and_dry_too(store: SqliteStore) -> None:

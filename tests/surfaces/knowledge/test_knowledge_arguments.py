@@ -75,6 +75,15 @@ TEXTS = st.sampled_from(
             "invalid_argument",
             'date_from "last week" is not an ISO 8601 date; write 2024-05-01 or 2024-05-01T09:30:00Z.',
         ),
+        ("media.search", {"query": "x", "date_to": ""}, "invalid_argument", 'date_to "" is not an ISO 8601 date; '),
+        (
+            "knowledge.search",
+            {"query": "x", "filters": {"media": {"date_from": ""}}},
+            "invalid_argument",
+            'filters.media.date_from "" is not an ISO 8601 date; ',
+        ),
+        ("knowledge.search", {"query": "x", "session": ""}, "invalid_argument", "session must not be empty."),
+        ("notes.get", {"note_id": "tea", "session": ""}, "invalid_argument", "session must not be empty."),
         ("chats.get", {"conversation_id": "talk", "page": 0}, "invalid_argument", "page must be at least 1, not 0."),
         (
             "media.search",

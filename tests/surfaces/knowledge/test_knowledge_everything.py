@@ -255,3 +255,23 @@ def test_the_compact_shape_of_both(filled: Tools) -> None:
     read = filled("knowledge.get", id="notes://tea", shape="compact")
     assert (read["url"], read["text"][:6]) == ("notes://tea", "Oolong")
     assert filled.having(config={"compactShape": True})("knowledge.search", query="tea")["results"][0]["text"]
+
+
+@pytest.mark.parametrize("uri", ["notes://tea", "media://1", "chats://talk", "characters://1", "prompts://1"])
+def test_the_whole_of_an_item_in_the_compact_shape_is_counted_and_continued(filled: Tools, uri: str) -> None:
+    whole = filled("fetch", id=uri)
+    text, offset = "", 0
+    while offset is not None:
+        retrieval = {"mode": "full", "max_tokens": 5, "offset": offset}
+        page = filled("knowledge.get", id=uri, shape="compact", retrieval=retrieval)
+        assert page["metadata"]["tokens_estimated"] == -(-len(page["text"]) // 4) <= 5
+        text, offset = text + page["text"], page["metadata"]["next_offset"]
+        assert page["metadata"]["truncated"] == (offset is not None)
+    assert text == whole["text"]
+    assert filled("knowledge.get", id=uri, shape="compact", retrieval={"mode": "full"}) == whole
+
+
+def test_pages_of_messages_are_not_counted_in_the_compact_shape(filled: Tools) -> None:
+    read = filled("knowledge.get", id="chats://talk", shape="compact", retrieval={"mode": "full"}, page=2)
+    assert "Shall we drink tea?" in read["text"]
+    assert [warning["code"] for warning in read["warnings"]] == ["ignored"]

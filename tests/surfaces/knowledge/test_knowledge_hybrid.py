@@ -41,6 +41,19 @@ def test_what_is_near_is_found_and_the_score_type_says_so(hybrid: Tools) -> None
     assert uris(hybrid("knowledge.search", query='canine "petrol and oil"')) == ["notes://engines"]
 
 
+def test_the_nearer_comes_first_and_a_whole_tag_before_both(hybrid: Tools) -> None:
+    said = "A puppy barked at the mailman."
+    hybrid.note("Talk", said, updated_at="2023-01-01T00:00:00Z")
+    hybrid.note("Parts", "Barking, said the postman of a young dog.", updated_at="2024-01-01T00:00:00Z")
+    hybrid.put("character", name="A", description=said)
+    hybrid.put("character", name="B", tags=[said])
+    hybrid.library.embed()
+    found = hybrid("notes.search", query=said)["results"]
+    assert [hit["uri"] for hit in found[:2]] == ["notes://talk", "notes://parts"]
+    assert 1 > found[0]["score"] > found[1]["score"] > 0.5
+    assert uris(hybrid("characters.search", query=said)) == ["characters://2", "characters://1"]
+
+
 def test_scores_and_pages_are_the_same_whatever_is_asked_beside(hybrid: Tools) -> None:
     hybrid.library.embed()
     whole = hybrid("knowledge.search", query="canine puppy ledger", limit=100)

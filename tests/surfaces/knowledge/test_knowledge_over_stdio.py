@@ -87,3 +87,19 @@ def test_writing_and_aliases_are_listed_where_they_are_allowed(home: Path) -> No
                 assert read.structured_content["text"] == "quagga"
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("backend", ["sqlite"])
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+def test_a_request_brings_its_config_over_stdio(home: Path, era: str) -> None:
+    async def main() -> None:
+        with anyio.fail_after(60):
+            async with Client(stdio_client(server(home, "--profile", "knowledge")), mode=era) as client:
+                config = {"snippetLength": 20, "colour": "red"}
+                found = await client.call_tool("notes.search", {"query": "oolong"}, meta={"commonplace/config": config})
+                assert found.structured_content["applied"]["snippet_length"] == 20
+                assert [warning["code"] for warning in found.structured_content["warnings"]] == ["config_ignored"]
+                found = await client.call_tool("notes.search", {"query": "oolong"})
+                assert found.structured_content["applied"]["snippet_length"] == 300
+
+    anyio.run(main)

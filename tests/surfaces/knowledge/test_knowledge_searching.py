@@ -171,6 +171,17 @@ def test_phrases_exclusions_and_beginnings_hold_for_whole_items(tools: Tools) ->
     assert set(uris(tools("notes.search", query="-zebra"))) == {"notes://far", "notes://near"}
 
 
+@pytest.mark.parametrize("query", ["kett*", "kettl*", "kettle*", "kettles*"])
+def test_a_beginning_in_a_title_comes_before_one_in_a_text(tools: Tools, query: str) -> None:
+    tools.note("Kettles", "They boil.", updated_at="2023-01-01T00:00:00Z")
+    tools.note("Pots", "Kettles boil.", updated_at="2024-01-01T00:00:00Z")
+    tools.put("prompt", name="Kettles", user_prompt="Boil.", updated_at="2022-01-01T00:00:00Z")
+    tools.put("prompt", name="Boil", user_prompt="Kettles.", updated_at="2025-01-01T00:00:00Z")
+    found = tools("knowledge.search", query=query)["results"]
+    assert [hit["title"] for hit in found] == ["Kettles", "Kettles", "Boil", "Pots"]
+    assert 1 > found[0]["score"] == found[1]["score"] > found[2]["score"] == found[3]["score"]
+
+
 @pytest.mark.parametrize(
     "query", ['"', "*", ":", "(", "AND", "a AND (", 'zebra "', "NEAR/3", "title:zebra", "\\", "{}^~"]
 )

@@ -155,3 +155,8 @@ def test_a_deleted_conversations_messages_are_found_and_read_by_nothing(filled: 
     assert uris(filled("chats.search", query="rum tea talk harbour")) == []
     assert filled.refused("knowledge.get", id="chats://talk/m1").code == "not_found"
     assert filled.library.store.check() == []
+
+
+def test_an_id_that_cannot_be_one_is_told_by_the_name_of_its_argument(tools: Tools) -> None:
+    refused = tools.refused("notes.create", title="T", content="x", note_id="two words")
+    assert (refused.code, refused.details["argument"]) == ("invalid_argument", "note_id")

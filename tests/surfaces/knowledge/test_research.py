@@ -58,6 +58,10 @@ def test_fetch_of_a_message_is_its_window(research: Tools) -> None:
     message = research("fetch", id="chats://talk/m1")
     assert message["text"] == "Me: Shall we drink tea?\n\nAlice: Arr, rum and water.\n\nMe: Then rum it is."
     assert (message["id"], message["metadata"]["conversation_uri"]) == ("chats://talk/m1", "chats://talk")
+    (hit,) = [hit for hit in research("search", query="rum")["results"] if hit["id"] == message["id"]]
+    of_the_hit = {name: value for name, value in hit["metadata"].items() if name != "score"}
+    assert message["url"] == hit["url"]
+    assert of_the_hit.items() <= message["metadata"].items()
 
 
 def test_a_long_text_is_continued(tmp_path: Path) -> None:

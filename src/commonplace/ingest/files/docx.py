@@ -16,6 +16,8 @@ OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """How files of Word before 2007 begin, and the envelope of encrypted ones since."""
 
 _HEADING = re.compile(r"heading ?([1-9])", re.IGNORECASE)
+_BUILT_IN = {"Title": 1, **{f"Heading{level}": level for level in range(1, 10)}}
+"""What the headings of a document that describes no styles are called."""
 _UNSAID = frozenset({"del", "moveFrom", "instrText", "delText", "Fallback"})
 """What is no longer part of the text, never was, or is there twice."""
 
@@ -48,7 +50,7 @@ def read_docx(stream: BinaryIO) -> Document:
         names = set(archive.namelist())
         if "word/document.xml" not in names:
             raise BadZip("it is no Word document: word/document.xml is missing")
-        words = _Words(_levels(archive) if "word/styles.xml" in names else {})
+        words = _Words(_levels(archive) if "word/styles.xml" in names else _BUILT_IN)
         read_xml(entry_bytes(archive, "word/document.xml"), words.start, words.end, words.text)
         about = _about(archive) if "docProps/core.xml" in names else {}
     return Document(

@@ -37,17 +37,19 @@ _TIMES = {
     "updated_at": ("updated_at", "modification_date"),
 }
 _KNOWN = {"tags", "extensions", "spec", "spec_version", "data", "kind", "avatar"}
+_NAMES = frozenset(name for names in (*_TEXTS.values(), _LISTS, _BOOKS, *_TIMES.values(), _KNOWN) for name in names)
 _DISTINCT = frozenset(name for names in _TEXTS.values() for name in names) - {"name", "description", "creator"}
 
 
 def is_card(card: Mapping[str, Any]) -> bool:
-    """Whether an object is a card at all: it says so, or has a field that only cards have."""
+    """Whether an object is a card at all: it says so, has a field that only cards have, or nothing but a card's."""
     data = card.get("data")
     names = set(card) | (set(data) if isinstance(data, Mapping) else set())
     return (
         str(card.get("spec", "")).startswith("chara_card")
         or bool(names & _DISTINCT)
         or {"name", "description"} <= names
+        or ("name" in names and names <= _NAMES)
     )
 
 

@@ -54,7 +54,7 @@ def _from_image(source: Source, remarks: Remarks, mime_type: str) -> Record:
     for name, text in texts:
         card = _card_in(text)
         if card is not None:
-            return _from_json(card, remarks) | {"avatar": _avatar(data, mime_type)}
+            return card_record(card, remarks) | {"avatar": _avatar(data, mime_type)}
         if mime_type == "image/png":
             remarks.warn(f'the PNG chunk "{name}" holds no card')
     raise Unreadable("this image carries no character card; export the character as a card and import that")
@@ -89,7 +89,9 @@ def _from_charx(source: Source, remarks: Remarks) -> Record:
                 raise Unreadable("it is no .charx: card.json is missing") from None
             except UnicodeDecodeError:
                 raise Unreadable("its card.json is not UTF-8") from None
-            record = _from_json(card, remarks)
+            if not isinstance(card, Mapping):
+                raise Unknown
+            record = card_record(card, remarks)
             place = _icon(card)
             if place in archive.namelist():
                 mime_type = _IMAGES.get(place.rpartition(".")[2].lower(), "application/octet-stream")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import field
@@ -43,7 +42,7 @@ READ_AHEAD_BYTES = 1 << 20
 BATCH_FILES, BATCH_BYTES = 200, 8 << 20
 """How much one transaction holds: enough to be fast, little enough to let others in."""
 
-_REFUSED = (InvalidInput, Unreadable, AlreadyExists, NotFound, TooLarge)
+REFUSED = (InvalidInput, Unreadable, AlreadyExists, NotFound, TooLarge)
 """What is wrong with the input. Anything else is wrong with the library and ends the import."""
 _RECORDING = "audio and video come in through their transcript: import its .srt, .vtt or Whisper .json file instead"
 _MANY_IN_ONE = ("chats", "prompts")
@@ -140,59 +139,13 @@ def import_paths(
             raise InvalidInput("--title and --url say what one file is, but more than one was found. Name one file.")
         summary.found = len(sources)
         run = _Import(store, put, kind, limits, options, summary)
-        with _kept(store, summary, options):
+        with kept(store, summary, options):
             run.all(sources, progress)
     return summary
 
 
-def import_lines(
-    store: Store, put: Put, lines: Iterable[bytes], path: str, options: Options = Options(), most: int = 1 << 30
-) -> Summary:
-    """Import JSON Lines. A bad line fails alone."""
-    summary = Summary("jsonl")
-    with _kept(store, summary, options):
-        batch: list[tuple[int, bytes]] = []
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                batch.append((number, line))
-                summary.found += 1
-            if len(batch) >= BATCH_FILES or sum(len(line) for _, line in batch) >= BATCH_BYTES:
-                _put_lines(store, put, batch, path, summary, most)
-                batch = []
-        _put_lines(store, put, batch, path, summary, most)
-    return summary
-
-
-def _put_lines(
-    store: Store, put: Put, batch: Sequence[tuple[int, bytes]], path: str, summary: Summary, most: int
-) -> None:
-    with store.transaction():
-        for number, line in batch:
-            try:
-                done = put(_parsed_line(line, most), None)
-            except _REFUSED as error:
-                summary.errors.append(Problem(path, str(error), number))
-                continue
-            summary.warnings += [Problem(path, reason, number) for reason in done.warnings]
-            summary.items.append({"uri": done.uri, "status": done.status, "path": path})
-
-
-def _parsed_line(line: bytes, most: int) -> Record:
-    if len(line) > most:
-        raise Unreadable(f"this line has more than {most:,} bytes")
-    try:
-        record = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise Unreadable("this line is not UTF-8") from None
-    except (ValueError, RecursionError) as error:
-        raise Unreadable(f"this line is no JSON: {getattr(error, 'msg', 'it cannot be read')}") from None
-    if not isinstance(record, dict):
-        raise Unreadable("this line is no JSON object")
-    return storable(record)[0]
-
-
 @contextmanager
-def _kept(store: Store, summary: Summary, options: Options) -> Iterator[None]:
+def kept(store: Store, summary: Summary, options: Options) -> Iterator[None]:
     """Everything inside is kept, or nothing where it was only tried or, where asked for, when anything failed."""
     if not options.dry_run and not options.strict:
         yield
@@ -298,7 +251,7 @@ class _Import:
             pieces: Iterable[Piece] = choose(self._kind, source, self._options.format)(source, remarks)
             if self._kind not in _MANY_IN_ONE or source.size <= READ_AHEAD_BYTES:
                 pieces = list(pieces)
-        except _REFUSED as error:
+        except REFUSED as error:
             self._fail(remarks, error)
             return None
         return _Read(source, pieces, remarks)
@@ -311,7 +264,7 @@ class _Import:
                     with self._store.transaction():
                         for number, piece in enumerate(read.pieces):
                             self._keep(read, piece, number)
-                except _REFUSED as error:
+                except REFUSED as error:
                     del self._summary.items[before:]
                     self._fail(read.remarks, error)
                     continue
@@ -340,7 +293,7 @@ class _Import:
         target = there[0] if there and not _names_itself(record) else None
         try:
             done = self._put(self._linked(record), target)
-        except _REFUSED as error:
+        except REFUSED as error:
             raise Unreadable(str(error), piece.line) from None
         for warning in done.warnings:
             read.remarks.warn(warning, piece.line)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from commonplace.errors import Busy, CommonplaceError, InvalidInput, NotFound, StorageFull, Unavailable
 from commonplace.knowledge.finding import Limits, Results, Search
 from commonplace.knowledge.kinds import SOURCE_OF, SOURCES
-from commonplace.knowledge.reading import rendered
 from commonplace.model import JSON, parse_uri
 from commonplace.sessions import Found as Listed
 from commonplace.sessions import deduped
@@ -30,8 +29,9 @@ from commonplace.surfaces.knowledge.options import (
     check,
     limit,
     turn,
+    wished,
 )
-from commonplace.surfaces.knowledge.reading import read
+from commonplace.surfaces.knowledge.reading import paging_ignored, read, read_rendered
 from commonplace.surfaces.knowledge.results import (
     Found,
     Warning,
@@ -165,20 +165,15 @@ def get(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     source = _source(given)
     shape = {"shape": given["shape"]} if "shape" in given else {}
     turned = turn(call, given, {**(given.get("retrieval") or {}), **shape})
-    response = read(turned, source, given["id"], given, "snippet")
     if turned.chosen.shape != "compact":
-        return response
-    return compact_get(response, content_text(call, response), call.library.settings.public_url)
-
-
-def content_text(call: Call, response: Mapping[str, JSON]) -> str:
-    """The content as text; of an object, the item it is of, rendered."""
-    content = response["content"]
-    if isinstance(content, str):
-        return content
-    meta = response["meta"]
-    item, _ = call.library.knowledge.item(meta["source"], meta["uri"])
-    return rendered(call.library.store, item)[: call.library.settings.full_max_chars]
+        return read(turned, source, given["id"], given, "snippet")
+    asked = wished(turned, given.get("retrieval"), "snippet")
+    if asked.wish.mode == "full":
+        item, _ = call.library.knowledge.item(source, given["id"])
+        response = read_rendered(turned, item, asked, paging_ignored(given))
+    else:
+        response = read(turned, source, given["id"], given, "snippet")
+    return compact_get(response, call.library.settings.public_url)
 
 
 def _source(given: Mapping[str, JSON]) -> str:

@@ -31,7 +31,7 @@ QUERY = text(
     minLength=1,
     maxLength=LONGEST_QUERY,
 )
-SESSION = text("A name of your own, or new: what the session remembers applies to this call.")
+SESSION = text("A name of your own, or new: what the session remembers applies to this call.", minLength=1)
 ID = {"type": ["integer", "string"]}
 
 
@@ -215,9 +215,7 @@ def _mode(asked: Mapping[str, JSON], chosen: Chosen) -> Mode:
 
 def dates(given: Mapping[str, JSON], place: str = "") -> tuple[datetime | None, datetime | None]:
     """`date_from` and `date_to`; a bare date that ends a range includes its day."""
-    found = [
-        read_moment(given[name], f"{place}{name}") if given.get(name) else None for name in ("date_from", "date_to")
-    ]
+    found = [read_moment(given[name], f"{place}{name}") if name in given else None for name in ("date_from", "date_to")]
     low, high = found
     if high is not None and is_date(given["date_to"]):
         high += timedelta(days=1) - timedelta(microseconds=1)

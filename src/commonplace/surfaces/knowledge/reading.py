@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from commonplace.knowledge.retrieval import Mode
-from commonplace.model import JSON
+from commonplace.knowledge.reading import Read, rendered
+from commonplace.knowledge.retrieval import Mode, read_full
+from commonplace.model import JSON, Item
 from commonplace.surfaces.knowledge.finding import READS
 from commonplace.surfaces.knowledge.options import (
     PAGE_SIZE,
@@ -51,14 +52,21 @@ def read(turned: Turn, source: str, id: str | int, given: Mapping[str, JSON], ot
         size, moved = PAGE_SIZE.read(given.get("page_size", PAGE_SIZE.default))
         asked = Wished(asked.wish, [*asked.clamped, *(["page_size"] if moved else [])])
         return get_response(turned, item, knowledge.reading.read_page(item, given.get("page", 1), size), asked)
-    return get_response(turned, item, knowledge.reading.read(item, asked.wish), asked, _paging_ignored(given))
+    return get_response(turned, item, knowledge.reading.read(item, asked.wish), asked, paging_ignored(given))
 
 
-def _paging_ignored(given: Mapping[str, JSON]) -> list[Warning]:
+def read_rendered(turned: Turn, item: Item, asked: Wished, warnings: Sequence[Warning] = ()) -> dict[str, JSON]:
+    """All of an item as text, whatever its source: what the compact shape has room for."""
+    passage = read_full(rendered(turned.call.library.store, item), asked.wish)
+    shown = Read(passage.content, "start", None, passage.truncated, passage.next_offset)
+    return get_response(turned, item, shown, asked, warnings)
+
+
+def paging_ignored(given: Mapping[str, JSON]) -> list[Warning]:
     ignored = [name for name in ("page", "page_size") if name in given]
     if not ignored:
         return []
-    return [warning("ignored", f"{' and '.join(ignored)} count only in mode full.", "chats")]
+    return [warning("ignored", f"{' and '.join(ignored)} count in mode full of the full shape only.", "chats")]
 
 
 def get_tool(name: str, title: str, description: str, handler: Handler, id: tuple[str, Schema], **more: Schema) -> Tool:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from commonplace.errors import NotFound
 from commonplace.knowledge.finding import Limits
-from commonplace.knowledge.kinds import SOURCE_OF, SOURCES, uri_for
-from commonplace.knowledge.reading import Read, rendered
-from commonplace.knowledge.retrieval import Budget, Wish, read_full
+from commonplace.knowledge.kinds import SOURCE_OF, SOURCES
 from commonplace.model import JSON, Item, parse_uri
 from commonplace.surfaces.knowledge import everything
 from commonplace.surfaces.knowledge.characters import limits_of
 from commonplace.surfaces.knowledge.finding import READS, open_turn
-from commonplace.surfaces.knowledge.options import OFFSET, QUERY, SESSION, Turn, Wished, check, limit, turn
-from commonplace.surfaces.knowledge.reading import read_one
-from commonplace.surfaces.knowledge.results import compact_get, either_get, either_search, get_response
+from commonplace.surfaces.knowledge.options import OFFSET, QUERY, SESSION, Turn, check, limit, turn, wished
+from commonplace.surfaces.knowledge.reading import read_one, read_rendered
+from commonplace.surfaces.knowledge.results import compact_get, either_get, either_search, result
 from commonplace.surfaces.schema import obj, text
 from commonplace.surfaces.tool import READ_ONLY, Call, Tool
 
@@ -36,31 +33,21 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     knobs = {"shape": given["shape"]} if "shape" in given else {}
     turned = turn(call, given, knobs)
     shape, public_url = _shape(turned), call.library.settings.public_url
-    parts = parse_uri(given["id"])
-    if parts and parts[0] == "message":
-        _item(call, given["id"])
-        response = read_one(call, "chats", given["id"], {**_session(turned), "retrieval": _WINDOW}, "snippet")
+    item = _item(call, given["id"])
+    if item.kind == "message":
+        response = read_one(call, "chats", item.uri, {**_session(turned), "retrieval": _WINDOW}, "snippet")
         if shape == "full":
             return response
-        shown = compact_get(response, response["content"], public_url)
-        shown["metadata"]["conversation_uri"] = uri_for("chats", parts[1] or "")
-        return {**shown, "id": given["id"]}
-    item = _item(call, given["id"])
+        talk, _ = call.library.knowledge.item("chats", item.uri, body=False)
+        shown = compact_get({**response, "meta": result(item, talk=talk)}, public_url)
+        shown["metadata"]["conversation_uri"] = talk.uri
+        return shown
+    whole = {"mode": "full", "offset": given["offset"]}
     if shape == "full" and item.kind != "document":
-        source = SOURCE_OF[item.kind]
-        asked = {"retrieval": {"mode": "full", "offset": given["offset"]}}
-        return read_one(call, source, item.uri, {**asked, **_session(turned)}, "full")
-    return _whole(turned, item, given["offset"], shape, public_url)
-
-
-def _whole(turned: Turn, item: Item, offset: int, shape: str, public_url: str) -> dict[str, JSON]:
-    settings, store = turned.settings, turned.call.library.store
-    wish = Wish("full", offset=offset, full_chars=settings.full_max_chars)
-    wish = replace(wish, budget=Budget(turned.chosen.max_tokens, turned.chosen.chars_per_token))
-    passage = read_full(rendered(store, item), wish)
-    read = Read(passage.content, "start", None, passage.truncated, passage.next_offset)
-    response = get_response(turned, item, read, Wished(wish, []))
-    return response if shape == "full" else compact_get(response, passage.content, public_url)
+        asked = {"retrieval": whole, **_session(turned)}
+        return read_one(call, SOURCE_OF[item.kind], item.uri, asked, "full")
+    response = read_rendered(turned, item, wished(turned, whole, "full"))
+    return response if shape == "full" else compact_get(response, public_url)
 
 
 def _session(turned: Turn) -> dict[str, JSON]:

@@ -157,8 +157,9 @@ def compact_search(response: Mapping[str, JSON], public_url: str) -> dict[str, J
     return {"results": records, **optional}
 
 
-def compact_get(response: Mapping[str, JSON], text: str, public_url: str) -> dict[str, JSON]:
-    shown = compact_item(response["meta"], text, public_url)
+def compact_get(response: Mapping[str, JSON], public_url: str) -> dict[str, JSON]:
+    """A response whose content is text."""
+    shown = compact_item(response["meta"], response["content"], public_url)
     shown["metadata"] |= {name: response[name] for name in ("tokens_estimated", "truncated", "next_offset")}
     return {**shown, "warnings": response["warnings"]} if response["warnings"] else shown
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from commonplace.errors import NotFound
 from commonplace.knowledge import chats as talks
-from commonplace.knowledge.kinds import moment_text, read_moment
+from commonplace.knowledge.kinds import checked_id, moment_text, read_moment
 from commonplace.knowledge.messages import append_messages, messages_of
 from commonplace.model import JSON
 from commonplace.surfaces.knowledge.options import ID
@@ -54,8 +54,8 @@ def _times(record: Record, given: Given) -> Record:
 
 def _note(record: Record, given: Given) -> Record:
     made = _copied(record, given, "title", "tags", "metadata", content="body")
-    if "uid" not in record:
-        made = _copied(made, given, note_id="id")
+    if "uid" not in record and "note_id" in given:
+        made["id"] = checked_id(given["note_id"], "note", "note_id")
     return _times(made, given)
 
 
@@ -136,7 +136,7 @@ def append_talk(call: Call, given: Given) -> Record:
     def work() -> Record:
         store = call.library.store
         item = found(call, "chats", given["conversation_id"], given.get("expected_version"))
-        said = messages_of(store, item)[:1]
+        said = messages_of(store, item, limit=1)
         added = talks.messages_of(given["messages"], said[0].sender if said else "")
         return {"meta": result(append_messages(store, item, added)), "changed": True}
 
