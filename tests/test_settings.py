@@ -60,6 +60,9 @@ def test_the_environment_is_stronger_than_the_file_and_an_argument_than_both(
         ("COMMONPLACE_EMBED_ON_SEARCH", "-1", "COMMONPLACE_EMBED_ON_SEARCH must be at least 0"),
         ("COMMONPLACE_SESSION_MAX", "9" * 30, "COMMONPLACE_SESSION_MAX must be at most 2147483647, not 999"),
         ("COMMONPLACE_IMPORT_MAX_BYTES", "9" * 5000, "COMMONPLACE_IMPORT_MAX_BYTES must be a whole number"),
+        ("COMMONPLACE_KNOWLEDGE_CHARS_PER_TOKEN", "0.5", "CHARS_PER_TOKEN must be at least 1, not"),
+        ("COMMONPLACE_KNOWLEDGE_CHARS_PER_TOKEN", "nan", "CHARS_PER_TOKEN must be at least 1, not"),
+        ("COMMONPLACE_KNOWLEDGE_CHARS_PER_TOKEN", "few", "CHARS_PER_TOKEN must be a number, not"),
         ("COMMONPLACE_LANGUAGE", "english", "COMMONPLACE_LANGUAGE must be an ISO 639-1 code such as en, not 'english'"),
     ],
 )
@@ -70,6 +73,13 @@ def test_a_value_that_cannot_be_used_is_named(
     with pytest.raises(BadSetting, match=sentence) as bad:
         Settings.load()
     assert bad.value.exit_code == 78
+
+
+def test_a_number_may_have_a_fraction_where_its_argument_may(clean: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clean.write_text("knowledge_chars_per_token = 3.5\nfull_max_chars = 1", encoding="utf-8")
+    assert (Settings.load().knowledge_chars_per_token, Settings.load().full_max_chars) == (3.5, 1)
+    monkeypatch.setenv("COMMONPLACE_KNOWLEDGE_CHARS_PER_TOKEN", "2.5")
+    assert Settings.load().knowledge_chars_per_token == 2.5
 
 
 @pytest.mark.parametrize("content", ["threads = ", "threads = 'two'", "threads = 2.5", "threads = true", "\udcff"])

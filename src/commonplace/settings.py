@@ -182,7 +182,7 @@ class Settings:
     )
     concurrency: int = setting(16, "How many calls a server works on at once; others wait.", least=1)
     call_seconds: int = setting(60, "How long a call may take before it is given up.", least=1)
-    result_tokens: int = setting(200_000, "How many tokens an answer may have at most.", least=1000)
+    result_tokens: int = setting(300_000, "How many tokens an answer may have at most.", least=1000)
     body_bytes: int = setting(
         160 * 1024 * 1024, "How large a request may be. Images travel in it as base64.", least=1024, most=2**40
     )
@@ -203,11 +203,11 @@ class Settings:
     knowledge_sibling_window: int = setting(
         2, "How many neighbours a window has on either side, if they fit.", least=0, most=10
     )
-    knowledge_chars_per_token: int = setting(4, "How many characters count as a token.", least=1, most=20)
+    knowledge_chars_per_token: float = setting(4, "How many characters count as a token.", least=1, most=20)
     knowledge_order_by: str = setting(
         "relevance", "What comes first in the knowledge tools: `relevance` or `recent`.", among=("relevance", "recent")
     )
-    full_max_chars: int = setting(80_000, "How many characters of an item are read at once.", least=1000)
+    full_max_chars: int = setting(80_000, "How many characters of an item are read at once.", least=1)
     list_aliases: bool = setting(False, "Whether the knowledge profile lists `search` and `fetch` too.")
 
     @property
@@ -344,10 +344,11 @@ def _parse(
             raise BadSetting(f"{name} must be true or false, not {value!r}.")
         return _BOOLEANS[str(value).lower()]
     try:
-        number = int(str(value))
+        number = float(str(value)) if kind == "float" else int(str(value))
     except ValueError:
-        raise BadSetting(f"{name} must be a whole number, not {value!r}.") from None
-    if least is not None and number < least:
+        called = "number" if kind == "float" else "whole number"
+        raise BadSetting(f"{name} must be a {called}, not {value!r}.") from None
+    if least is not None and not number >= least:  # nor is what is no number
         raise BadSetting(f"{name} must be at least {least}, not {number}.")
     if number > most:
         raise BadSetting(f"{name} must be at most {most}, not {number}.")

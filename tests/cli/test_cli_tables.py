@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from commonplace.cli import table_group
 from commonplace.cli.main import cli
 
 
@@ -49,6 +50,21 @@ def test_a_table_goes_from_a_file_to_a_search_and_back(home: Path, tmp_path: Pat
     assert told(home, "cleanup", "--dry-run")["removed"] == 0
     assert told(home, "delete", "items")["tools_deleted"] == 1
     assert told(home, "project", "delete", "shop")["tables_deleted"] == 0
+
+
+def test_lists_have_no_pages(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_group, "_PAGE", 2)
+    run(home, "project", "create", "shop")
+    for name in ("a", "b", "c"):
+        run(home, "project", "create", name)
+        run(home, "create", "shop", name)
+        run(home, "tool", "create", "a", "get_all_data", name)
+        run(home, "instance", "create", name)
+    for command, what, most in ((["project", "list"], "projects", 4), (["list", "shop"], "tables", 3),
+                                (["tool", "list"], "tools", 3), (["instance", "list"], "instances", 3)):  # fmt: skip
+        answer = told(home, *command)
+        assert (len(answer[what]), answer["total"], answer["has_more"]) == (most, most, False)
+        assert len(run(home, *command).stdout.splitlines()) == most
 
 
 def test_files_are_imported_by_their_names(home: Path, tmp_path: Path) -> None:
@@ -92,12 +108,15 @@ def test_tools_and_instances_are_kept(home: Path) -> None:
         (["export", "items", "/"], "/ cannot be written: "),
         (["run", "none"], 'There is no tool "none"'),
         (["run", "none", '{"query": "\udcff"}'], "has a lone surrogate, which is no character."),
+        (["run", "ask", "x"], "ARGUMENTS is not JSON"),
+        (["search", "ask", "a"], 'TOOL "ask" is a query_data tool, and only search tools have an index.'),
         (["tool", "create", "items", "search", "find", "--at", "/no"], "does not exist"),
     ],
 )
 def test_a_refusal_is_a_sentence_and_ends_with_1(home: Path, arguments: list[str], sentence: str) -> None:
     run(home, "project", "create", "shop")
     run(home, "create", "shop", "items")
+    run(home, "tool", "create", "items", "query_data", "ask")
     error: Any = run(home, *arguments).exception
     assert sentence in str(error)
     assert error.exit_code == 1
@@ -131,7 +150,8 @@ def test_a_refusal_names_commands_and_options_and_not_tools_and_arguments(home: 
         (("instance", "delete", "x"), "`commonplace tables instance list` shows them"),
         (("project", "delete", "shop"), "Add --force to delete them"),
         (("get", "json_path. table_list", "--at", "x"), "--at must be a JSON Pointer"),
+        (("import", "json_path. table_list", "-", "--expected-version", "9"), "--expected-version is 9"),
     ):
-        refused = run(home, *arguments)
+        refused = run(home, *arguments, input="1")
         assert refused.exit_code == 1
         assert said in str(refused.exception)

@@ -38,6 +38,8 @@ ENVELOPE = {
 FLAWED = {
     "twice": ('{"a": 1, "b": {"c": 1, "c": 2}}', 'has the key "c" twice in one object at /b'),
     "digits": ('{"a": ' + "1" * 5000 + "}", "has a whole number of more than 4300 digits; use a string at /a"),
+    "half": (r'{"a": ["x\ud83d"]}', "has a lone surrogate, which is no character at /a/0"),
+    "half a key": (r'{"a": {"\ud83d": 1}}', "has a lone surrogate, which is no character at /a"),
     "constant": ('{"a": [NaN]}', "has NaN, which JSON cannot hold at /a/0"),
     "deep": ('{"a": ' + "[" * 400 + "]" * 400 + "}", "is nested more than 100 deep at /a/0"),
     "without end": ('{"a": ' + "[" * 5000 + "]" * 5000 + "}", "is nested more than 100 deep at /a/0"),
@@ -191,7 +193,7 @@ def test_half_of_a_surrogate_pair_is_refused_in_a_sentence(world: World, door: s
     tool = {"tables": "table_list", "qmd": "search"}[profile]
     asked = message(r'{"query": "a\ud83d b"}', tool, meta=json.dumps(ENVELOPE))
     said = heard(world, door, profile, asked)
-    assert "What was asked holds a lone surrogate, which is no character. Remove it." in said
+    assert "query has a lone surrogate, which is no character at line 1." in said
 
 
 @pytest.mark.parametrize("flaw", ["digits", "deep", "without end"])
@@ -222,7 +224,7 @@ def test_where_it_is_no_call_the_id_is_answered_too(world: World, door: str, fla
 def test_plain_http_refuses_it_as_well(world: World, path: str, argument: str, half: str) -> None:
     body = f'{{"table_id": "t", "{argument}": "/{half}"}}'
     said = world.post(path, body)[1]
-    assert "What was asked holds a lone surrogate, which is no character. Remove it." in said
+    assert f"{argument} has a lone surrogate, which is no character at line 1." in said
 
 
 @pytest.mark.parametrize("body", ["5", "true", "null", '"a"', "[]", "0.5"])

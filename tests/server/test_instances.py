@@ -153,6 +153,22 @@ def test_an_instance_serves_its_bindings_by_name_and_nothing_else(world: World, 
     anyio.run(main)
 
 
+def test_an_answer_of_a_mebibyte_is_sent_whole(world: World) -> None:
+    most = "x" * (1024 * 1024 - 2)
+    with world.open() as library:
+        tables = library.tables
+        table = tables.catalog.create_table("p", "large", data=most)
+        tables.catalog.create_tool(table, "get_all_data", "large", {})
+        tables.instances.bind(tables.instances.find("front"), ["large"])
+
+    async def main() -> None:
+        async with world.client() as client:
+            answer = await client.call_tool("large", {})
+            assert answer.structured_content == {"data": most, "version": 1}
+
+    anyio.run(main)
+
+
 def test_each_call_is_checked_against_what_is_bound_now(world: World) -> None:
     async def main() -> None:
         async with world.client() as client:

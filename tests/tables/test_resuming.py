@@ -99,3 +99,59 @@ def test_members_are_named_by_their_own_keys(calls: Calls, key: str, value: str)
     (hit,) = calls.hits("words to find")
     check_hit(data, hit, "")
     assert [member["json_pointer"] for member in hit["chunk"]["members"]] == [render((key,)), "/other"]
+
+
+def indexed(calls: Calls, table: str) -> set[tuple[str, str]]:
+    """Every place of a table that is indexed, and what of it."""
+    row, store = calls.library.tables.table(table), calls.library.tables.store
+    ids = store.nodes_at(row.id, row.generation, "").items.tolist()
+    return {(str(item.fields["pointer"]), item.body or "") for item in store.items(ids, body=True)}
+
+
+def long_list(calls: Calls) -> list[Any]:
+    rows: list[Any] = [{"name": f"row {n}", "in": {"words": f"more of row {n} " * 40}} for n in range(600)]
+    calls.table({"rows": rows}, searchable=True)
+    for kind in ("create", "delete", "search"):
+        calls.tool(kind, "/rows")
+    calls.settle()
+    return rows
+
+
+def test_the_end_of_a_long_list_is_indexed_at_once_however_long_it_is(calls: Calls) -> None:
+    rows = long_list(calls)
+    table = calls.library.tables.table("t")
+    assert table.size > 256 * 1024
+    calls.run("create", elements=[{"content": {"name": "the newest of all"}}])
+    assert calls.library.tables.store.dirty_of(table.number) == []
+    assert calls.hits("newest of all")[0]["json_path"] == "/600"
+    calls.run("delete", keys=[600, 590])
+    assert calls.library.tables.store.dirty_of(table.number) == []
+    del rows[590]
+    calls.table({"rows": rows}, "same", searchable=True)
+    calls.settle()
+    assert indexed(calls, "t") == indexed(calls, "same")
+
+
+def test_what_stands_before_a_change_in_a_long_list_is_not_looked_at_again(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from commonplace.tables import indexing, walking
+
+    rows = long_list(calls)
+    looked_at: list[tuple[str, ...]] = []
+    node_at = walking.Walk.node_at
+
+    def noting(walk: walking.Walk, place: tuple[str, ...]) -> Any:
+        looked_at.append(place)
+        return node_at(walk, place)
+
+    monkeypatch.setattr(indexing, "AT_ONCE_BYTES", -1)
+    monkeypatch.setattr(walking.Walk, "node_at", noting)
+    calls.run("delete", keys=[500])
+    calls.settle()
+    assert {int(place[1]) for place in looked_at if len(place) > 1} == set(range(500, 600))
+    monkeypatch.undo()
+    del rows[500]
+    calls.table({"rows": rows}, "same", searchable=True)
+    calls.settle()
+    assert indexed(calls, "t") == indexed(calls, "same")

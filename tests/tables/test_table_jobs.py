@@ -222,3 +222,15 @@ def test_times_are_told_in_order(calls: Calls) -> None:
     tool = calls.library.tables.tool("search")
     assert tool.started_at is not None
     assert started <= tool.started_at <= (tool.indexed_at or 0)
+
+
+def test_what_is_ready_before_its_job_ends_was_not_indexed_before_it_began(calls: Calls) -> None:
+    calls.table(ROWS[:20], searchable=False)
+    calls.tool("search")
+    calls("search_reindex", table_id="t", force=True)
+    told = []
+    while calls.library.tables.jobs.step():
+        told.append(calls("search_status", tool_id="search")["tools"][0]["search_index"])
+    ready = [index for index in told if index["status"] == "ready"]
+    assert ready
+    assert all(index["started_at"] <= index["indexed_at"] for index in ready)

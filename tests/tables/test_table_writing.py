@@ -40,10 +40,11 @@ def test_a_list_appends_and_its_indices_are_those_before_the_call(calls: Calls) 
         calls.tool(kind)
     created = calls.run("create", elements=[{"content": "g"}, {"key": "ignored", "content": "h"}])
     assert [each["key"] for each in created["created"]] == [6, 7]
+    assert calls.run("create", elements=[{"key": None, "content": "i"}])["created"] == [{"key": 8, "json_path": "/8"}]
     calls.run("update", updates=[{"key": 0, "content": "A"}, {"key": "1", "content": "B"}])
     answer = calls.run("delete", keys=[5, "0", 2])
     assert [each["key"] for each in answer["deleted"]] == [5, 0, 2]
-    assert calls.data() == ["B", "d", "e", "g", "h"]
+    assert calls.data() == ["B", "d", "e", "g", "h", "i"]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,7 @@ def test_a_list_appends_and_its_indices_are_those_before_the_call(calls: Calls) 
         ("create", {"elements": [{"key": "z", "content": 1}, {"key": "a", "content": 2}]}, '"a" exists already'),
         ("create", {"elements": [{"key": "z", "content": 1}, {"key": "z", "content": 2}]}, '"z" exists already'),
         ("create", {"elements": [{"content": 1}]}, "elements[0].key must be a string"),
+        ("create", {"elements": [{"key": None, "content": 1}]}, "elements[0].key must be a string"),
         ("create", {"elements": []}, "elements must have at least 1 entry"),
         ("create", {"elements": [{"key": "n", "content": float("nan")}]}, "number that JSON cannot hold"),
         ("create", {"elements": [{"key": "n", "content": "\ud800"}]}, "lone surrogate"),
@@ -79,9 +81,18 @@ def test_a_scalar_and_a_place_that_is_gone_are_refused_with_advice(calls: Calls)
     calls.tool("get_all_data", "/a/b")
     assert 'Bind the tool to its parent "/a"' in refused(calls.run("create", elements=[{"content": 1}]))
     calls("table_update", table_id="t", data=5, json_path="/a")
+    into = calls("table_import", table_id="t", content="[1]", mode="append", json_path="/a")
+    assert refused(into) == 'mode append needs a list at "/a", not a single value.'
     answer = calls.run("get_all_data")
     assert code(answer) == "path_missing"
     assert 'The longest part of it that does is "/a"' in refused(answer)
+
+
+def test_a_table_that_is_one_value_has_no_parent_to_bind_to(calls: Calls) -> None:
+    calls.table(5)
+    calls.tool("create")
+    said = refused(calls.run("create", elements=[{"content": 1}]))
+    assert said.endswith("which has no members. Make it an object or a list first.")
 
 
 def test_a_value_too_deep_for_its_place_is_refused(calls: Calls) -> None:
@@ -137,6 +148,10 @@ def test_every_door_counts_the_same_versions(calls: Calls) -> None:
     assert calls("table_update", table_id="t", data=None, json_path="/a/0")["table"]["version"] == 4
     assert calls("table_update", table_id="t", name="other")["table"]["version"] == 4
     assert calls.data("other") == {"a": [None, 2]}
+    for expected in (0, -1, 3, 5):
+        early = calls.run("create", elements=[{"content": 1}], expected_version=expected)
+        assert (code(early), early["error"]["current_version"]) == ("version_conflict", 4)
+    assert code(calls("table_update", table_id="other", data=1, expected_version=0)) == "version_conflict"
     conflict = calls("table_update", table_id="other", data=1, expected_version=3)
     assert code(conflict) == "version_conflict"
     assert conflict["error"]["current_version"] == 4

@@ -26,11 +26,14 @@ _HERE = {
     "tool_list": "`commonplace tables tool list`",
     "instance_list": "`commonplace tables instance list`",
     "Set force": "Add --force",
+    "tool_id": "TOOL",
     "json_path": "--at",
+    "expected_version": "--expected-version",
     "top_k": "--top-k",
 }
 """What tools and their arguments, where a sentence begins with one, are called here."""
 _SAID = re.compile(rf"(?:^|(?<=\. ))(?:{'|'.join(_HERE)})\b")
+_PAGE = 1000
 _OF_THE_SYSTEM = 64
 """Exit codes from here on say that something is wrong with the machine or the settings, not with what was asked."""
 
@@ -60,6 +63,15 @@ def call(library: Library, name: str, as_given: Mapping[str, JSON] = {}, /, **op
     """What a tool answers. Options that were not given are left out; what is passed `as_given` may be null."""
     given = {key: value for key, value in options.items() if value is not None and value != ()}
     return cast(dict[str, JSON], TOOLS[name].call(Call(library), {**given, **as_given}))
+
+
+def listed(library: Library, name: str, what: str, **options: Any) -> dict[str, JSON]:
+    """All that a list has: nobody turns pages here."""
+    answer = call(library, name, limit=_PAGE, **options)
+    while answer["has_more"]:
+        more = call(library, name, limit=_PAGE, offset=len(answer[what]), **options)
+        answer = {**more, what: [*answer[what], *more[what]]}
+    return answer
 
 
 def show(answer: Mapping[str, JSON], as_json: bool, lines: Callable[[], Any]) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 import click
 
 from commonplace.cli.common import painted
-from commonplace.cli.table_group import AT, call, command, instance, show, tables, tool
+from commonplace.cli.table_group import AT, call, command, instance, listed, show, tables, tool
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.store.table_rows import TableRow
+from commonplace.surfaces.tables.bound import search_tool
 from commonplace.surfaces.tables.types import run_tool
 from commonplace.tables.catalog import TYPES
 from commonplace.tables.jobs import MOST_ATTEMPTS
@@ -45,7 +46,7 @@ def tool_create(
 @command(tool, "list", click.option("--table"), click.option("--instance"), click.option("--type", "kind"))
 def tool_list(library: Library, table: str | None, instance: str | None, kind: str | None, as_json: bool) -> None:
     """The tools."""
-    answer = call(library, "tool_list", table_id=table, instance_id=instance, type=kind, limit=1000)
+    answer = listed(library, "tool_list", "tools", table_id=table, instance_id=instance, type=kind)
 
     def lines() -> None:
         for one in answer["tools"]:
@@ -110,7 +111,7 @@ def instance_create(
 @command(instance, "list")
 def instance_list(library: Library, as_json: bool) -> None:
     """The instances and what is bound to them."""
-    answer = call(library, "instance_list", limit=1000)
+    answer = listed(library, "instance_list", "instances")
 
     def lines() -> None:
         for one in answer["instances"]:
@@ -180,11 +181,17 @@ def unbind(library: Library, instance: str, tool_ids: tuple[str, ...], as_json: 
 # search
 
 
-@command(tables, "search", click.argument("name"), click.argument("query"), click.option("--top-k", type=int))
+@command(
+    tables,
+    "search",
+    click.argument("name", metavar="TOOL"),
+    click.argument("query"),
+    click.option("--top-k", type=int),
+)
 def search(library: Library, name: str, query: str, top_k: int | None, as_json: bool) -> None:
     """Find passages with a search tool."""
     given = {"query": query} if top_k is None else {"query": query, "top_k": top_k}
-    answer = run_tool(library, library.tables.tool(name), given)
+    answer = run_tool(library, search_tool(library.tables, name), given)
 
     def lines() -> None:
         for hit in answer["results"]:
@@ -199,7 +206,7 @@ def search(library: Library, name: str, query: str, top_k: int | None, as_json: 
 @command(
     tables,
     "reindex",
-    click.argument("name"),
+    click.argument("name", metavar="TOOL|TABLE"),
     click.option("--force", is_flag=True, help="Make all of it anew."),
     click.option("--wait", is_flag=True, help="Until it is done."),
 )

@@ -10,7 +10,7 @@ import click
 
 from commonplace.cli import table_tools
 from commonplace.cli.common import written
-from commonplace.cli.table_group import AT, call, command, project, show, tables
+from commonplace.cli.table_group import AT, call, command, listed, project, show, tables
 from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.surfaces.tables.types import run_tool
@@ -34,7 +34,7 @@ def project_create(library: Library, name: str, description: str | None, as_json
 @command(project, "list")
 def project_list(library: Library, as_json: bool) -> None:
     """The projects."""
-    answer = call(library, "project_list", limit=1000)
+    answer = listed(library, "project_list", "projects")
 
     def lines() -> None:
         for one in answer["projects"]:
@@ -81,7 +81,7 @@ def create(
 @command(tables, "list", click.argument("project", required=False))
 def list_tables(library: Library, project: str | None, as_json: bool) -> None:
     """The tables, of a project or all of them."""
-    answer = call(library, "table_list", project_id=project, limit=1000)
+    answer = listed(library, "table_list", "tables", project_id=project)
 
     def lines() -> None:
         for one in answer["tables"]:
@@ -156,12 +156,12 @@ def export(library: Library, table: str, file: str | None, as_json: bool) -> Non
         click.echo(f"Wrote {row.size} bytes to {file}", err=True)
 
 
-@command(tables, "run", click.argument("name"), click.argument("arguments", default="{}"))
+@command(tables, "run", click.argument("name", metavar="TOOL"), click.argument("arguments", default="{}"))
 def run(library: Library, name: str, arguments: str, as_json: bool) -> None:
     """Call a tool as the owner: its arguments as a JSON object."""
-    given = read(arguments, "The arguments")
+    given = read(arguments, "ARGUMENTS")
     if not isinstance(given, dict):
-        raise InvalidInput('The arguments are not an object. Write them as \'{"query": "tea"}\'.')
+        raise InvalidInput('ARGUMENTS is not an object. Write it as \'{"query": "tea"}\'.')
     answer = run_tool(library, library.tables.tool(name), given)
     click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
 

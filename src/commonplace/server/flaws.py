@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from commonplace.errors import LONE_SURROGATE, InvalidInput
+from commonplace.errors import InvalidInput
 from commonplace.server.calls import Failure
 
 FLAW_META = "commonplace/flaw"
@@ -25,7 +25,10 @@ _PART = re.compile(r'[\[\]{}]|"((?:[^"\\]|\\.)*)"')
 def told(message: str, *, exact: bool = True) -> str:
     """A message as it is, unless it calls a tool with such arguments. `exact`: whether numbers and keys matter."""
     if has_half(message):
-        return _telling(message, InvalidInput(LONE_SURROGATE))
+        from commonplace.tables.values import half
+
+        flaw = half(message, "The message", within=ARGUMENTS)
+        return _telling(message, flaw if exact else InvalidInput(str(flaw)))  # other errors have members of their own
     return _told_exactly(message) if exact else message
 
 

@@ -19,6 +19,7 @@ MODES = ("replace", "append", "merge")
 
 def read_content(content: str, format: str) -> JSON:
     """The value that a text is. A refusal names the line."""
+    content = content.removeprefix("\ufeff")  # what spreadsheets and editors of some systems begin every text with
     if format == "json":
         return read(content)
     return _lines(content) if format == "jsonl" else _rows(content)
@@ -33,7 +34,7 @@ def _lines(content: str) -> list[JSON]:
 
 
 def _rows(content: str) -> list[dict[str, str]]:
-    reader = csv.reader(io.StringIO(content.removeprefix("\ufeff"), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
     csv.field_size_limit(LARGEST)  # a long text is a field like any other
     try:
         header = next(reader, None)
@@ -63,10 +64,11 @@ def import_value(store: TableStore, writing: Writing, edits: Edits, place: Token
     if mode == "replace":
         writing.replace(edits, place, value)
         return len(value) if isinstance(value, dict | list) else 1
-    shape, _ = writing.container(edits.table, place)
+    shape, _ = writing.shape(edits.table, place)
     if mode == "append":
         if shape != "list":
-            raise InvalidInput(f'mode append needs a list at "{render(place)[:200]}", not an object.', argument="mode")
+            there = "an object" if shape == "object" else "a single value"
+            raise InvalidInput(f'mode append needs a list at "{render(place)[:200]}", not {there}.', argument="mode")
         values = value if isinstance(value, list) else [value]
         if values:
             writing.append(edits, place, values)

@@ -29,6 +29,14 @@ class Change:
     place: Tokens
     first: int | None = None
     alone: bool = False
+    had: int = 0
+    """With `first`: how many elements the list had."""
+
+    def pointers(self) -> list[str]:
+        """The places that what changed was at, as items have them."""
+        if self.first is None:
+            return [plain(render(self.place))]
+        return [plain(render((*self.place, str(index)))) for index in range(self.first, self.had)]
 
 
 def tokens_of(item: Item) -> Tokens:
@@ -67,19 +75,19 @@ class Indexer:
     def mark(self, table: TableRow, changes: Sequence[Change], *, size: int) -> None:
         """Index what changed now if it is little, else note it; either way there is a job for what remains."""
         before, last = self._store.last_change(), self._store.last_item()
-        rows = [
-            DirtyRow(0, table.number, generation, render(change.place), change.first, change.alone, None, 0, last)
-            for generation in table.generations
-            for change in changes
-        ]
-        if size > AT_ONCE_BYTES or not all(self._is_small(table, row) for row in rows):
+        marked = [(change, generation) for generation in table.generations for change in changes]
+        if size > AT_ONCE_BYTES or not all(self._is_small(table, *each, last) for each in marked):
             for change in changes:
                 self.note(table, change)
             self._store.want_job(table.number, "index")
             return
         rules, coverage = self.rules(table)
-        for row in rows:
-            self._settle_now(table, row, Walk(self._store, table.number, rules), coverage)
+        walk = Walk(self._store, table.number, rules)
+        for change, generation in marked:
+            place, old = render(change.place), self._old(table, change, generation, last)
+            row = DirtyRow(0, table.number, generation, place, change.first, change.alone, None, 0, last)
+            made = self._put(table, generation, list(self._nodes(walk, coverage, row)))
+            self._store.delete([item for item in old if item not in made])
         if self._store.last_change() != before:
             done = {f"embedded {generation}": last for generation in table.generations}
             self._store.want_job(table.number, "index", {"small": True, "since": before, **done})
@@ -92,26 +100,22 @@ class Indexer:
                 place = render(change.place)
                 self._store.add_dirty(table, generation, place, first=change.first, alone=change.alone)
 
-    def _is_small(self, table: TableRow, dirty: DirtyRow) -> bool:
-        if dirty.alone:
-            return True
+    def _is_small(self, table: TableRow, change: Change, generation: int, upto: int) -> bool:
         most = AT_ONCE_NODES
-        old = self._store.node_ids(
-            table.id, dirty.generation, plain(dirty.pointer), after=0, upto=dirty.upto, limit=most + 1
-        )
-        return len(old) <= most
+        if change.first is not None and change.had - change.first > most:
+            return False
+        return change.alone or len(self._old(table, change, generation, upto, most + 1)) <= most
 
-    def _settle_now(self, table: TableRow, dirty: DirtyRow, walk: Walk, coverage: Coverage) -> None:
-        place = tokens(dirty.pointer)
-        made = self._put(table, dirty.generation, list(self._nodes(walk, coverage, dirty)))
-        if dirty.alone:
-            old = self._at(table, dirty.generation, place)
-        else:
-            ids = self._store.node_ids(
-                table.id, dirty.generation, plain(dirty.pointer), after=0, upto=dirty.upto, limit=-1
-            )
-            old = self._among(ids, dirty)
-        self._store.delete([item for item in old if item not in made])
+    def _old(self, table: TableRow, change: Change, generation: int, upto: int, most: int = -1) -> list[int]:
+        """What is indexed of what was there before a change."""
+        if change.alone:
+            return self._at(table, generation, change.place)
+        found: list[int] = []
+        for pointer in change.pointers():
+            found += self._store.node_ids(table.id, generation, pointer, after=0, upto=upto, limit=most)
+            if 0 <= most <= len(found):
+                break
+        return found
 
     def step(self, table: TableRow, dirty: DirtyRow) -> None:
         """One bounded step of a dirty place: put the next nodes, or remove the next superfluous ones."""
@@ -141,7 +145,8 @@ class Indexer:
         superfluous = [
             item.id
             for item in self._store.items(ids)
-            if not coverage.holds(tokens_of(item)) or walk.node_at(tokens_of(item)) is None
+            if is_stale(str(item.fields["pointer"]), dirty)
+            and (not coverage.holds(tokens_of(item)) or walk.node_at(tokens_of(item)) is None)
         ]
         self._store.delete(superfluous)
         if len(ids) < BATCH or dirty.alone:
@@ -180,12 +185,6 @@ class Indexer:
     def _at(self, table: TableRow, generation: int, place: Tokens) -> list[int]:
         item = self._store.item("table", table.id, node_key(place, generation), body=False)
         return [item.id] if item else []
-
-    def _among(self, ids: Sequence[int], dirty: DirtyRow) -> list[int]:
-        """Those items that a dirty place is about."""
-        if dirty.first is None:
-            return list(ids)
-        return [item.id for item in self._store.items(ids) if is_stale(str(item.fields["pointer"]), dirty)]
 
 
 def _will_be_made(dirty: DirtyRow, place: Tokens) -> bool:

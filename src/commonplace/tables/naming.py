@@ -90,7 +90,8 @@ def check_instance_name(name: str, taken: Sequence[Named], own: str = "") -> str
 
 def _free(noun: str, name: str, taken: Sequence[Named], own: str) -> str:
     if any(row.name == name and row.id != own for row in taken):
-        raise AlreadyExists(f'There is already a {noun} "{name}". Choose another name.', argument="name")
+        article = "an" if noun == "instance" else "a"
+        raise AlreadyExists(f'There is already {article} {noun} "{name}". Choose another name.', argument="name")
     return name
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from commonplace.errors import InvalidInput, TooLarge, Unavailable
@@ -28,16 +29,27 @@ def check_expression(expression: str) -> None:
     """Refuse what is no JMESPath, with the position."""
     import jmespath
     from jmespath.exceptions import JMESPathError
+    from jmespath.functions import Functions
+    from jmespath.lexer import Lexer
 
     try:
         jmespath.compile(expression)
     except JMESPathError as error:
         at = getattr(error, "lex_position", getattr(error, "lexer_position", None))
-        where = f" at position {at}" if isinstance(at, int) else ""
-        reason = " ".join(str(error).split()).partition(":")[2].strip()[:200] or "it cannot be read"
-        raise InvalidInput(f"query is not JMESPath{where}: {reason}.", argument="query", position=at) from None
+        raise _not_jmespath(at, " ".join(str(error).split()).partition(":")[2].strip()[:200]) from None
     except RecursionError:
         raise InvalidInput("query is nested too deep to be read. Use a simpler one.", argument="query") from None
+    for name, following in pairwise(Lexer().tokenize(expression)):
+        called = name["type"] == "unquoted_identifier" and following["type"] == "lparen"
+        if called and name["value"] not in Functions.FUNCTION_TABLE:
+            raise _not_jmespath(name["start"], f"there is no function {name['value'][:80]}()")
+
+
+def _not_jmespath(at: int | None, reason: str) -> InvalidInput:
+    where = f" at position {at}" if at is not None else ""
+    return InvalidInput(
+        f"query is not JMESPath{where}: {reason or 'it cannot be read'}.", argument="query", position=at
+    )
 
 
 class Queries:
@@ -98,9 +110,12 @@ class _Answer:
         if self._mark == b"=":
             return _read_answer(self._block)
         if self._mark == b">":
+            size = self._block.decode("ascii")
             raise TooLarge(
-                f"The answer has more than {LARGEST} bytes (1 MiB). Ask for less: choose fields, filter, or slice.",
+                f"The answer has {size} bytes, and at most {LARGEST} (1 MiB) are sent. "
+                "Ask for less: choose fields, filter, or slice.",
                 argument="query",
+                size=int(size.rpartition(" ")[2]),
             )
         raise InvalidInput(f"query cannot be evaluated: {self._block.decode('utf-8')}.", argument="query")
 

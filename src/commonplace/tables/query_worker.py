@@ -3,18 +3,22 @@
 Its argument is the folder that jmespath is in, where it is not found otherwise.
 
 A request is two blocks, the expression and the JSON; the answer to it is `+` once the JSON is read, then a mark and a
-block: `=` and the result, `!` and a sentence, or `>` and nothing where the result is too large. A block is its length
-in eight bytes and itself. It imports nothing of the package, so that it starts quickly.
+block: `=` and the result, `!` and a sentence, or `>` and how many bytes it has where they are too many. A block is its
+length in eight bytes and itself. It imports nothing of the package, so that it starts quickly.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
 LARGEST = 1024 * 1024
+COUNTING_S = 0.5
+"""For how long the bytes of an answer are counted that is too large: it may have no end."""
+
 MOST_MEMORY = 3 * 1024**3
 ORDER = ("lt", "lte", "gt", "gte")
 
@@ -74,14 +78,15 @@ def _read(source: BinaryIO) -> bytes | None:
 
 def _answer(result: object) -> tuple[bytes, bytes]:
     """A result may be small in memory and without end as text, since its parts may be the same: so it is cut short."""
-    pieces, size = [], 0
+    pieces, size, deadline = [], 0, time.monotonic() + COUNTING_S
     for piece in json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).iterencode(result):
         encoded = piece.encode("utf-8")
         size += len(encoded)
-        if size > LARGEST:
-            return b">", b""
-        pieces.append(encoded)
-    return b"=", b"".join(pieces)
+        if size <= LARGEST:
+            pieces.append(encoded)
+        elif time.monotonic() > deadline:
+            return b">", f"more than {size}".encode()
+    return (b"=", b"".join(pieces)) if size <= LARGEST else (b">", str(size).encode())
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ class States:
     def search_index(self, table: TableRow, tool: ToolRow) -> dict[str, JSON]:
         """What the server keeps in a search tool's metadata."""
         status, counts, error = self._state(table, tool)
-        indexed_at = max(tool.indexed_at or 0, table.updated_at, tool.configured_at or 0) if status == "ready" else None
+        known = (tool.indexed_at, table.updated_at, tool.configured_at, tool.started_at)
+        indexed_at = max(at or 0 for at in known) if status == "ready" else None
         return {
             "status": status,
             "configured_at": moment(tool.configured_at or tool.created_at),

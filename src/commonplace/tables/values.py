@@ -66,6 +66,11 @@ def parsed(text: str, argument: str, *, within: Sequence[str]) -> JSON:
         raise _located(text, argument, str(problem), within, DEEPEST_MESSAGE) from None
 
 
+def half(text: str, argument: str, *, within: Sequence[str]) -> InvalidInput:
+    """What is said of a JSON text with half of a surrogate pair: in which argument, and where. See `parsed`."""
+    return _located(text, argument, _HALF, within, DEEPEST_MESSAGE)
+
+
 def check(value: JSON, argument: str = "data", *, depth: int = 0, line: int | None = None) -> None:
     """Refuse a value that JSON cannot hold, or that is deeper or larger than a table may be."""
     try:
@@ -258,13 +263,15 @@ class _Look:
 
     def _string(self) -> None:
         string, end = scanstring(self.text, self.at + 1)
-        keys = self._keys[-1] if self._keys else None
-        if self._expects_key and keys is not None:
+        keys = self._keys[-1] if self._keys and self._expects_key else None
+        if keys is not None:
+            self.path.pop()  # a key is told of by the object that it is in
+        _check_text(string)
+        if keys is not None:
             if string in keys:
-                self.path.pop()
                 raise _Unkept(_twice(string))
             keys.add(string)
-            self.path[-1] = string
+            self.path.append(string)
             self._expects_key = False
         self.at = end
 

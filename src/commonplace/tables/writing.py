@@ -8,7 +8,7 @@ from typing import Any
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, TooLarge
 from commonplace.lazy_dataclass import dataclass
-from commonplace.model import JSON
+from commonplace.model import JSON, Item
 from commonplace.store.shredding import INDEX, dumps, size_of
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Missing, TableRow
@@ -111,7 +111,7 @@ class Writing:
     def append(self, edits: Edits, place: Tokens, values: Sequence[JSON]) -> int:
         """Add to the end of a list; returns how many elements it had."""
         first = self._store.append_table_elements(edits.table.number, place, values)
-        edits.add(Change(place, first=first), size_of(dumps(list(values))))
+        edits.add(Change(place, first=first, had=first), size_of(dumps(list(values))))
         self._touch(edits, place, grouped=any(map(edits.rules.is_grouped, values)))
         return first
 
@@ -134,19 +134,25 @@ class Writing:
 
     def remove_elements(self, edits: Edits, place: Tokens, indices: Sequence[int]) -> None:
         """All after the first of them move, so that all of those are made anew."""
-        number = edits.table.number
-        size = self._store.table_size(number, place)
+        number, first = edits.table.number, min(indices)
+        size, (_, had) = self._store.table_size(number, place), self.shape(edits.table, place)
         self._store.remove_table_elements(number, place, indices)
-        edits.add(Change(place, first=min(indices)), size if isinstance(size, int) else 0)
-        edits.add(Change(place, alone=True))
+        moved = size * (had - first) // had if isinstance(size, int) else 0  # about: long elements are rare
+        edits.add(Change(place, first=first, had=had), moved)
+        if self._record(edits, place) is not None:  # of what has none, nothing that is left makes one
+            edits.add(Change(place, alone=True))
 
     def _touch(self, edits: Edits, container: Tokens, *, grouped: bool) -> None:
         """The record of a container is made anew where one of its own members comes, goes or changes."""
         if not grouped:
-            item = self._store.item("table", edits.table.id, node_key(container, edits.table.generation), body=False)
+            item = self._record(edits, container)
             grouped = item is not None and item.fields["node"] == "skipped"
         if grouped:
             edits.add(Change(container, alone=True))
+
+    def _record(self, edits: Edits, container: Tokens) -> Item | None:
+        """What is indexed of a container's own members."""
+        return self._store.item("table", edits.table.id, node_key(container, edits.table.generation), body=False)
 
     # what the tool types ask for
 
@@ -199,15 +205,21 @@ class Writing:
 
     def container(self, table: TableRow, place: Tokens) -> tuple[str, int]:
         """`object` or `list`, and how many members it has; a refusal for anything else."""
+        shape, count = self.shape(table, place)
+        if shape == "value":
+            parent = f'Bind the tool to its parent "{render(place[:-1])[:200]}".'
+            raise InvalidInput(
+                f'json_path "{render(place)[:200]}" is a single value, which has no members. '
+                f"{parent if place else 'Make it an object or a list first.'}",
+                argument="json_path",
+            )
+        return shape, count
+
+    def shape(self, table: TableRow, place: Tokens) -> tuple[str, int]:
+        """`object`, `list` or `value`, and how many members it has; a refusal where nothing is."""
         shape = self._store.table_shape(table.number, place)
         if isinstance(shape, Missing):
             raise PathMissing(place, shape.found)
-        if shape[0] == "value":
-            raise InvalidInput(
-                f'json_path "{render(place)[:200]}" is a single value, which has no members. '
-                f'Bind the tool to its parent "{render(place[:-1])[:200]}".',
-                argument="json_path",
-            )
         return shape
 
     def _existing(

@@ -144,9 +144,9 @@ def test_text_is_imported_in_three_formats_and_three_modes(calls: Calls) -> None
 
     assert bring('\ufeffname,note\ntea,"two\nlines"\nbread', format="csv") == 2
     assert calls.data() == [{"name": "tea", "note": "two\nlines"}, {"name": "bread"}]
-    assert bring('{"n":1}\n\n[2]\n', format="jsonl", mode="append") == 2
+    assert bring('\ufeff{"n":1}\n\n[2]\n', format="jsonl", mode="append") == 2
     assert calls.data()[2:] == [{"n": 1}, [2]]
-    assert bring('{"a":{"x":1,"y":2},"b":[1],"c":"d"}') == 3
+    assert bring('\ufeff{"a":{"x":1,"y":2},"b":[1],"c":"d"}') == 3
     patch = '{"a":{"x":null,"z":{"n":null,"m":1}},"b":{"new":null},"c":null,"e":5}'
     assert bring(patch, mode="merge") == 4
     assert calls.data() == {"a": {"y": 2, "z": {"m": 1}}, "b": {}, "e": 5}
@@ -193,10 +193,11 @@ def test_schemas_are_cut_where_they_are_too_much(calls: Calls) -> None:
 
 def test_an_answer_of_more_than_a_mebibyte_is_refused_with_its_size(calls: Calls) -> None:
     calls.table({"big": ["x" * 1000] * 1100})
-    calls.tool("get_all_data")
-    answer = calls.run("get_all_data")
-    assert code(answer) == "too_large"
-    assert "The answer has 11033" in refused(answer)
+    for type, arguments in (("get_all_data", {}), ("query_data", {"query": "@"})):
+        calls.tool(type)
+        answer = calls.run(type, **arguments)
+        assert (code(answer), answer["error"]["size"]) == ("too_large", 1_103_309)
+        assert "The answer has 1103309 bytes, and at most 1048576 (1 MiB) are sent." in refused(answer)
     assert code(calls("table_get", table_id="t")) == "too_large"
     assert calls("table_get", table_id="t", json_path="/big/7")["data"] == "x" * 1000
 
@@ -219,6 +220,9 @@ def test_instances_keep_no_key_and_each_name_once(calls: Calls) -> None:
     assert [(one["name"], one["status"]) for one in bound] == [("find", "disabled"), ("read", "enabled")]
     assert code(calls("tool_update", tool_id="find", name="read")) == "already_exists"
     assert calls("tool_delete", tool_id="find")["bindings_deleted"] == 1
+    assert calls("instance_create", name="bare", tool_ids=[])["instance"]["bindings"] == []
+    assert refused(calls("instance_create", name="bare")).startswith('There is already an instance "bare"')
+    calls("instance_delete", instance_id="bare")
     rotated = calls("instance_update", instance_id="front", rotate_key=True, status="disabled")
     assert rotated["api_key"] != key
     assert rotated["instance"]["status"] == "disabled"
@@ -261,3 +265,17 @@ def test_answers_are_as_their_schemas_say(calls: Calls) -> None:
     ):  # fmt: skip
         Draft202012Validator(TOOLS[name].output).validate(calls(name, **arguments))
     Draft202012Validator(TYPES["search"].output).validate(calls.run("search", query="words"))
+
+
+def test_the_state_of_search_tools_is_told_of_those_that_are_of_both_the_tool_and_the_table(calls: Calls) -> None:
+    calls.table({"a": "x"})
+    calls.table({"b": "y"}, name="u")
+    calls.tool("search", name="in_t")
+    calls.tool("search", name="in_u", table="u")
+
+    def told(**asked: str) -> list[str]:
+        return [tool["name"] for tool in calls("search_status", **asked)["tools"]]
+
+    assert told() == ["in_t", "in_u"]
+    assert told(table_id="u") == told(tool_id="in_u") == told(tool_id="in_u", table_id="u") == ["in_u"]
+    assert told(tool_id="in_t", table_id="u") == []

@@ -129,7 +129,10 @@ def search_reindex(call: Call, given: Mapping[str, JSON]) -> Answer:
 def search_status(call: Call, given: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
     tools, _ = _asked(tables, given)
-    return {"tools": [_indexed(tables, tool) for tool in tools if tool.type == "search"]}
+    if "table_id" in given:
+        table = tables.table(given["table_id"])
+        tools = [tool for tool in tools if tool.table == table.number]
+    return {"tools": [_indexed(tables, tool) for tool in tools]}
 
 
 def search_cleanup(call: Call, given: Mapping[str, JSON]) -> Answer:
@@ -145,15 +148,21 @@ def search_cleanup(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 def _asked(tables: Tables, given: Mapping[str, JSON]) -> tuple[list[ToolRow], TableRow | None]:
     if "tool_id" in given:
-        tool = tables.tool(given["tool_id"])
-        if tool.type != "search":
-            raise InvalidInput(f'tool_id "{tool.name}" is a {tool.type} tool, and only search tools have an index.',
-                               argument="tool_id")  # fmt: skip
-        return [tool], None
+        return [search_tool(tables, given["tool_id"])], None
     if "table_id" in given:
         table = tables.table(given["table_id"])
         return tables.store.search_tools(table.number), table
     return [tool for tool in tables.store.tools() if tool.type == "search"], None
+
+
+def search_tool(tables: Tables, wanted: str) -> ToolRow:
+    """A search tool by its id or its name."""
+    tool = tables.tool(wanted)
+    if tool.type != "search":
+        raise InvalidInput(
+            f'tool_id "{tool.name}" is a {tool.type} tool, and only search tools have an index.', argument="tool_id"
+        )
+    return tool
 
 
 def _indexed(tables: Tables, tool: ToolRow) -> dict[str, JSON]:
@@ -225,7 +234,7 @@ TOOLS = (
         "instance_create",
         "Create an instance",
         "Create an endpoint with a key of its own. The key is shown this once.",
-        obj(required=("name",), name=INSTANCE_NAME, description=DESCRIPTION, tool_ids=TOOL_IDS),
+        obj(required=("name",), name=INSTANCE_NAME, description=DESCRIPTION, tool_ids={**TOOL_IDS, "minItems": 0}),
         answer(instance=INSTANCE, api_key=STRING),
         ADDS,
         instance_create,

@@ -21,7 +21,7 @@ DESCRIPTION = text("What it is for.")
 PROJECT_ID = text("The project's id or name.", minLength=1)
 TABLE_ID = text("The table's id or name.", minLength=1)
 POINTER = text('Where in the data: a JSON Pointer; "" is the whole value.')
-EXPECTED: Schema = {"type": "integer", "description": "Refuse unless the table is at this version.", "minimum": 1}
+EXPECTED: Schema = {"type": "integer", "description": "Refuse unless the table is at this version."}
 DATA: Schema = {"description": "Any JSON value."}
 
 

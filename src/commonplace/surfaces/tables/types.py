@@ -16,11 +16,7 @@ from commonplace.surfaces.tool import ADDS, CHANGES, READ_ONLY, Answer, Call, To
 
 _UPDATES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 _ANY: Schema = {}
-_VERSION = {
-    "type": "integer",
-    "description": "Refuse unless the table is at this version; answers tell it.",
-    "minimum": 1,
-}
+_VERSION = {"type": "integer", "description": "Refuse unless the table is at this version; answers tell it."}
 _LIMIT = integer("How many rows.", default=100, least=1, most=1000)
 _OFFSET = {"type": "integer", "description": "How many rows to pass over first.", "default": 0, "minimum": 0}
 _KEYED = many(answer(key={"type": ["string", "integer"]}, json_path=STRING))
@@ -47,9 +43,10 @@ _HIT = answer(score={"type": "number"}, json_path=STRING, chunk=_CHUNK)
 
 
 def _elements(description: str, *, keyed: bool) -> Schema:
+    key = {"type": ["string", "integer"] if keyed else ["string", "integer", "null"]}
     element = {
         "type": "object",
-        "properties": {"key": {"type": ["string", "integer"]}, "content": _ANY},
+        "properties": {"key": key, "content": _ANY},
         "required": ["key", "content"] if keyed else ["content"],
         "additionalProperties": False,
     }
