@@ -147,8 +147,9 @@ def ask(port: int, tool: str, arguments: dict[str, Any], query: str = "", key: s
 def test_an_address_narrows_and_never_widens(home: Path) -> None:
     settings = library_settings(home)
     with served(make_app(settings, make_gate(settings))) as port:
-        listed = ask(port, "documents_list_collections", {}, "?collections=manual,nothing").json()
-        assert [one["collection"] for one in listed["collections"]] == ["manual"]
+        for query in ("?collections=manual,nothing", "?collections=manual&collections=nothing"):
+            listed = ask(port, "documents_list_collections", {}, query).json()
+            assert [one["collection"] for one in listed["collections"]] == ["manual"], query
         refused = ask(
             port, "documents_get_document", {"collection": "guide", "document": "a.md"}, "?collections=manual"
         )
@@ -158,7 +159,7 @@ def test_an_address_narrows_and_never_widens(home: Path) -> None:
 
         async def over_mcp() -> None:
             with anyio.fail_after(60):
-                async with Client(f"http://127.0.0.1:{port}/mcp/documents?collections=guide") as client:
+                async with Client(f"http://127.0.0.1:{port}/mcp/documents?collections=guide&collections=nil") as client:
                     answer = await client.call_tool("documents_list_collections", {})
                     assert [one["collection"] for one in answer.structured_content["collections"]] == ["guide"]
 

@@ -24,6 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from commonplace.documents.packages.context import Declaration, declare
+from commonplace.documents.packages.sync import Keeping, sync
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.patch import merge
 from commonplace.knowledge.records import put_record
@@ -168,6 +170,13 @@ def test_related_finds_what_is_like_an_item_but_not_itself(call: Call) -> None:
     found = uris(call("related", uri="notes://tea"))
     assert "qmd://docs/guide.md" in found
     assert "notes://tea" not in found
+
+
+def test_related_says_as_search_does_that_it_went_by_words_only(call: Call, library: Library) -> None:
+    asked = call("search", query="water", mode="auto")
+    assert call("related", uri="notes://tea")["notes"] == asked["notes"] != []
+    library.embed()
+    assert call("related", uri="notes://tea")["notes"] == []
 
 
 def test_what_is_remembered_is_found_revised_and_forgotten(call: Call) -> None:
@@ -416,6 +425,19 @@ def test_a_heading_whose_slug_says_nothing_or_something_else_is_still_reached(ca
         assert call("fetch", uri=entry["at"])["items"][0]["text"].split("\n")[2] == text
 
 
+def test_a_heading_is_browsed_for_those_below_it(call: Call, library: Library) -> None:
+    body = "# A\n\n## B\n\n### C\n\nc\n\n## D\n\nd\n\n# E\n"
+    library.put(Draft("note", "deep", title="Deep", body=body, format="markdown"))
+
+    def below(at: str) -> dict[str, Any]:
+        return {entry["name"]: below(entry["at"]) for entry in call("browse", at=at)["entries"]}
+
+    assert below("notes://deep#a") == {"B": {"C": {}}, "C": {}, "D": {}}
+    assert below("notes://deep#e") == {}
+    with pytest.raises(NotFound, match='no heading "nothing"'):
+        call("browse", at="notes://deep#nothing")
+
+
 def test_what_has_expired_is_not_listed(call: Call, library: Library) -> None:
     library.put(Draft("memory", "1", parent="t", body="over", fields={"source": "agent", "expires_at": 1}))
     assert call("browse", at="memory/t")["entries"] == []
@@ -509,3 +531,57 @@ def test_metadata_that_does_not_fit_is_not_fetched(call: Call, library: Library)
     assert tokens_of(answer) <= 300
     assert answer["items"][0]["text"] == "short"
     assert call("fetch", uri="notes://much", max_tokens=9000)["items"][0]["metadata"] == {"k": "v " * 5000}
+
+
+@pytest.mark.parametrize("budget", [100, 200, 1000])
+def test_what_is_said_of_an_item_leaves_room_for_its_text(call: Call, library: Library, budget: int) -> None:
+    tags = tuple(f"{number} {'t' * 60}" for number in range(9))
+    library.put(Draft("note", "named", title="Long " * 500, body="Rain.\nSnow.\n", tags=tags))
+    answer = call("fetch", uri="notes://named", max_tokens=budget)
+    assert tokens_of(answer) <= budget
+    assert answer["items"][0]["text"].startswith("Rain.\nSnow.")
+
+
+@pytest.mark.parametrize(("body", "count"), [("one\ntwo\n", 2), ("one\ntwo", 2), ("one\n\n", 2), ("\n", 1)])
+def test_fetch_counts_lines_as_everything_does(call: Call, library: Library, body: str, count: int) -> None:
+    library.put(Draft("note", "lines", title="L", body=body))
+    (item,) = call("fetch", uri="notes://lines")["items"]
+    assert (item["text"], item["lines"], item["next_line"]) == (body, count, None)
+    (last,) = call("fetch", uri=f"notes://lines:{count}")["items"]
+    assert (last["from_line"], last["text"].strip(), last["next_line"]) == (count, body.split("\n")[count - 1], None)
+
+
+@pytest.mark.parametrize("budget", [100, 101, 102, 103, 150, 4000])
+def test_what_goes_on_at_the_next_line_is_the_whole_text(call: Call, library: Library, budget: int) -> None:
+    body = "\n".join(["Rain.", "", "Snow and wind.", "Hail.", ""] * 8) + "\n"
+    library.put(Draft("note", "weather", title="W", body=body))
+    parts: list[str] = []
+    line: int | None = 1
+    while line is not None:
+        (item,) = call("fetch", uri=f"notes://weather:{line}", max_tokens=budget)["items"]
+        assert item["from_line"] == line <= item["lines"] == 40
+        parts.append(item["text"])
+        line = item["next_line"]
+    assert "\n".join(parts) == body
+
+
+def test_an_item_that_is_named_twice_is_forgotten_once(call: Call) -> None:
+    assert call("forget", uri=["notes://tea", "notes://tea"])["forgotten"] == ["notes://tea"]
+
+
+def test_a_package_is_known_by_the_name_that_people_gave_it(call: Call, library: Library, tmp_path: Path) -> None:
+    source = tmp_path / "teas"
+    source.mkdir()
+    (source / "manifest.json").write_text('{"name": "All teas", "version": "1", "sources": {"glob": ["*.md"]}}')
+    (source / "sencha.md").write_text("# Sencha\n\nSteamed leaves.\n")
+    declaration = Declaration("teas", str(source), scope="global", folder=library.settings.home)
+    declare(library.settings.home, declaration)
+    sync(Keeping(library.store, library.folder, library.settings), declaration)
+    assert "Collections: docs, All teas." in instructions(library)
+    assert call("status")["collections"] == {"All teas": 1, "docs": 2}
+    (entry,) = [entry for entry in call("browse", at="document")["entries"] if entry["name"] == "All teas"]
+    listed = call("browse", at=entry["at"])["entries"]
+    assert [one["name"] for one in listed] == ["Sencha"]
+    for name in ("teas", "All teas"):
+        assert call("browse", at=f"document/{name}")["entries"] == listed
+        assert uris(call("search", query="leaves", collections=[name])) == [listed[0]["at"]]

@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from commonplace import __version__
-from commonplace.errors import LONE_SURROGATE, CommonplaceError, Denied, InvalidInput, TooLarge
+from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge
 from commonplace.model import JSON
 from commonplace.server.calls import Failure
 from commonplace.server.flaws import has_half
@@ -22,7 +22,7 @@ from commonplace.server.service import Service, Visitor
 from commonplace.server.transport import HEADER, asked_for, read_body
 from commonplace.surfaces.profile import Registry
 from commonplace.surfaces.tool import Tool
-from commonplace.tables.values import parsed
+from commonplace.tables.values import half, parsed
 
 _ERROR = {
     "type": "object",
@@ -53,7 +53,7 @@ def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route
         except CommonplaceError as error:
             return said(Failure.of(error))
         query = request.query_params
-        narrowed = asked_for(query.get("collections"))
+        narrowed = asked_for(query)
         visitor = Visitor(request.scope["principal"], query.get(HEADER), query.get("config"), collections=narrowed)
         answer = await service.call(visitor, registry, tool, arguments)
         if isinstance(answer, Failure):
@@ -132,7 +132,7 @@ def read_object(body: bytes) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise InvalidInput("The body is not an object. Send one JSON object with the tool's arguments.")
     if has_half(text):
-        raise InvalidInput(LONE_SURROGATE)
+        raise half(text, "The body", within=())
     return arguments
 
 

@@ -14,6 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
@@ -36,13 +37,14 @@ METERED = "commonplace.metered"
 """Where a request's scope says that its call has been taken off the caller's allowance."""
 MOST_CONNECTIONS = 1000
 """How many sessions of a profile have a connection in this process while one of them is idle: 40 KB each."""
+_NO_QUERY = QueryParams()
 MakeServer = Callable[[Service, Registry, Callable[[Context], Visitor]], Server[Any]]
 
 
 def visitor_of(context: Context) -> Visitor:
     """Whom a request over HTTP comes from: its principal was settled before it got here."""
     request: Request = cast(Request, context.request)
-    query = request.query_params if request.scope["query_string"] else {}
+    query = request.query_params if request.scope["query_string"] else _NO_QUERY
     # The stateless era has no such header: there it is whatever a client made up.
     issued = request.headers.get(HEADER) if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else None
     return Visitor(
@@ -50,13 +52,13 @@ def visitor_of(context: Context) -> Visitor:
         session=query.get(HEADER) or issued,
         config=meta_config(context) or query.get("config"),
         metered=METERED in request.scope,
-        collections=asked_for(query.get("collections")),
+        collections=asked_for(query),
     )
 
 
-def asked_for(collections: str | None) -> tuple[str, ...]:
-    """The names that an address's `?collections=A,B` narrows to."""
-    return tuple(filter(None, map(str.strip, (collections or "").split(","))))
+def asked_for(query: QueryParams) -> tuple[str, ...]:
+    """The names that an address's `?collections=A,B` narrows to, which may be written more than once."""
+    return tuple(filter(None, map(str.strip, ",".join(query.getlist("collections")).split(","))))
 
 
 class Endpoint:
@@ -98,6 +100,9 @@ class Endpoint:
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in sent]
         request = Request(scope, receive)
         principal: Principal = scope["principal"]
+        if int(request.headers.get("content-length", 0)) > self._most_bytes:  # in words that clients show
+            await self._too_large()(scope, receive, send)
+            return
         if request.method == "POST" and (self._exact or self._service.settings.limits_calls):
             looked_at = await self._looked_at(request, receive, send)
             if looked_at is None:
@@ -206,13 +211,17 @@ class Endpoint:
         """
         body = await read_body(request, self._most_bytes)
         if body is None:
-            await _said(413, types.INVALID_REQUEST, "Request body too large")(request.scope, receive, send)
+            await self._too_large()(request.scope, receive, send)
             return None
         if self._exact:
             body = told_body(body)
         if self._service.settings.limits_calls and not await self._metered(request, body, receive, send):
             return None
         return _again(body, receive)
+
+    def _too_large(self) -> Response:
+        sentence = f"A request has at most {self._most_bytes} bytes. Send less at once."
+        return _said(413, types.INVALID_REQUEST, sentence)
 
     async def _metered(self, request: Request, body: bytes, receive: Receive, send: Send) -> bool:
         """Take tool calls off the caller's allowance; one too many is answered as HTTP does, with 429."""

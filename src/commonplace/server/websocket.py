@@ -78,7 +78,7 @@ class Connections:
             if session is None:
                 await socket.close(WRONG_OWNER, "There is no such session of yours.")
                 return
-            visitor = Visitor(principal, session, collections=asked_for(socket.query_params.get("collections")))
+            visitor = Visitor(principal, session, collections=asked_for(socket.query_params))
             connection = _Connection(self._service, self._gate, socket, visitor)
             await connection.serve(registry, self._make_server)
         finally:

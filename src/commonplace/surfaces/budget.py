@@ -25,7 +25,7 @@ def fit(records: Iterable[dict[str, JSON]], max_tokens: int, trimmed: str) -> tu
     for record in records:
         size = tokens_of(record)
         if not kept and size > room:
-            record = _trimmed(record, (trimmed, "headings", "title"), room)
+            record = cut_down(record, (trimmed, "headings", "title"), room)
             size = tokens_of(record)
         if left_out or (kept and used + size > room):
             left_out += 1
@@ -39,7 +39,7 @@ def tokens_of(value: JSON) -> int:
     return estimate(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def _trimmed(record: dict[str, JSON], names: Iterable[str], room: int) -> dict[str, JSON]:
+def cut_down(record: dict[str, JSON], names: Iterable[str], room: int) -> dict[str, JSON]:
     """The record with as much cut off these, one after the other, as there is no room for."""
     for name in names:
         while (excess := tokens_of(record) - room) > 0 and record.get(name) not in (None, "", "…", []):

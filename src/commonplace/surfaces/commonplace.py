@@ -5,7 +5,7 @@ from __future__ import annotations
 from commonplace.library import Library
 from commonplace.surfaces.finding import RELATED, SEARCH
 from commonplace.surfaces.profile import Profile
-from commonplace.surfaces.reading import BROWSE, FETCH, STATUS
+from commonplace.surfaces.reading import BROWSE, FETCH, STATUS, called
 from commonplace.surfaces.writing import FORGET, REMEMBER, REVISE
 
 TOOLS = (SEARCH, FETCH, BROWSE, RELATED, REMEMBER, REVISE, FORGET, STATUS)
@@ -16,7 +16,7 @@ def instructions(library: Library) -> str:
     """What is inside, for an agent that has never seen the server."""
     status = library.status()
     counts = ", ".join(f"{count} {kind}s" for kind, count in status.items.items()) or "nothing yet"
-    collections = ", ".join(list(status.collections)[:30])
+    collections = ", ".join(list(called(library, status.collections).values())[:30])
     lines = [
         f"Commonplace keeps what the user wants found again. It holds {counts}.",
         f"Collections: {collections}." if collections else "",

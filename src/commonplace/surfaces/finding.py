@@ -53,8 +53,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         session, run, query=given["query"], listing=digest(given), offset=offset
     )
     following = offset + len(records)
-    reasons = [stage.reason for stage in page.stages if stage.name == "vector" and stage.status == "skipped"]
-    notes = [*page.notes, *(f"By words only: {reason}." for reason in reasons if given["mode"] != "lexical")]
+    notes = [*page.notes, *(_by_words_only(page) if given["mode"] != "lexical" else ())]
     if not page.found and (names := given.get("collections")):
         notes += [f'No collection, thread or conversation is called "{name}".' for name in _unknown(call, names)]
     return {
@@ -70,7 +69,14 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     page = call.library.related(given["uri"], limit=given["limit"])
     records, tokens, left_out = fit((hit.record() for hit in page.hits), given["max_tokens"], "snippet")
-    return {"results": records, "left_out": left_out, "tokens": tokens}
+    notes = [*page.notes, *_by_words_only(page)]
+    return {"results": records, "left_out": left_out, "tokens": tokens, "notes": notes}
+
+
+def _by_words_only(page: Page) -> list[str]:
+    """Why meaning had no part in what was found; nothing where it had."""
+    skipped = (stage for stage in page.stages if stage.name == "vector" and stage.status == "skipped")
+    return [f"By words only: {stage.reason}." for stage in skipped]
 
 
 def _shown(hit: Hit, detail: str) -> dict[str, JSON]:
@@ -87,21 +93,21 @@ def _trimmed(detail: str) -> str:
     return {"ids": "title", "snippets": "snippet", "passages": "passage"}[detail]
 
 
-def _places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
-    """Collections, threads and conversations; the alias of a package stands for what it is kept under as well."""
+def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
+    """Collections, threads and conversations; alias and name of a package stand for what it is kept under as well."""
     if all(call.library.store.item("collection", "", name, body=False) for name in names):
         return tuple(names)
     from commonplace.surfaces.documents.shapes import visible  # reads declarations, which few searches need
 
     known = visible(call).collections
-    places = [one.key for one in known if not {*one.project_aliases, *one.global_aliases}.isdisjoint(names)]
-    return tuple(dict.fromkeys((*names, *places)))
+    keys = [one.key for one in known if not {*one.project_aliases, *one.global_aliases, one.name}.isdisjoint(names)]
+    return tuple(dict.fromkeys((*names, *keys)))
 
 
 def _unknown(call: Call, names: Sequence[str]) -> list[str]:
     store = call.library.store
     there = {item.key for item in store.collections()}.union(*map(store.parents, SCHEMES))
-    return [name for name in names if name not in there and len(_places(call, [name])) == 1]
+    return [name for name in names if name not in there and len(places(call, [name])) == 1]
 
 
 def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
@@ -111,7 +117,7 @@ def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
     dates = {name: moment(name, given[name], end=name.endswith("_to")) for name in _DATES if name in given}
     return Filter(
         kinds=tuple(given.get("kinds", ())),
-        parents=_places(call, given.get("collections", ())),
+        parents=places(call, given.get("collections", ())),
         tags=tuple(given.get("tags", ())),
         where=tuple(_condition(entry) for entry in given.get("where", ())),
         created_from=dates.get("created_from"),

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
+from commonplace.ingest.files.collections import packages
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item
-from commonplace.surfaces.budget import FRAME, make_cursor, read_cursor, tokens_of
+from commonplace.surfaces.budget import FRAME, cut_down, make_cursor, read_cursor, tokens_of
+from commonplace.surfaces.finding import places
 from commonplace.surfaces.schema import (
     INTEGER,
     OBJECT,
@@ -27,6 +30,7 @@ from commonplace.surfaces.schema import (
     text,
 )
 from commonplace.surfaces.tool import READ_ONLY, Call, Tool
+from commonplace.text.lines import split_lines
 from commonplace.text.outline import Heading, outline
 from commonplace.text.tokens import estimate, reach, safe_cut
 
@@ -145,15 +149,11 @@ def _chunk_at(chunks: list[Chunk], line: int) -> int:
 
 
 def _read(place: Place, room: int) -> dict[str, JSON]:
-    item, lines = place.item, place.body.split("\n")
+    lines = split_lines(place.body)
     start = min(place.first, len(lines))
-    frame = {"uri": item.uri, "title": item.title, "lines": len(lines), "from_line": start, "next_line": None}
-    frame |= {"tags": list(item.tags), "metadata": dict(item.metadata), "version": item.version}
-    frame |= {"updated_at": item.updated_at.isoformat()}
-    if tokens_of(frame) > room:  # what is somebody's own may be of any size
-        del frame["metadata"]
+    about = _about(place.item, len(lines), start, room)
     kept: list[str] = []
-    used = tokens_of(frame)
+    used = tokens_of(about)
     wanted = place.body[slice(*place.chars)].split("\n") if place.chars else lines[start - 1 : place.last]
     for line in wanted:
         size = tokens_of(line)  # as it is written out, where a tab or a quote is two characters
@@ -164,7 +164,20 @@ def _read(place: Place, room: int) -> dict[str, JSON]:
         used += size
         kept.append(line)
     following = start + len(kept) if len(kept) < len(wanted) else None
-    return {**frame, "text": "\n".join(kept), "next_line": following}
+    to_the_end = following is None and place.last is None
+    end = "\n" if to_the_end and place.body.endswith("\n") else ""
+    return {**about, "text": "\n".join(kept) + end, "next_line": following}
+
+
+def _about(item: Item, lines: int, start: int, room: int) -> dict[str, JSON]:
+    """What is said of an item beside its text. What is somebody's own may be of any size: it leaves the text half."""
+    about = {"uri": item.uri, "title": item.title, "lines": lines, "from_line": start, "next_line": None}
+    about |= {"tags": list(item.tags), "metadata": dict(item.metadata), "version": item.version}
+    about |= {"updated_at": item.updated_at.isoformat()}
+    for name in ("metadata", "tags", "updated_at"):
+        if tokens_of(about) > room // 2:
+            del about[name]
+    return cut_down(about, ("title",), room // 2)
 
 
 def _shortened(line: str, room: int) -> str:
@@ -181,26 +194,41 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         counts = call.library.status().items
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
-        item = call.library.get(place)
-        return _entries(
-            [
-                {
-                    "at": f"{item.uri}#{_named(heading)}",
-                    "name": heading.title,
-                    "level": heading.level,
-                    "line": heading.line,
-                }
-                for heading in outline(item.body or "", item.format)
-            ]
-        )
+        return _entries(_headings(call.library, place))
     kind, slash, parent = place.partition("/")
     if kind not in SCHEMES:
         raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
     parents = call.library.store.parents(kind)
     if not slash and (len(parents) > 1 or (parents and "" not in parents)):
-        return _entries([{"at": f"{kind}/{name}", "name": name, "count": number} for name, number in parents.items()])
+        names = called(call.library, parents) if kind == "document" else {}
+        return _entries(
+            [{"at": f"{kind}/{key}", "name": names.get(key, key), "count": count} for key, count in parents.items()]
+        )
     parent = parent if parent in parents else parent.rstrip("/")
-    return _items(call.library, Filter(kinds=(kind,), parents=(parent,)), given)
+    meant = places(call, [parent]) if kind == "document" else (parent,)
+    return _items(call.library, Filter(kinds=(kind,), parents=meant), given)
+
+
+def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
+    """What collections of documents are called: a package as its manifest says, unless that says it of another too."""
+    titles = packages(library.store)
+    names = {key: titles.get(key, key) for key in keys}
+    many = Counter(names.values())
+    return {key: name if many[name] == 1 else key for key, name in names.items()}
+
+
+def _headings(library: Library, place: str) -> list[dict[str, Any]]:
+    """The headings of an item, or those below one of them."""
+    address, _, name = place.partition("#")
+    item = library.get(address)
+    headings = outline(item.body or "", item.format)
+    if name:
+        above = library.heading(item, name)
+        headings = [heading for heading in headings if above.line < heading.line <= above.line_end]
+    return [
+        {"at": f"{item.uri}#{_named(heading)}", "name": heading.title, "level": heading.level, "line": heading.line}
+        for heading in headings
+    ]
 
 
 def _named(heading: Heading) -> str:
@@ -224,9 +252,10 @@ def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[s
 
 def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     state = call.library.status()
+    names = called(call.library, state.collections)
     return {
         "items": state.items,
-        "collections": state.collections,
+        "collections": {names[key]: count for key, count in state.collections.items()},
         "passages": state.chunks,
         "embedded": state.coverage.embedded,
         "model": state.coverage.model,

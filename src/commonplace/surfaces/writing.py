@@ -112,7 +112,7 @@ def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[st
 
 
 def forget(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    uris = _several(given["uri"])
+    uris = list(dict.fromkeys(_several(given["uri"])))
     if "expected_version" in given and len(uris) > 1:
         raise InvalidInput("expected_version goes with one address, not with several.")
     items = [call.library.get(uri, body=False) for uri in uris]

@@ -249,6 +249,21 @@ def test_a_name_of_a_file_is_no_title_to_be_found_by(world: World) -> None:
     assert titles == {"bicycles.txt": "", "tea.md": "tea", "deep/kettles.md": ""}
 
 
+def test_a_file_whose_name_tells_no_format_is_read_as_markdown(world: World) -> None:
+    files = {"README": "# Start\n\nHere.\n", "notes.text": "Tea\n===\n", "tool.py": "# no heading\nx = 1\n"}
+    package = write(world.folder / "notes", {**files, "manifest.json": manifest(sources={"glob": ["*"]})})
+    assert counts(world.sync(package)) == (3, 0, 0, 0)
+    assert counts(world.sync(package)) == (0, 0, 0, 3)
+    store = world.library.store
+    items = store.scan(Filter(kinds=("document",), parents=(read_source(str(package), world.folder).key,)))
+    outlines = {item.key: store.outline(item.id) for item in items}
+    assert {key: kept and kept.title for key, kept in outlines.items()} == {
+        "README": "Start",
+        "notes.text": "Tea",
+        "tool.py": "",
+    }
+
+
 def test_a_folder_without_a_manifest_has_an_implied_one(world: World) -> None:
     notes = write(
         world.folder / "notes",

@@ -140,6 +140,22 @@ def test_an_outline_has_levels_lines_anchors_and_paths(words: Tools) -> None:
     assert words("get_outline", collection="guide", document="plain.txt")["outline"] == []
 
 
+def test_a_text_file_has_the_headings_that_are_in_it(backend: str, tmp_path: Path) -> None:
+    text = "# Llamas\n\n> What they eat.\n\n## Hay\n\nMost of the day.\n\nWater\n-----\n\nAlways.\n"
+    with open_library(backend, tmp_path / "home") as library:
+        library.add_folder(write(tmp_path / "files", {"llms.txt": text}), "files")
+        tools, place = Tools(library), {"collection": "files", "document": "llms.txt"}
+        answer = tools("get_outline", **place)
+        assert answer["title"] == "Llamas"
+        assert [(one["level"], one["text"], one["line"]) for one in answer["outline"]] == [
+            (1, "Llamas", 1),
+            (2, "Hay", 5),
+            (2, "Water", 9),
+        ]
+        assert tools("get_section", **place, section="hay")["content"] == "## Hay\n\nMost of the day.\n"
+        assert tools("get_document", **place)["content"] == text
+
+
 def test_line_ends_do_not_change_an_outline(words: Tools) -> None:
     outline = words("get_outline", collection="guide", document="windows.md")["outline"]
     assert [(entry["text"], entry["line"]) for entry in outline] == [("One", 1), ("Two", 5)]

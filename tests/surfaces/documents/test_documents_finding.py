@@ -225,6 +225,11 @@ def test_a_second_look_that_is_not_taken_is_told(vectors: Tools) -> None:
         ("search_batch", {"queries": [{"query": "x", "collections": []}]}, "queries[0].collections must have 1 to 50"),
         ("search_batch", {"queries": [{"query": "x"}], "rerank": True}, "rerank"),
         ("find_related", {"collection": "guide", "document": "bread.md", "limit": 51}, "between 1 and 50, not 51"),
+        (
+            "find_related",
+            {"collection": "guide", "document": "bread.md", "collections": []},
+            "collections must have 1 to 50 names, not 0: leave it out to name none.",
+        ),
         ("find_related", {"collection": "guide", "document": "bread.md", "chunk": " "}, "chunk"),
         ("find_related", {"collection": "guide", "document": "bread.md", "chunk": "x" * 8001}, "at most 8000"),
     ],
@@ -274,6 +279,7 @@ def test_null_in_a_query_is_nothing_given_and_an_unknown_collection_is_said_with
     failure = vectors.refused("search_batch", queries=[{"query": "x"}, {"query": "x", "collections": ["gide"]}])
     assert (failure.code, failure.message.split("\n")[0]) == ("collection_not_found", 'Collection "gide" not found.')
     assert failure.record()["error"]["argument"] == "queries[1].collections"
+    assert "queries[1].collections" in failure.message
 
 
 def test_a_packing_that_cannot_hold_its_questions_is_refused(vectors: Tools) -> None:

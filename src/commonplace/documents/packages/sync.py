@@ -154,7 +154,7 @@ class _Sync:
         Not where one failed: with another limit it may not.
         """
         before = self._before
-        stamps = {stamp_of(reader) for reader in (*READERS.values(), reader_of(""))}
+        stamps = {stamp_of(reader) for reader in READERS.values()}
         return (
             not self._options.force
             and "synced_at" in before
@@ -367,8 +367,9 @@ class _Sync:
 
 
 def _name(listed: Listed) -> str:
-    """What tells a document's format: the name of its file, whatever its id is."""
-    return listed.file.path if listed.file is not None else urlsplit(listed.url).path
+    """What tells a document's format: the name of its file, whatever its id is. One that tells none is of Markdown."""
+    name = listed.file.path if listed.file is not None else urlsplit(listed.url).path
+    return name if reader_of(name) != reader_of("") else f"{name}.md"
 
 
 def _reader(listed: Listed, validators: Validators) -> str:

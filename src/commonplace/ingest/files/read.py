@@ -120,7 +120,7 @@ def _docx(data: bytes) -> tuple[str, str]:
 
 _MARKDOWN, _TEXT, _HTML = Reader("markdown"), Reader("text"), Reader("markdown", convert=_html)
 READERS: dict[str, Reader] = {
-    ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _TEXT,
+    ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _MARKDOWN,
     ".rst": Reader("rst"), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", convert=_notebook),

@@ -68,7 +68,9 @@ def _placed_question(seen: Visible, given: Mapping[str, JSON], number: int) -> Q
         return _question(seen, given, given["queries"][number])
     except NotFound as unknown:
         argument = f"queries[{number}].collections"
-        raise NotFound(str(unknown), code=unknown.code, **unknown.details, argument=argument) from None
+        sentence, there = str(unknown).split("\n", 1)
+        message = f"{sentence}\nIt is named in {argument}. {there}"
+        raise NotFound(message, code=unknown.code, **unknown.details, argument=argument) from None
 
 
 def _record(result: Result) -> dict[str, JSON]:

@@ -74,7 +74,7 @@ def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> d
         message = str(refused).replace(place, _bracketed(place), 1) if place else str(refused)
         details = {**refused.details, "argument": _bracketed(place)} if place else refused.details
         if place.split(".")[-1] == "collections" and "at least 1 entry" in message:
-            message = f"{_bracketed(place)} must have 1 to {MOST_NAMED} names, not 0: leave it out to look everywhere."
+            message = f"{_bracketed(place)} must have 1 to {MOST_NAMED} names, not 0: leave it out to name none."
         raise InvalidInput(message, code=refused.code, **details) from None
     _check_texts(given, "")
     return given
