@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import hashlib
 import json
 import shutil
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +53,20 @@ def test_a_missing_model_says_what_to_do(
 ) -> None:
     with pytest.raises(error, match=sentence):
         open_embedder(name, tmp_path)
+
+
+def test_a_model_is_in_memory_once_however_many_use_it_and_not_when_nobody_does(tmp_path: Path) -> None:
+    for name in ("codes.npy", "scales.npy", "tokenizer.json"):
+        shutil.copy(SHIPPED / name, tmp_path)
+    first = open_embedder(str(tmp_path), tmp_path)
+    first.warm()
+    assert open_embedder(str(tmp_path), tmp_path) is first
+    (tmp_path / "config.json").write_text(json.dumps({"hidden_size": 7}), encoding="utf-8")
+    assert open_embedder(str(tmp_path), tmp_path) is not first  # its files say something else now
+    used = weakref.ref(first)
+    del first
+    gc.collect()
+    assert used() is None
 
 
 def test_a_folder_is_a_model(tmp_path: Path) -> None:

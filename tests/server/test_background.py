@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from commonplace.model import Draft
 from commonplace.server import background as room
 from commonplace.server.background import Background
 from commonplace.server.libraries import Libraries
+from commonplace.server.principal import OWNER
+from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
 from opening import library_settings
 from wire_server import Site, serving, silent, status
@@ -67,6 +70,31 @@ def test_a_summary_is_written_after_the_call_that_stored_its_entry(libraries: Li
         assert library.memories.entries([1])[0].summary == "Anna moves the payment service."
 
 
+def test_a_summary_is_written_though_the_caller_went_away_while_the_entry_was_stored(
+    tmp_path: Path, site: Site
+) -> None:
+    settings = settings_of(tmp_path, site)
+    service = Service(settings)
+    registry = service.registry("memory")
+    tool = registry.find("store_context")
+    assert tool is not None
+    entry = {"thread_id": "t", "source": "user", "text": LONG}
+
+    async def leave() -> None:
+        call = asyncio.create_task(service.call(Visitor(OWNER), registry, tool, entry))
+        while service.libraries.peek("default") is None:
+            await asyncio.sleep(0.01)  # between the looks of a wait for another thread
+        call.cancel()
+
+    try:
+        with Library.open(tmp_path, settings=settings) as library:
+            with library.store.transaction():  # the entry has to wait until its caller has gone
+                asyncio.run(leave())
+            until(lambda: any(entry.summary for entry in library.memories.entries([1])))
+    finally:
+        service.close()
+
+
 def test_vectors_are_made_where_somebody_has_asked_for_them_before(libraries: Libraries, worker: Background) -> None:
     with libraries.borrow("default") as library:
         library.put_many(Draft("note", f"a{n}", body=f"note number {n}") for n in range(5))
@@ -79,6 +107,24 @@ def test_vectors_are_made_where_somebody_has_asked_for_them_before(libraries: Li
         library.put_many(Draft("note", f"b{n}", body=f"other note {n}") for n in range(100))
         worker.nudge("default", wrote=True)
         until(lambda: library.embedding.coverage().pending == 0)
+
+
+def test_vectors_are_made_for_what_another_process_wrote_while_this_one_only_reads(
+    libraries: Libraries, worker: Background, tmp_path: Path, site: Site
+) -> None:
+    with Library.open(tmp_path, settings=settings_of(tmp_path, site)) as other:
+        other.put(Draft("note", "a", body="the first note"))
+        other.embed()
+        with libraries.borrow("default"):
+            worker.nudge("default", wrote=False)
+            until(lambda: not worker._due)
+            other.put_many(Draft("note", f"b{n}", body=f"other note {n}") for n in range(100))
+
+            def read_and_look() -> bool:
+                worker.nudge("default", wrote=False)
+                return other.embedding.coverage().pending == 0
+
+            until(read_and_look)
 
 
 def test_memories_that_a_provider_failed_get_their_vectors_later(tmp_path: Path, site: Site) -> None:
@@ -111,19 +157,22 @@ def test_what_failed_is_tried_again_by_itself(libraries: Libraries, worker: Back
         assert library.memories.entries([1])[0].summary
 
 
-def test_it_sleeps_when_there_is_nothing_to_do(libraries: Libraries, worker: Background) -> None:
+def test_it_sleeps_when_there_is_nothing_to_do(
+    libraries: Libraries, worker: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "AGAIN_S", 30.0)
     with libraries.borrow("default"):
         worker.nudge("default", wrote=False)
         until(lambda: not worker._due)
         known = worker._thread
-        worker.nudge("default", wrote=False)  # reading again is no reason to look again
+        worker.nudge("default", wrote=False)  # reading again is no reason to look again so soon
         assert worker._due == {}
         assert worker._thread is known
 
 
 def test_a_library_that_was_closed_is_not_opened_for_it(libraries: Libraries, worker: Background) -> None:
     worker.nudge("default", wrote=True)
-    until(lambda: not worker._due and "default" not in worker._known)
+    until(lambda: not worker._due and "default" not in worker._looked)
     assert libraries.peek("default") is None
 
 

@@ -90,6 +90,7 @@ def test_a_call_under_way_is_answered_and_an_open_stream_holds_nobody_up(
         found = json.loads(answers[0].partition("data: ")[2])["result"]
         assert [hit["file"] for hit in found["structuredContent"]["results"]] == ["files/tea.md"]
         assert "Traceback" not in server.communicate(timeout=20)[1]
+        assert server.returncode == 0
     finally:
         site.released.set()
         server.kill()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from commonplace.errors import NotFound, Unavailable
 from commonplace.models.cache import HUB, Installed, find, installed
@@ -35,6 +37,9 @@ __all__ = [
 
 EXTRACTIVE = "extractive"
 """The summariser that is built in."""
+
+_in_use: WeakValueDictionary[tuple[Path, Card, str, int | None], Embedder] = WeakValueDictionary()
+_opening = threading.Lock()
 
 
 def open_embedder(
@@ -102,8 +107,18 @@ def _open_pulled(name: str, cache: Path, threads: int | None) -> Embedder:
 
 
 def _open_folder(folder: Path, entry: Entry | None, threads: int | None) -> Embedder:
+    """Each is in memory once, for as long as somebody uses it: a server has a library open for each of many users."""
     card = entry.card if entry else local_card(folder)
     identity = entry.identity if entry else card.version
+    key = (folder, card, identity, threads)
+    with _opening:
+        found = _in_use.get(key)
+        if found is None:
+            found = _in_use[key] = _open_new(*key)
+    return found
+
+
+def _open_new(folder: Path, card: Card, identity: str, threads: int | None) -> Embedder:
     model, tokenizer = model_file(folder), tokenizer_file(folder)
     # Each is loaded where it is used: a search by words uses none.
     if card.kind == "static":

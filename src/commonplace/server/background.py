@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 
@@ -14,7 +15,7 @@ log = logging.getLogger(__name__)
 SETTLE_S = 1.0
 """After a write: what comes right behind it is done with it."""
 AGAIN_S = 30.0
-"""When what is left is looked at again."""
+"""When a space is looked at again: for what is left, and for what other processes wrote meanwhile."""
 PATIENCE_S = 5.0
 
 
@@ -24,20 +25,22 @@ class Background:
     def __init__(self, libraries: Libraries) -> None:
         self._libraries = libraries
         self._due: dict[str, float] = {}
-        self._known: set[str] = set()
+        self._looked: dict[str, float] = {}
+        """When a call last had a space looked at."""
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def nudge(self, space: str, *, wrote: bool) -> None:
-        """A call was made: look at the space soon, if the call wrote or was the first."""
-        if not wrote and space in self._known:
+        """A call was made: look at the space soon, if the call wrote or is the first in a while."""
+        now = time.monotonic()
+        if not wrote and now < self._looked.get(space, -math.inf) + AGAIN_S:
             return
         with self._changed:
             if self._closed:
                 return
-            self._known.add(space)
-            self._due.setdefault(space, time.monotonic() + SETTLE_S)
+            self._looked[space] = now
+            self._due.setdefault(space, now + SETTLE_S)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="background", daemon=True)
                 self._thread.start()
@@ -77,7 +80,7 @@ class Background:
     def _tend(self, space: str) -> bool:
         """Whether something is left. A library that was closed meanwhile is left until somebody uses it again."""
         if self._libraries.peek(space) is None:
-            self._known.discard(space)
+            self._looked.pop(space, None)
             return False
         try:
             with self._libraries.borrow(space) as library:

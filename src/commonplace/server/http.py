@@ -6,8 +6,8 @@ import gc
 import resource
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -176,18 +176,23 @@ def serve_http(
     )
     server = Farewell(config, ready)
     gc.freeze()  # what is there now stays: looking it through for garbage again and again costs a fifth of a call
-    with suppress(KeyboardInterrupt):
-        server.run()
+    server.run()
     if not server.started:
         sys.exit(3)  # as uvicorn's own command does; it has said why
 
 
 class Farewell(uvicorn.Server):
-    """Lets those go who listen before it waits for requests to end: theirs would not."""
+    """Lets those go who listen before it waits for requests to end: theirs would not. Told to end, it ends well."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[int], None] = lambda port: None) -> None:
         super().__init__(config)
         self._ready = ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        with super().capture_signals():
+            yield
+            self._captured_signals.clear()  # which it would raise once more: a process that was killed has failed
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -122,8 +122,6 @@ class Service:
             self.waiting -= 1
         if tool.writes:
             self.changes.nudge(visitor.principal.space)
-        if self._background:
-            self._background.nudge(visitor.principal.space, wrote=tool.writes)
         if self.observe:
             outcome = answer.code if isinstance(answer, Failure) else "ok"
             self.observe(tool.name, outcome, time.perf_counter() - started)
@@ -169,6 +167,8 @@ class Service:
         if progress:
             call = replace(call, progress=progress)
         answer = run(tool, call, arguments)
+        if self._background:  # here, where the call has ended: its caller may have gone long before
+            self._background.nudge(visitor.principal.space, wrote=tool.writes)
         return answer if isinstance(answer, Failure) else self._capped(tool, worded(answer))
 
     def _capped(self, tool: Tool, reply: Reply) -> Reply:
