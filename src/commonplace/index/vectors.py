@@ -164,10 +164,10 @@ class VectorIndex:
     # Reading
 
     def _answer(self, ask: Callable[[Rows], T]) -> T:
-        """Ask the current rows; where they turn out to be damaged, rebuild and ask once more."""
-        try:
-            return self._ask(ask)
-        except IndexDamaged:
+        """Ask the current rows; where they turn out to be damaged, rebuild and ask again."""
+        for _ in range(REBUILDS):
+            with suppress(IndexDamaged):
+                return self._ask(ask)
             self._heal()
         try:
             return self._ask(ask)
