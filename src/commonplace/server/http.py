@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 import resource
+import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -188,11 +189,18 @@ class Farewell(uvicorn.Server):
         super().__init__(config)
         self._ready = ready
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        with super().capture_signals():
-            yield
-            self._captured_signals.clear()  # which it would raise once more: a process that was killed has failed
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """uvicorn raises what it was ended by once more in the end, and a process that was killed has failed."""
+        before = {number: signal.signal(number, self._end) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            super().run(sockets)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _end(self, number: int, frame: object) -> None:
+        """Also heard before uvicorn hears: then it ends as soon as it is there."""
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
