@@ -155,6 +155,34 @@ def test_a_class_may_check_itself_and_say_what_is_equal() -> None:
     assert hash(ours(1)) != hash(ours(2))
 
 
+@both
+@compiled
+def test_a_subclass_is_made_as_by_the_standard_library(options: dict[str, bool], compiled: bool) -> None:
+    def told(decorate: Decorator) -> list[Any]:
+        kind = used(point(decorate, **options), compiled)
+
+        class Named(kind):
+            def named(self) -> str:
+                return f"{self.x}!"
+
+        class Further(kind):
+            z: int = 0
+
+        further = used(decorate(**options)(Further), compiled)
+        plain, more = Named(1, 2), further(1, z=9)
+        return [
+            outcome(lambda: plain),
+            type(plain) is Named,
+            plain.named(),
+            outcome(lambda: more),
+            type(more) is further,
+            outcome(lambda: setattr(more, "z", 2)),
+            outcome(lambda: setattr(kind(1), "x", 2)),
+        ]
+
+    assert told(OURS) == told(STANDARD)
+
+
 def test_named_arguments_have_no_order() -> None:
     kind = ordered(OURS)
     assert outcome(lambda: kind(name="a")) == outcome(lambda: ordered(STANDARD)(name="a"))

@@ -28,6 +28,8 @@ _LONGEST_FORM = 160  # the terms of a token that is no longer than that, nearly 
 _LONGEST_TERM = 100
 _PUNCTUATION = "\"'`.,;:!?()[]{}<>*-–—“”‘’…|/\\"
 _MOST_PARTS = 12
+_APART = bytes.maketrans(b',;!?()[]{}*|"`$%^', b" " * 17)
+"""Signs that are in no word: blanks in their place, and `word`, `word,` and `(word` are one token to look up."""
 
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _SOFT_HYPHEN, _JOINER = "\xad", "\u200d"  # where a word may be broken, and how its letters are drawn: it is one word
@@ -46,7 +48,7 @@ _PIECES = regex.compile(
     regex.VERBOSE | regex.VERSION1,
 )
 _ASCII_WORD = re.compile(r"\w+(?:['\-./:@=&+#~\\]{1,2}\w+)*(?:\+\+|#)?", re.ASCII)  # the same word, three times quicker
-_ASCII_PART = re.compile(r"[a-zA-Z0-9]+")
+_ASCII_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]*[a-z0-9]+|[A-Z]+")  # the same as _PART and _CAMEL, likewise
 _CLUSTER = regex.compile(r"\X")
 _PART = regex.compile(r"[^\W_\u200c]+", regex.VERSION1)
 _CAMEL = regex.compile(r"(?<=[\p{Ll}\d])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll})", regex.VERSION1)
@@ -70,9 +72,8 @@ def fold(text: str) -> str:
 
 def exact_terms(token: str) -> tuple[str, ...]:
     """The unstemmed terms of one white-space-delimited token, in the order of the text."""
-    core = token.strip(_PUNCTUATION)
-    if core.isascii() and core.isalpha() and _is_plain(core):
-        return (core.lower()[:_LONGEST_TERM],)  # most tokens by far: not worth a pattern
+    if word := _plain_word(token.strip(_PUNCTUATION)):
+        return (word,)
     terms: list[str] = []
     if token.isascii():
         for word in _ASCII_WORD.findall(token):
@@ -94,6 +95,11 @@ def pairs(run: str) -> list[str]:
     """Overlapping pairs of characters, and the last one alone, so that every character begins some term."""
     clusters = _CLUSTER.findall(fold(run))
     return [a + b for a, b in pairwise(clusters)] + clusters[-1:]
+
+
+def _plain_word(core: str) -> str:
+    """The one term of a plain ASCII word, as most tokens by far are: not worth a pattern. Nothing of any other."""
+    return core.lower()[:_LONGEST_TERM] if core.isascii() and core.isalpha() and _is_plain(core) else ""
 
 
 def _is_plain(word: str) -> bool:
@@ -119,8 +125,8 @@ def _word_terms(word: str) -> list[str]:
 
 
 def _parts(word: str) -> list[str]:
-    if word.isascii() and word == word.lower():
-        return _ASCII_PART.findall(word)
+    if word.isascii():
+        return _ASCII_PART.findall(word) if word == word.lower() else list(map(str.lower, _ASCII_PART.findall(word)))
     return [fold(part) for piece in _PART.findall(word) for part in _CAMEL.split(piece) if part]
 
 
@@ -173,7 +179,7 @@ def _exact_form(token: str) -> str:
     core = token.strip(_PUNCTUATION)
     if core != token and core in _words and token.isascii():
         return _words[core]
-    form = " ".join(exact_terms(token))
+    form = _plain_word(core) or " ".join(exact_terms(token))
     return token if form == token else form
 
 
@@ -189,6 +195,10 @@ def _stems(language: str) -> _Memory | None:
         return None
 
     def stem(form: str) -> str:
+        if " " not in form:
+            with _stemming:
+                root = snowball.stemWord(form)
+            return form if root == form else root or form
         terms = form.split()
         with _stemming:
             roots = snowball.stemWords(terms)
@@ -211,7 +221,8 @@ def many_texts() -> Iterator[None]:
 
 def analyse(text: str, language: str) -> Forms:
     """The exact terms and the stems of a text: what an index keeps of it."""
-    forms = list(map(_words.__getitem__, text.split()))
+    spaced = text.encode("utf-8", "surrogatepass").translate(_APART).decode("utf-8", "surrogatepass")
+    forms = list(map(_words.__getitem__, spaced.split()))
     exact, known = " ".join(forms), _stems(language)
     return exact, exact if known is None else " ".join(map(known.__getitem__, forms))
 
