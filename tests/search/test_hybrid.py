@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.errors import Unavailable
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Stage
 from commonplace.models import Generator, Reranker
@@ -71,14 +72,14 @@ class Judge:
 
     name = "judge"
 
-    def __init__(self, word: str) -> None:
-        self.word = word
+    def __init__(self, word: str, failure: Exception | None = None) -> None:
+        self.word, self.failure = word, failure
         self.asked: list[tuple[str, list[str]]] = []
 
     def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
         self.asked.append((query, list(passages)))
-        if self.word == "break":
-            raise RuntimeError("the model is gone")
+        if self.failure:
+            raise self.failure
         return [1.0 if self.word in passage else 0.0 for passage in passages]
 
 
@@ -179,10 +180,16 @@ def test_what_is_late_is_left_out_and_said(stocked: Library) -> None:
         assert stage(answer, name) == Stage(name, "skipped", reason="it took longer than 50 ms")
 
 
-def test_what_is_broken_has_failed_and_the_rest_answers(stocked: Library) -> None:
-    answer = engine(stocked, reranker=Judge("break")).find(plain("oolong"))
+@pytest.mark.parametrize(("failure", "traced"), [(RuntimeError, True), (Unavailable, False)])
+def test_what_is_broken_has_failed_and_the_rest_answers(
+    stocked: Library, caplog: pytest.LogCaptureFixture, failure: type[Exception], traced: bool
+) -> None:
+    """What is known to happen, such as a service that is away, is a line of the log; a bug is one with its trace."""
+    answer = engine(stocked, reranker=Judge("", failure("the model is gone"))).find(plain("oolong"))
     assert set(keys(stocked, answer)) == {"oolong", "tea"}
     assert stage(answer, "rerank") == Stage("rerank", "failed", reason="it failed: the model is gone")
+    (told,) = [record for record in caplog.records if "the model is gone" in record.getMessage()]
+    assert bool(told.exc_info) == traced
 
 
 class Thinker:

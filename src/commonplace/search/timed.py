@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextvars import copy_context
 from typing import Generic, TypeVar
 
+from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Stage
 from commonplace.models.hurry import hurried
@@ -81,7 +82,8 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     if thread.is_alive():
         raise Left(f"it took longer than {seconds * 1000:.0f} ms")
     if run.error is not None:
-        log.warning("A search stage failed", exc_info=run.error)
+        trace = None if isinstance(run.error, CommonplaceError) else run.error  # such as a service that is away
+        log.warning("A stage of a search failed: %s", run.error, exc_info=trace)
         raise Left(f"it failed: {run.error}", broken=True)
     return run.result  # type: ignore[return-value]  # it ended without an error
 
