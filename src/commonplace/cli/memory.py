@@ -25,24 +25,28 @@ def export_memory(library: Library, thread: str | None, target: str) -> None:
             output.write(line + "\n")
 
 
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be.")
+_RENUMBER = click.option("--renumber", is_flag=True, help="Give every entry a new id and print the mapping.")
+
+
 @click.command("memory")
 @click.argument("source", type=_FILE)
+@_DRY_RUN
+@_RENUMBER
 @with_library
-def import_memory(library: Library, source: Path) -> None:
+def import_memory(library: Library, source: Path, dry_run: bool, renumber: bool) -> None:
     """Store what `export memory` wrote."""
-    _report(import_file(library, source), dry_run=False)
+    _report(import_file(library, source, renumber=renumber, dry_run=dry_run), dry_run=dry_run)
 
 
 @click.command("context-server")
 @click.argument("source", type=_FILE)
-@click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be.")
-@click.option("--renumber", is_flag=True, help="Give every entry a new id and print the mapping.")
+@_DRY_RUN
+@_RENUMBER
 @with_library
 def import_context_server(library: Library, source: Path, dry_run: bool, renumber: bool) -> None:
     """Store the entries of an mcp-context-server's SQLite file. The file is only read."""
     done = library.memories.import_context_server(source, renumber=renumber, dry_run=dry_run)
-    for old, new in done.numbers.items():
-        click.echo(f"{old} -> {new}")
     if done.raw_metadata:
         listed = ", ".join(map(str, done.raw_metadata[:20])) + (", …" if len(done.raw_metadata) > 20 else "")
         click.echo(f"Metadata that is no JSON object is kept as import_raw_metadata in {listed}.", err=True)
@@ -50,6 +54,8 @@ def import_context_server(library: Library, source: Path, dry_run: bool, renumbe
 
 
 def _report(done: Imported, *, dry_run: bool) -> None:
+    for old, new in done.numbers.items():
+        click.echo(f"{old} -> {new}")
     did = "Would import" if dry_run else "Imported"
     click.echo(f"{did}: {done.stored} entries with {done.images} images; {done.already} were here already")
     if done.stored and not dry_run:

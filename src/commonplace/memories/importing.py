@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime
@@ -47,7 +47,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Imported:
-    """What an import did. `numbers` are those that changed: what an entry was, and what it is here."""
+    """What an import did. `numbers` are those of stored entries that changed: what one was, and what it is here."""
 
     found: int = 0
     stored: int = 0
@@ -55,8 +55,10 @@ class Imported:
     images: int = 0
     raw_metadata: list[int] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
+    here: dict[int, int] = field(default_factory=dict)
+    """What every entry that is stored by now has for a number here."""
     awaited: dict[int, list[int]] = field(default_factory=dict)
-    """Entries that others which came before them replace."""
+    """Entries that are still to come, and those which came before them and replace them."""
 
 
 def import_kept(
@@ -72,8 +74,9 @@ def import_kept(
         done.found += 1
         if entry.number in new:
             raise InvalidInput(f"Entry {entry.number} is there twice; nothing was imported.")
-        if known(entry):
+        if (number := known(entry)) is not None:
             done.already += 1
+            done.here[entry.number] = number
             continue
         check(_draft(entry))
         new.add(entry.number)
@@ -91,15 +94,18 @@ def _write(store: Store, batch: Sequence[Kept], rules: Rules, done: Imported, *,
     with store.transaction():
         for entry in batch:
             number = store.next_entry() if renumber else entry.number
-            item_id = store.restore_entry(cut(_draft(replace(entry, number=number)), rules), entry.version)
+            replaced = [done.here.get(older, 0 if renumber else older) for older in entry.supersedes]
+            draft = _draft(replace(entry, number=number, supersedes=tuple(filter(None, replaced))))
+            item_id = store.restore_entry(cut(draft, rules), entry.version)
             if entry.images:
                 store.attach(item_id, [image.attachment() for image in entry.images])
+            done.here[entry.number] = number
             if number != entry.number:
                 done.numbers[entry.number] = number
-            for successor in done.awaited.pop(number, ()):
+            for successor in done.awaited.pop(entry.number, ()):
                 store.supersede(successor, [number])
             for older in entry.supersedes:
-                if older > number:
+                if older not in done.here:
                     done.awaited.setdefault(older, []).append(number)
 
 
@@ -122,38 +128,37 @@ def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> Kept:
     )  # fmt: skip
 
 
-def _by_number(store: Store) -> Callable[[Kept], bool]:
-    """Whether an entry is here under its own number: known by its thread, source and time."""
+def _by_number(store: Store) -> Callable[[Kept], int | None]:
+    """The number here of an entry that is here under its own: known by its thread, source and time."""
 
-    def known(entry: Kept) -> bool:
+    def known(entry: Kept) -> int | None:
         rows = store.entries([entry.number])
         if not rows:
-            return False
+            return None
         same = (entry.thread, entry.source, micros(entry.created_at))
         if (rows[0].thread, rows[0].source, rows[0].created_at) != same:
             raise InvalidInput(
                 f"Entry {entry.number} is taken by another entry here; nothing was imported. "
                 "Use --renumber to give the imported entries new numbers."
             )
-        return True
+        return entry.number
 
     return known
 
 
-def _by_likeness(store: Store) -> Callable[[Kept], bool]:
-    """Whether an entry of the same thread, source, time and text is here under whatever number."""
-    here: Counter[tuple[str, str, int, str]] = Counter()
+def _by_likeness(store: Store) -> Callable[[Kept], int | None]:
+    """The number here of an entry of the same thread, source, time and text: of several the first not yet told."""
+    here: dict[tuple[str, str, int, str], list[int]] = defaultdict(list)
     numbers = store.entry_numbers()
     for start in range(0, len(numbers), _BATCH):
         rows = store.entries(numbers[start : start + _BATCH])
         items = {item.id: item for item in store.items([row.item_id for row in rows])}
-        here.update((row.thread, row.source, row.created_at, items[row.item_id].content_hash) for row in rows)
+        for row in rows:
+            here[row.thread, row.source, row.created_at, items[row.item_id].content_hash].append(row.number)
 
-    def known(entry: Kept) -> bool:
-        like = (entry.thread, entry.source, micros(entry.created_at), _hash(entry.text))
-        found = here[like] > 0
-        here[like] -= found
-        return found
+    def known(entry: Kept) -> int | None:
+        like = here.get((entry.thread, entry.source, micros(entry.created_at), _hash(entry.text)))
+        return like.pop(0) if like else None
 
     return known
 

@@ -36,6 +36,48 @@ def test_a_second_export_is_byte_identical(tools: Tools, open_tools: Callable[..
     assert other.library.doctor() == []
 
 
+def test_entries_of_two_places_are_joined_under_new_numbers(
+    tools: Tools, open_tools: Callable[..., Tools], tmp_path: Path
+) -> None:
+    first = stored(tools, text="the meeting is on Monday")
+    stored(tools, text="the meeting is on Tuesday", source="agent", supersedes=first)
+    away = stored(tools, text="the lift is broken", thread_id="house")
+    stored(tools, text="the lift works", thread_id="news", supersedes=away)
+    lines = list(export_lines(tools.library))
+    path = tmp_path / "memory.jsonl"
+    path.write_text("\n".join([*reversed(lines[:2]), lines[3]]), encoding="utf-8")
+    other = open_tools()
+    for number in range(1, 5):
+        stored(other, text=f"quite another thing, number {number}", thread_id="mine")
+    with pytest.raises(InvalidInput, match=r"Entry 2 is taken by another entry here.*--renumber"):
+        import_file(other.library, path)
+    assert import_file(other.library, path, renumber=True, dry_run=True).stored == 3
+    assert other.library.memories.find() == [1, 2, 3, 4]
+    done = import_file(other.library, path, renumber=True)
+    assert done.numbers == {2: 5, 1: 6, 4: 7}
+    tuesday, monday, lift = other.library.memories.entries([5, 6, 7])
+    assert (monday.row.superseded_by, tuesday.row.supersedes) == (5, (6,))
+    assert lift.row.supersedes == ()  # what it replaced did not come along; its number is somebody else's here
+    assert all(entry.row.superseded_by is None for entry in other.library.memories.entries([1, 2, 3, 4]))
+    assert (import_file(other.library, path, renumber=True).already, other.library.doctor()) == (3, [])
+
+
+def test_what_replaces_an_entry_that_is_here_already_finds_it_under_its_number_here(
+    tools: Tools, open_tools: Callable[..., Tools], tmp_path: Path
+) -> None:
+    first = stored(tools, text="the meeting is on Monday")
+    path = tmp_path / "memory.jsonl"
+    path.write_text("\n".join(export_lines(tools.library)), encoding="utf-8")
+    other = open_tools()
+    stored(other, text="mine", thread_id="mine")
+    assert import_file(other.library, path, renumber=True).numbers == {1: 2}
+    stored(tools, text="the meeting is on Tuesday", source="agent", supersedes=first)
+    path.write_text("\n".join(export_lines(tools.library)), encoding="utf-8")
+    done = import_file(other.library, path, renumber=True)
+    assert (done.already, done.numbers) == (1, {2: 3})
+    assert [entry.row.superseded_by for entry in other.library.memories.entries([1, 2, 3])] == [None, 3, None]
+
+
 def test_one_thread_can_be_exported_alone(tools: Tools) -> None:
     stored(tools, text="a")
     stored(tools, text="b", thread_id="other")

@@ -32,9 +32,9 @@ def export_lines(library: Library, thread: str | None = None) -> Iterator[str]:
             yield json.dumps(shown(entry, images=images), ensure_ascii=False, separators=(",", ":"))
 
 
-def import_file(library: Library, path: Path) -> Imported:
+def import_file(library: Library, path: Path, *, renumber: bool = False, dry_run: bool = False) -> Imported:
     """Store what `export_lines` wrote. A line that is something else is named, and nothing is stored then."""
-    return library.memories.restore(lambda: _entries(path))
+    return library.memories.restore(lambda: _entries(path), renumber=renumber, dry_run=dry_run)
 
 
 def _entries(path: Path) -> Iterator[Kept]:
