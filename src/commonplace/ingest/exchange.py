@@ -159,8 +159,9 @@ def _check_same(store: Store, line: _Line, here: Item | None) -> None:
 def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:
     record: dict[str, Any] = {name: getattr(item, name) for name in (*_TEXTS, *_OBJECTS, "tags", "version")}
     record |= {"created_at": item.created_at.isoformat(), "updated_at": item.updated_at.isoformat()}
-    if item.fields.get("supersedes"):  # elsewhere, the number of one that is gone may be another's
-        for entry in store.entries_of([item.id]):
+    for entry in store.entries_of([item.id]) if item.kind == "memory" else ():
+        # Not as its fields have it: elsewhere, the number of one that is gone may be another's.
+        if entry.supersedes or item.fields.get("supersedes"):
             record["fields"] = {**item.fields, "supersedes": list(entry.supersedes)}
     if uid:
         record["uid"] = uid

@@ -57,6 +57,8 @@ def test_entries_of_two_places_are_joined_under_new_numbers(
     assert done.numbers == {2: 5, 1: 6, 4: 7}
     tuesday, monday, lift = other.library.memories.entries([5, 6, 7])
     assert (monday.row.superseded_by, tuesday.row.supersedes) == (5, (6,))
+    everything = {record["key"]: record["fields"] for record in map(json.loads, other.library.export())}
+    assert [everything[key].get("supersedes") for key in "567"] == [[6], None, None]
     assert lift.row.supersedes == ()  # what it replaced did not come along; its number is somebody else's here
     assert all(entry.row.superseded_by is None for entry in other.library.memories.entries([1, 2, 3, 4]))
     assert (import_file(other.library, path, renumber=True).already, other.library.doctor()) == (3, [])
