@@ -91,6 +91,24 @@ def test_update_says_what_it_did_for_each_and_goes_on_after_a_failure(run: Run, 
     assert "Collection not found: nope" in run("update", "-c", "nope", code=1).stderr
 
 
+def test_a_folder_that_has_moved_takes_its_collection_along(run: Run, notes: Path, tmp_path: Path) -> None:
+    run("add", str(notes))
+    run("collections", "exclude", "notes")
+    (tmp_path / "empty").mkdir()
+    away = notes.rename(tmp_path / "my papers")
+    refused = run("add", str(away), "--name", "notes", code=1).stderr
+    assert f"If that folder is here now: commonplace collections move notes '{away}'" in refused
+    none = run("collections", "move", "notes", str(tmp_path / "empty"), code=1).stderr
+    assert none == f"None of the files of notes are in {tmp_path / 'empty'}. Nothing was changed.\n"
+    assert "There is no folder" in run("collections", "move", "notes", str(notes), code=1).stderr
+    (away / "drafts" / "half.md").write_text("# Whole\n", "utf-8")
+    moved = run("collections", "move", "notes", str(away)).stdout
+    assert moved == f"notes is {away} now\nIndexed: 0 new, 1 updated, 2 unchanged, 0 removed\n"
+    assert "searched only when named" in run("collections", "list").stdout
+    assert "Embedded: 1 passages" in run("embed").stdout
+    assert "All collections updated" in run("update").stdout
+
+
 def test_an_update_command_runs_before_update_and_a_failing_one_stops_its_collection_only(
     run: Run, notes: Path, tmp_path: Path
 ) -> None:

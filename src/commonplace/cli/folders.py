@@ -193,6 +193,16 @@ def rename(library: Library, old: str, new: str) -> None:
 
 @click.command()
 @click.argument("name")
+@click.argument("path", type=click.Path(path_type=Path))
+@with_library
+def move(library: Library, name: str, path: Path) -> None:
+    """Say where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""
+    click.echo(f"{name} is {library.folders.move(name, path).root} now")
+    print_report(index_collection(library, name))
+
+
+@click.command()
+@click.argument("name")
 @with_library
 def include(library: Library, name: str) -> None:
     """Search a collection whenever no other is named."""
@@ -220,5 +230,5 @@ def update_command(library: Library, name: str, command: str) -> None:
 
 
 COMMANDS = {"add": add, "update": update, "watch": watch}
-OF_COLLECTIONS = (rename, include, exclude, update_command)
+OF_COLLECTIONS = (rename, move, include, exclude, update_command)
 """What `commonplace collections` offers for folders alone."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -80,9 +81,12 @@ class Folders:
             return self.add(
                 root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=bool(gitignore)
             )
-        if str(found.root) != os.path.realpath(os.path.expanduser(root)):
+        here = os.path.realpath(os.path.expanduser(root))
+        if str(found.root) != here:
+            hint = f"If that folder is here now: commonplace collections move {shlex.quote(name)} {shlex.quote(here)}"
             raise AlreadyExists(
-                f"Collection '{name}' already exists: it is {found.root}. Give this one another --name."
+                f"Collection '{name}' already exists: it is {found.root}. "
+                f"{'Give this one another --name.' if found.root.exists() else hint}"
             )
         return self.change(name, pattern=pattern, ignore=ignore, gitignore=gitignore)
 
@@ -113,6 +117,11 @@ class Folders:
         """Documents, vectors and contexts move along."""
         with collection_lock(self._folder, old, new):
             collections.rename(self._store, old, new)
+
+    def move(self, name: str, root: Path) -> Collection:
+        """Its files are in another folder now; `update` then reads that. NotFound where none of them are there."""
+        with collection_lock(self._folder, name):
+            return collections.move(self._store, name, root)
 
     def remove(self, name: str) -> int:
         """Forget a collection, its documents and contexts; no file is touched. Returns how many documents went."""

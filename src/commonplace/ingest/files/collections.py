@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -90,11 +90,10 @@ def check_name(name: str) -> None:
 def create(store: Store, collection: Collection) -> Collection:
     """Make a folder a collection. Nothing is read yet."""
     made = _checked(collection)
-    for other in all_collections(store):
-        if other.name == made.name:
-            raise AlreadyExists(f"Collection '{made.name}' already exists.")
-        if (other.root, other.pattern) == (made.root, made.pattern):
-            raise AlreadyExists(f"Collection '{other.name}' has this folder and pattern already: {made.root}")
+    others = all_collections(store)
+    if any(other.name == made.name for other in others):
+        raise AlreadyExists(f"Collection '{made.name}' already exists.")
+    _check_only_one(made, others)
     if made.name in store.parents("document"):
         raise AlreadyExists(f"There are documents under the name '{made.name}' that came from no folder. Use another.")
     try:
@@ -129,6 +128,16 @@ def rename(store: Store, old: str, new: str) -> None:
     if store.item("collection", "", new, body=False) is not None or new in store.parents("document"):
         raise AlreadyExists(f"Collection '{new}' already exists.")
     store.rename_collection(old, new)
+
+
+def move(store: Store, name: str, root: Path) -> Collection:
+    """Look for a collection's files in another folder from now on. One of them at least has to be there."""
+    made = _checked(replace(find_collection(store, name), root=root))
+    _check_only_one(made, all_collections(store))
+    files = store.file_records(name)
+    if files and not any((made.root / path).is_file() for path in files):
+        raise NotFound(f"None of the files of {name} are in {made.root}. Nothing was changed.")
+    return change(store, name, lambda found: replace(found, root=made.root))
 
 
 def remove(store: Store, name: str) -> int:
@@ -173,6 +182,12 @@ def _checked(collection: Collection) -> Collection:
     if not root.is_dir():
         raise NotFound(f"{root} is no folder. Add the folder it is in.")
     return replace(collection, root=_real(root))
+
+
+def _check_only_one(made: Collection, others: Sequence[Collection]) -> None:
+    for other in others:
+        if other.name != made.name and (other.root, other.pattern) == (made.root, made.pattern):
+            raise AlreadyExists(f"Collection '{other.name}' has this folder and pattern already: {made.root}")
 
 
 def _real(root: Path) -> Path:
