@@ -13,7 +13,7 @@ import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +25,7 @@ from commonplace.lazy_dataclass import dataclass
 Decorator = Callable[..., Any]
 STANDARD: Decorator = dataclasses.dataclass
 OURS: Decorator = dataclass
+T = TypeVar("T")
 
 
 def point(decorate: Decorator, **options: Any) -> Any:
@@ -178,6 +179,27 @@ def test_a_subclass_is_made_as_by_the_standard_library(options: dict[str, bool],
             type(more) is further,
             outcome(lambda: setattr(more, "z", 2)),
             outcome(lambda: setattr(kind(1), "x", 2)),
+        ]
+
+    assert told(OURS) == told(STANDARD)
+
+
+@both
+@compiled
+def test_a_class_of_any_type_is_made_as_by_the_standard_library(options: dict[str, bool], compiled: bool) -> None:
+    def told(decorate: Decorator) -> list[Any]:
+        class Box(Generic[T]):
+            """A box."""
+
+            inside: T
+
+        kind = used(decorate(**options)(Box), compiled)
+        box = kind("tea")
+        return [
+            outcome(lambda: box),
+            type(box) is kind,
+            outcome(lambda: setattr(box, "inside", "milk")),
+            kind[str].__args__,
         ]
 
     assert told(OURS) == told(STANDARD)

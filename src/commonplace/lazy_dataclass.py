@@ -138,9 +138,9 @@ else:
         return written
 
     def _twin(made: type) -> type:
-        """A class with the same fields in the same places, to be assigned to."""
-        places = {"__slots__": made.__dict__["__slots__"]} if "__slots__" in made.__dict__ else {}
-        return type(made.__name__, made.__bases__, {**places, "__setattr__": object.__setattr__})
+        """A class with the same fields in the same places, to be assigned to; of the same types, if generic."""
+        same = {name: made.__dict__[name] for name in ("__slots__", "__orig_bases__") if name in made.__dict__}
+        return type(made.__name__, made.__bases__, {**same, "__setattr__": object.__setattr__})
 
     def _keep(self: Any, name: str, value: object) -> None:
         raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")

@@ -90,6 +90,10 @@ def test_search_pages_by_cursor_and_a_cursor_belongs_to_its_search(call: Call) -
         call("search", query="tea", mode="lexical", cursor=first["next_cursor"])
 
 
+def test_search_answers_however_often_it_is_asked(call: Call) -> None:
+    assert {tuple(uris(call("search", query="oolong", mode="lexical"))) for _ in range(40)} == {("notes://tea",)}
+
+
 @pytest.mark.parametrize("detail", ["ids", "snippets", "passages"])
 @pytest.mark.parametrize("budget", [200, 400, 4000])
 def test_search_never_costs_more_than_its_budget(call: Call, detail: str, budget: int) -> None:
