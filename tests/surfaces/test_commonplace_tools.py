@@ -569,6 +569,37 @@ def test_what_goes_on_at_the_next_line_is_the_whole_text(call: Call, library: Li
     assert "\n".join(parts) == body
 
 
+@pytest.mark.parametrize("budget", [100, 101, 150, 4000])
+@pytest.mark.parametrize("uri", ["notes://long", "notes://long#snow", "notes://long:3:3", "notes://long#chunk-1"])
+def test_a_line_that_was_cut_goes_on_where_its_rest_begins(call: Call, library: Library, uri: str, budget: int) -> None:
+    long, wide = 'Wind "and" rain. ' * 250, "雪が降る。" * 400
+    body = f"# Rain\n\n## Snow\n\n{long}\n{wide}\n\n# Hail\n\n{'👩‍👩‍👧‍👦' * 300}\n"
+    library.put(Draft("note", "long", title="L", body=body, format="markdown"))
+    whole = call("fetch", uri=uri, max_tokens=200_000)["items"][0]["text"]
+    text, at, line = "", uri, 1
+    for _ in range(3 * len(body)):
+        answer = call("fetch", uri=at, from_line=line, max_tokens=budget)
+        assert tokens_of(answer) <= budget
+        (item,) = answer["items"]
+        if rest := item.get("rest_of_line"):
+            text, at, line = text + item["text"].removesuffix("…"), rest, 1
+        elif item["next_line"]:
+            text, line = text + item["text"] + "\n", item["next_line"]
+        else:
+            break
+    assert (text + item["text"]).startswith(whole)  # a passage may end inside a line, whose rest is read to its end
+    assert "chunk" in uri or text + item["text"] == whole
+
+
+def test_a_section_is_read_on_inside_its_bounds(call: Call) -> None:
+    for uri in ("qmd://docs/guide.md#water", "qmd://docs/guide.md:5:4"):
+        (item,) = call("fetch", uri=uri, from_line=7)["items"]
+        assert (item["from_line"], item["text"], item["next_line"]) == (7, "Just off the boil.\n", None)
+        assert call("fetch", uri=uri, from_line=9)["items"][0]["text"] == ""
+    (passage,) = call("fetch", uri="qmd://docs/guide.md#chunk-0", from_line=9)["items"]
+    assert (passage["from_line"], passage["text"]) == (9, "## Leaves\n\nThree grams.")
+
+
 def test_an_item_that_is_named_twice_is_forgotten_once(call: Call) -> None:
     assert call("forget", uri=["notes://tea", "notes://tea"])["forgotten"] == ["notes://tea"]
 

@@ -30,11 +30,11 @@ from commonplace.surfaces.schema import (
     text,
 )
 from commonplace.surfaces.tool import READ_ONLY, Call, Tool
-from commonplace.text.lines import split_lines
+from commonplace.text.lines import line_starts, split_lines
 from commonplace.text.outline import Heading, outline
 from commonplace.text.tokens import estimate, reach, safe_cut
 
-_LINES = re.compile(r":(\d{1,9})(?::(\d{1,9}))?$")
+_LINES = re.compile(r":(\d{1,9})(?:@(\d{1,9}))?(?::(\d{1,9}))?$")
 _CHUNK = re.compile(r"chunk-(\d{1,7})$")
 
 
@@ -50,6 +50,8 @@ class Place:
     """The passage that was named."""
     chars: tuple[int, int] | None = None
     """Where its characters are, where it shares a line with what is not wanted."""
+    char: int = 1
+    """The first character that is wanted of the first line, counted from 1."""
 
 
 def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -74,20 +76,22 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _located(library: Library, uri: str, from_line: int) -> Place:
-    """`…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, or an address as it is."""
+    """`…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, or an address as it is. `…:line@char` goes on in a line."""
     address, _, heading = uri.partition("#")
     lines = _LINES.search(address)
     item = library.get(address[: lines.start()] if lines and not heading else address)
     body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
     if lines and not heading:
         first = max(1, int(lines[1]))
-        return Place(item, body, first, first + int(lines[2]) - 1 if lines[2] else None)
+        last = first + int(lines[3]) - 1 if lines[3] else None
+        char = max(1, int(lines[2])) if lines[2] and from_line <= first else 1
+        return Place(item, body, max(first, from_line), last, char=char)
     if not heading:
         return Place(item, body, from_line)
     if chunk := _CHUNK.match(heading):
-        return _chunk(library, Place(item, body), int(chunk[1]))
+        return _later(_chunk(library, Place(item, body), int(chunk[1])), from_line)
     found = library.heading(item, heading)
-    return Place(item, body, found.line, found.line_end)
+    return Place(item, body, max(found.line, from_line), found.line_end)
 
 
 def _conversation(library: Library, item: Item) -> str:
@@ -104,6 +108,15 @@ def _chunk(library: Library, place: Place, ordinal: int) -> Place:
     return _spanned(replace(place, chunk=ordinal), chunks, ordinal, ordinal)
 
 
+def _later(passage: Place, line: int) -> Place:
+    """What is left of a passage from a line of it on."""
+    if line <= passage.first or not passage.chars:
+        return passage
+    starts, end = line_starts(passage.body), passage.chars[1]
+    start = min(starts[line - 1], end) if line <= len(starts) else end
+    return replace(passage, first=line, chars=(start, end), char=1)
+
+
 def _chunks_of(library: Library, item: Item) -> list[Chunk]:
     """Those of what is read of it: of a conversation that is its messages, which have their own."""
     return library.store.chunks_of(item.id) if item.kind != "conversation" else []
@@ -113,13 +126,14 @@ def _spanned(place: Place, chunks: list[Chunk], first: int, last: int) -> Place:
     """The lines of some passages; where others begin or end on these, too, not more of them than is theirs."""
     start, end = chunks[first], chunks[last]
     lines = place.body.split("\n")
-    opening = sum(map(len, lines[: start.line_start - 1])) + start.line_start - 1
+    begins = opening = sum(map(len, lines[: start.line_start - 1])) + start.line_start - 1
     closing = sum(map(len, lines[: end.line_end])) + end.line_end - 1
     if first and chunks[first - 1].line_end >= start.line_start:
         opening = start.char_start
     if last + 1 < len(chunks) and chunks[last + 1].line_start <= end.line_end:
         closing = end.char_end
-    return replace(place, first=start.line_start, last=end.line_end, chars=(opening, closing))
+    char = opening - begins + 1
+    return replace(place, first=start.line_start, last=end.line_end, chars=(opening, closing), char=char)
 
 
 def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
@@ -155,18 +169,23 @@ def _read(place: Place, room: int) -> dict[str, JSON]:
     kept: list[str] = []
     used = tokens_of(about)
     wanted = place.body[slice(*place.chars)].split("\n") if place.chars else lines[start - 1 : place.last]
+    if wanted and not place.chars:
+        wanted[0] = wanted[0][place.char - 1 :]
+    rest: dict[str, JSON] = {}
     for line in wanted:
         size = tokens_of(line)  # as it is written out, where a tab or a quote is two characters
         if used + size > room:
             if not kept:  # one line that is too long by itself: what fits of it, rather than nothing
                 kept.append(_shortened(line, max(1, room - used)))
+                count = f":{len(wanted)}" if place.last is not None else ""
+                rest = {"rest_of_line": f"{place.item.uri}:{start}@{place.char + len(kept[0]) - 1}{count}"}
             break
         used += size
         kept.append(line)
     following = start + len(kept) if len(kept) < len(wanted) else None
-    to_the_end = following is None and place.last is None
+    to_the_end = following is None and place.last is None and not rest
     end = "\n" if to_the_end and place.body.endswith("\n") else ""
-    return {**about, "text": "\n".join(kept) + end, "next_line": following}
+    return {**about, "text": "\n".join(kept) + end, "next_line": following, **rest}
 
 
 def _about(item: Item, lines: int, start: int, room: int) -> dict[str, JSON]:
@@ -184,7 +203,7 @@ def _shortened(line: str, room: int) -> str:
     end = reach(line, 0, 4 * room)
     while end and (excess := tokens_of(line[:end]) - room) > 0:
         end = reach(line, 0, 4 * max(0, estimate(line[:end]) - excess))
-    return line[: safe_cut(line, end)] + "…"
+    return line[: safe_cut(line, end) or max(1, end)] + "…"  # something, or its rest would never be read
 
 
 def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -268,14 +287,14 @@ FETCH = Tool(
     name="fetch",
     title="Fetch",
     description=(
-        "Read items by their addresses, within a token budget. An address may end in #heading for a section, #chunk-3 "
-        "for a passage, :120 to start at a line, :120:40 for forty lines. next_line says where to go on, null at the "
-        "end; left_out lists what did not fit."
+        "Read addresses within a token budget. They may end in #heading for a section, #chunk-3 for a passage, :120 "
+        "from a line on, :120:40 for forty lines. Go on at next_line, null at the end, first at rest_of_line if one "
+        "was cut; left_out did not fit."
     ),
     input=obj(
         required=("uri",),
-        uri=one_or_many("One address or up to 50, such as notes://tea:12.", 50),
-        from_line=integer("The first line, where the address names none.", default=1, least=1, most=10**9),
+        uri=one_or_many("Up to 50, such as notes://tea:12.", 50),
+        from_line=integer("The first line, also inside a section.", default=1, least=1, most=10**9),
         mode=choice("From there on, the passage there, or it with neighbours.", "full", "chunk", "siblings"),
         max_tokens=integer("How much to read at most.", default=4000, least=100, most=200_000),
     ),
@@ -288,6 +307,7 @@ FETCH = Tool(
                 text=STRING,
                 from_line=INTEGER,
                 next_line=maybe(INTEGER),
+                rest_of_line=STRING,
                 lines=INTEGER,
                 tags=STRINGS,
                 metadata=OBJECT,
