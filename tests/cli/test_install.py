@@ -106,6 +106,24 @@ def test_a_running_server_is_named_by_its_address(client: str, entry: Any, run: 
     assert "http://127.0.0.1:8377/mcp/memory" in servers(client, tmp_path)["memory"].values()
 
 
+@pytest.mark.parametrize("place", ["/mcp/i/front", "/books/mcp", "/mcp/memory"])
+def test_an_address_of_any_kind_is_told_once_and_keeps_what_its_user_added(
+    place: str, run: Run, tmp_path: Path
+) -> None:
+    address = f"https://books.example{place}"
+    run("install", "cursor", "--http", address)
+    file = own_file("cursor", tmp_path)
+    file.write_text(
+        json.dumps({"mcpServers": {"commonplace": {"url": address, "headers": {"X-API-KEY": "k"}}}}), "utf-8"
+    )
+    assert "already installed" in run("install", "cursor", "--http", address).stdout
+    run("install", "cursor", "--http", "https://books.example/mcp", "--profile", "qmd")
+    assert servers("cursor", tmp_path)["commonplace"] == {
+        "url": "https://books.example/mcp/qmd",
+        "headers": {"X-API-KEY": "k"},
+    }
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_printing_writes_nothing_and_prints_what_would_be_written(client: str, run: Run, tmp_path: Path) -> None:
     printed = run("install", client, "--print")
@@ -346,6 +364,9 @@ def test_any_toml_config_gains_our_entry_and_keeps_every_line(lines: list[str], 
         ({"command": "/usr/bin/python3", "args": ["-m", "commonplace", "mcp"]}, True),
         ({"url": "http://127.0.0.1:8377/mcp"}, True),
         ({"serverUrl": "https://books.example/mcp/memory"}, True),
+        ({"url": "https://books.example/mcp/i/front"}, True),
+        ({"url": "https://example.org/books/mcp"}, True),
+        ({"url": "http://[::1/mcp"}, False),
         ({"command": "npx", "args": ["commonplace-book"]}, False),
         ({"command": "not-commonplace"}, False),
         ({"url": "https://books.example/sse"}, False),
@@ -415,6 +436,11 @@ def test_a_file_that_cannot_be_edited_is_left_as_it_is(
     [
         (["claude-desktop", "--http", "http://127.0.0.1:8377/mcp"], "takes only commands"),
         (["cursor", "--http", "127.0.0.1:8377"], "is not an address"),
+        (["cursor", "--http", "http://127.0.0.1:8377"], "Write it as http://127.0.0.1:8377/mcp."),
+        (["cursor", "--http", "http://127.0.0.1:8377/", "--profile", "memory"], "is not an address"),
+        (["cursor", "--http", "http://[::1/mcp"], "is not an address"),
+        (["cursor", "--http", ""], "is not an address"),
+        (["cursor", "--http", "http://127.0.0.1:8377/mcp/qmd", "--profile", "memory"], "Leave --profile out"),
         (["cursor", "--http", "http://127.0.0.1:8377/mcp", "--allow-writes"], "start it with --allow-writes"),
         (["cursor", "--name", "a b"], "--name is made of"),
         (["cursor", "--profile", "../x"], "is no profile"),

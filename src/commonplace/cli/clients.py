@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from commonplace.lazy_dataclass import dataclass
 
@@ -96,7 +96,8 @@ CLIENTS = {
     ),
 }
 _FOLDERS = {"XDG_CONFIG_HOME": "~/.config", "APPDATA": "~/AppData/Roaming"}
-_ADDRESS = re.compile(r"/mcp(/[\w-]+)?/?")
+_PLACE = re.compile(r".*/mcp(/i)?(/[\w.-]+)?/?")
+"""Where a server has MCP: all of it, a profile or an instance, behind whatever a proxy puts before."""
 
 
 def config_path(client: Client, platform: str, environment: Mapping[str, str], home: str) -> str:
@@ -127,7 +128,20 @@ def is_ours(entry: Any) -> bool:
         name = re.split(r"[/\\]", command)[-1].removesuffix(".exe")
         arguments = entry.get("args")
         return name == "commonplace" or (isinstance(arguments, list) and arguments[:2] == ["-m", "commonplace"])
-    return _ADDRESS.fullmatch(urlsplit(_address(entry)).path) is not None
+    return is_place(parts(_address(entry)).path)
+
+
+def is_place(path: str) -> bool:
+    """Whether MCP is at an address with this path, where its server is one of ours."""
+    return _PLACE.fullmatch(path) is not None
+
+
+def parts(address: str) -> SplitResult:
+    """What an address is made of; nothing where it is none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")
 
 
 def renewed(old: Entry, new: Entry) -> Entry:
@@ -141,8 +155,8 @@ def renewed(old: Entry, new: Entry) -> Entry:
 
 
 def _origin(entry: Entry) -> tuple[str, str]:
-    parts = urlsplit(_address(entry))
-    return parts.scheme, parts.netloc
+    found = parts(_address(entry))
+    return found.scheme, found.netloc
 
 
 def _address(entry: Entry) -> str:

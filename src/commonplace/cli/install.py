@@ -9,11 +9,21 @@ import sysconfig
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 
-from commonplace.cli.clients import CLIENTS, Client, Entry, address_entry, command_entry, config_path, is_ours, renewed
+from commonplace.cli.clients import (
+    CLIENTS,
+    Client,
+    Entry,
+    address_entry,
+    command_entry,
+    config_path,
+    is_ours,
+    is_place,
+    parts,
+    renewed,
+)
 from commonplace.cli.configs import Uneditable, Unreadable, put, read, render
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.surfaces.profile import profile_names
@@ -57,7 +67,7 @@ def _entry(client: Client, home: str | None, space: str, wishes: dict[str, Any])
     profile, writes, url = wishes["profile"], wishes["allow_writes"], wishes["url"]
     if profile is not None and profile not in profile_names():
         raise InvalidInput(f"{profile!r} is no profile. The profiles are {', '.join(profile_names())}.")
-    if url:
+    if url is not None:
         if writes:
             raise InvalidInput("A server that runs already decides about writes: start it with --allow-writes instead.")
         return address_entry(client, _address(client, url, profile))
@@ -81,12 +91,15 @@ def _address(client: Client, url: str, profile: str | None) -> str:
         raise InvalidInput(
             f"{client.title} takes only commands from its file. Leave --http out, or add {url} to its connectors."
         )
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise InvalidInput(f"{url!r} is not an address. Write it as http://127.0.0.1:8377/mcp.")
-    if profile and parts.path.rstrip("/").rpartition("/")[2] == "mcp":
-        parts = parts._replace(path=f"{parts.path.rstrip('/')}/{profile}")
-    return parts.geturl()
+    found = parts(url)
+    if found.scheme not in ("http", "https") or not found.netloc or not is_place(found.path):
+        raise InvalidInput(f"{url!r} is not an address that MCP is at. Write it as http://127.0.0.1:8377/mcp.")
+    place = found.path.rstrip("/")
+    if not profile or place.endswith(f"/mcp/{profile}"):
+        return url
+    if not place.endswith("/mcp"):
+        raise InvalidInput(f"{url} is not the address of all profiles. Leave --profile out, or end it with /mcp.")
+    return found._replace(path=f"{place}/{profile}").geturl()
 
 
 def _command() -> list[str]:
