@@ -334,6 +334,34 @@ def test_a_stream_that_is_closed_is_no_error(run: Run, notes: Path, tmp_path: Pa
     assert "Everything is in order." in run("doctor").stdout
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder somebody is in cannot be removed there")
+def test_in_a_folder_that_is_gone_everything_works_that_needs_none(run: Run, notes: Path, tmp_path: Path) -> None:
+    run("add", str(notes), "--no-embed")
+    gone = tmp_path / "gone"
+
+    def called(program: str, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+        gone.mkdir()
+        script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+        command = ["sh", "-c", script, "sh", str(gone), sys.executable, "-m", program, *arguments]
+        environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home"), "COMMONPLACE_MODEL": "static"}
+        return subprocess.run(
+            command, env=environment, input=given, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}) + "\n"
+    for arguments in (["search", "oolong"], ["call", "search", '{"query": "oolong"}'], ["mcp"], ["add", str(notes)]):
+        done = called("commonplace", *arguments, given=ping)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    assert 'no collection called "nots"' in called("commonplace", "search", "oolong", "-c", "nots").stderr
+    for arguments in (["add", "."], ["collections", "init"], ["context", "add", "Mine."], ["backup", "all"]):
+        done = called("commonplace", *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert done.stderr.startswith("The folder this was called in is gone.")
+    for arguments in (["get", "./tea.md"], ["collection", "add"]):
+        done = called("commonplace.cli.qmd", *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+
+
 def test_an_export_that_does_not_end_leaves_the_file_as_it_was(run: Run, notes: Path, tmp_path: Path) -> None:
     target = tmp_path / "all.jsonl"
     target.write_text("an older export\n", "utf-8")

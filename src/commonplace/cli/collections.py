@@ -98,7 +98,7 @@ def _placed(command: Callable[..., Any]) -> Callable[..., Any]:
         settings = Settings.load(home=Path(home) if home else None)
         if project is not None and not project.is_dir():
             raise InvalidInput(f"--project {project} is no folder.")
-        found = Path(os.path.realpath(project)) if project else find_project(Path.cwd())
+        found = Path(os.path.realpath(project)) if project else find_project()
         if found is not None and found == Path(os.path.realpath(settings.home)):
             found = None
         return command(Place(settings, space, found, project or Path.cwd(), as_json, dry), **given)

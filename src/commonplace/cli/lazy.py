@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import click
 
 from commonplace.cli.loading import nothing_collected
-from commonplace.errors import CommonplaceError
+from commonplace.errors import CommonplaceError, InvalidInput
 
 
 class ReaderLeft(Exception):
@@ -68,16 +68,27 @@ class LazyGroup(click.Group):
 
 @contextmanager
 def _written() -> Iterator[None]:
-    """Says in our own words that output could not be written, before click does in its."""
+    """Says in our own words that output could not be written, before click does in its; or that there is no here."""
     try:
         yield
     except BrokenPipeError:
         raise ReaderLeft from None
+    except FileNotFoundError as error:
+        if error.filename is not None or _is_somewhere():
+            raise
+        raise InvalidInput("The folder this was called in is gone. Go to another one and repeat it.") from error
     except OSError as error:
         if error.filename is not None or error.errno not in NOT_WRITTEN:
             raise
         hush()
         raise NotWritten(f"The output could not be written: {error.strerror}.") from error
+
+
+def _is_somewhere() -> bool:
+    try:
+        return bool(os.getcwd())
+    except FileNotFoundError:
+        return False
 
 
 def as_called(sentence: str) -> str:

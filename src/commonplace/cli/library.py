@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -150,7 +149,7 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
     from commonplace.documents.packages import declared  # reads declarations, which few searches need
     from commonplace.documents.packages.context import find_project
 
-    return {known.alias: known.key for known in declared(library, find_project(Path.cwd()))}
+    return {known.alias: known.key for known in declared(library, find_project())}
 
 
 def _check_collections(library: Library, names: Sequence[str]) -> None:

@@ -162,7 +162,7 @@ def _view(settings: Settings, space: str, project: Path | None, no_global: bool,
     """What of the collections of documents is shown. A name that stands for none stops the start."""
     from commonplace.documents.packages.context import find_project
 
-    view = View(project.resolve() if project else find_project(Path.cwd()), not no_global, space)
+    view = View(project.resolve() if project else find_project(), not no_global, space)
     names = split_names(collections)
     if names:
         from commonplace.documents.packages import declared
@@ -221,7 +221,7 @@ def call(library: Library, name: str, arguments: str, profile_name: str) -> None
         raise InvalidInput('The arguments are not an object. Write them as \'{"query": "tea"}\'.')
     from commonplace.documents.packages.context import find_project
 
-    view = View(find_project(Path.cwd()), space=library.folder.name)
+    view = View(find_project(), space=library.folder.name)
     answer = tool.call(Call(library, view=view), given)
     shown = answer.structured or {"content": answer.content} if isinstance(answer, Reply) else answer
     click.echo(json.dumps(shown, ensure_ascii=False, indent=2))

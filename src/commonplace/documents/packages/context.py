@@ -40,9 +40,12 @@ class Declaration:
         return read_source(self.url, self.folder)
 
 
-def find_project(start: Path) -> Path | None:
-    """The nearest folder at or above one that has a context.json."""
-    start = Path(os.path.realpath(start))
+def find_project(start: str | Path = os.curdir) -> Path | None:
+    """The nearest folder at or above one that has a context.json. A current folder that is gone is in no project."""
+    try:
+        start = Path(os.path.realpath(start))
+    except FileNotFoundError:
+        return None
     return next((folder for folder in (start, *start.parents) if (folder / FILE).is_file()), None)
 
 
