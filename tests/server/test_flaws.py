@@ -11,6 +11,7 @@ import http.client
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from websockets.sync.client import connect
 
 from commonplace.library import Library
 from commonplace.server.auth import make_gate
-from commonplace.server.flaws import FLAW_META, flaw_of, told, told_body
+from commonplace.server.flaws import FLAW_META, flaw_of, told, told_body, unread
 from commonplace.server.http import make_app
 from commonplace.server.principal import OWNER
 from commonplace.settings import Settings
@@ -260,6 +261,16 @@ def test_a_well_formed_call_passes_as_it_is(world: World) -> None:
 def test_what_is_no_call_is_left_to_others(text: str) -> None:
     assert told(text) is text
     assert told_body(b"\xff call") == b"\xff call"
+
+
+@pytest.mark.parametrize(
+    ("read", "flaw"), [(told, '{"a": 1, "a": 2}'), (unread, "[" * 200_000)], ids=["a key twice", "without end"]
+)
+def test_a_string_without_an_end_behind_a_flaw_takes_no_time(read: Callable[[str], Any], flaw: str) -> None:
+    text = f'{{"method": "tools/call", "x": {flaw}, "y": "' + r"\"" * 40_000
+    begun = time.process_time()
+    assert read(text) == {told: text, unread: None}[read]
+    assert time.process_time() - begun < 5  # half a minute where each quote is taken for a beginning
 
 
 @given(
