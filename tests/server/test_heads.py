@@ -3,12 +3,14 @@
 1. A client that stops in the middle of one is told so and given up; one that sends nothing is let go.
 2. A head without end is refused as soon as it is too long; one that comes in pieces is a request like any other.
 3. What is given up does not speak into an answer that is still being sent on the same connection.
+4. Trailers are no headers, and have an end too; the rest of a request that is answered is not waited for without end.
 """
 
 from __future__ import annotations
 
 import json
 import socket
+import time
 from urllib.parse import urlsplit
 
 import httpx
@@ -109,3 +111,48 @@ def test_half_a_head_behind_a_stream_does_not_speak_into_it(address: str) -> Non
         told = heard(listening)
     assert told.startswith(b"HTTP/1.1 200 ")
     assert b"408" not in told
+
+
+CHUNKED = b"POST %s HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("path", [b"/mcp", b"/nowhere"], ids=["read", "answered already"])
+@pytest.mark.parametrize(
+    ("begun", "line"),
+    [(b"0\r\n", b"a: b\r\n" * 1000), (b"0\r\na: ", b"b" * 10_000), (b"2;", b"x" * 10_000)],
+    ids=["trailers", "a trailer", "an extension"],
+)
+def test_what_is_no_body_has_an_end_in_a_body_too(address: str, path: bytes, begun: bytes, line: bytes) -> None:
+    with opened(address) as endless:
+        endless.sendall(CHUNKED % path + b"2\r\n{}\r\n" + begun)
+        with pytest.raises(OSError, match=r"reset|pipe"):  # it hung up
+            endless.sendall(line * 3000)
+    assert httpx.get(address.replace("/mcp", "/healthz")).status_code == 200
+
+
+def test_a_body_in_chunks_smaller_than_what_is_around_them_is_read_whole(address: str) -> None:
+    chunks = b"".join(b"1;why=%s\r\n \r\n" % (b"y" * 50) for _ in range(5000))
+    with opened(address) as wordy:
+        head = CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") % b"/api/v1/tools/status"
+        wordy.sendall(head + b"2\r\n{}\r\n" + chunks + b"0\r\nX-Sum: 1\r\n\r\n")
+        assert heard(wordy).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "more"),
+    [
+        (CHUNKED % b"/nowhere", b"1"),
+        (CHUNKED % b"/nowhere", b"0\r\n\r\n"),
+        (b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\r\n"),
+    ],
+    ids=["half of the rest", "the rest", "an empty line"],
+)
+@pytest.mark.parametrize("settings", [IMPATIENT], indirect=True)
+def test_what_follows_an_answer_keeps_no_connection_open(address: str, asked: bytes, more: bytes) -> None:
+    with opened(address) as stuck:
+        stuck.sendall(asked)
+        assert stuck.recv(65_536).startswith(b"HTTP/1.1 404 ")
+        stuck.sendall(more)
+        begun = time.monotonic()
+        heard(stuck)
+    assert time.monotonic() - begun < 20

@@ -1,4 +1,7 @@
-"""The head of a request, which the app sees only once it is whole: how long it is waited for, and how long it is."""
+"""What of a request the app does not see: its head before it is whole, trailers, and what comes after the answer.
+
+How long it is waited for, and how long it is.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,17 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from commonplace.server.limits import too_late
 
 MOST_BYTES = 65_536
-"""How long a head may be; what comes with its last piece is not counted."""
+"""How long a head may be, and what stands in and behind a body in chunks and is no part of it.
+
+What comes with its last piece is not counted.
+"""
 
 
 class Heads(HttpToolsProtocol):
     """One connection as the server has it, which gives up on half of a head, and on who never begins one.
 
-    The app's state says after how many seconds: `idle_seconds`.
+    So it does on the rest of a request that is answered already, which nobody reads. The app's state says after how
+    many seconds: `idle_seconds`.
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -27,7 +34,12 @@ class Heads(HttpToolsProtocol):
         self._waiting: asyncio.TimerHandle | None = None
         self._begun = False
         """Whether a head has begun and not ended."""
+        self._whole = True
+        """Whether the request that came last has ended."""
         self._size = 0
+        """How much has come of the head, or since something of the body came last."""
+        self._fed = False
+        """Whether what came last has something of a body."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -38,22 +50,38 @@ class Heads(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
-        self._begun, self._size = True, 0
+        self._begun, self._whole, self._size = True, False, 0
         super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._begun:  # a trailer is none: the app has seen the headers, and who calls is settled
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._begun = False
+        self._wait_no_more()
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        self._fed = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._whole = True
+        super().on_message_complete()
+
     def data_received(self, data: bytes) -> None:
+        self._fed = False
         super().data_received(data)
-        if not self._begun or self.transport.is_closing():
+        if self.transport.is_closing():
             self._wait_no_more()
             return
-        self._size += len(data)
-        if self._size > MOST_BYTES:
+        self._size = 0 if self._fed else self._size + len(data)
+        if self._begun and self._size > MOST_BYTES:
             self._refuse(_too_long())
-        elif self._waiting is None:
+        elif not self._whole and self._size > MOST_BYTES:
+            self.transport.close()
+        elif self._waiting is None and (self._begun or (self.cycle is not None and self.cycle.response_complete)):
             self._wait()
 
     def _wait(self) -> None:
