@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given
@@ -110,6 +111,21 @@ def test_no_pattern_takes_long_and_too_many_alternatives_are_refused() -> None:
     assert time.process_time() - started < 5
     with pytest.raises(InvalidInput, match="more than 1000 alternatives"):
         matcher("{a,b}" * 20)
+    with pytest.raises(InvalidInput, match="more than 50000 characters"):
+        matcher("{a,b}" * 9 + "*a" * 100)
+
+
+@pytest.mark.parametrize("sign", ["{", "[", "[\\]", "{a,", "[\\/", "{{a},", "{a,b}"])
+def test_what_is_begun_and_never_ended_takes_no_time(sign: str) -> None:
+    started = time.process_time()
+    with suppress(InvalidInput):
+        matcher(sign * 20_000)
+    assert time.process_time() - started < 10  # minutes where the end is looked for from each of them
+
+
+def test_a_long_list_in_braces_is_one_pattern() -> None:
+    names = [f"a file of a rather long name {number:03}.md" for number in range(1000)]
+    assert all(map(matcher(f"{{{','.join(names)}}}"), names))
 
 
 def _slowly(pattern: list[str], path: list[str]) -> bool:

@@ -19,6 +19,8 @@ from functools import lru_cache
 from commonplace.errors import InvalidInput
 
 MOST_ALTERNATIVES = 1000
+MOST_CHARACTERS = 50_000
+"""Of all alternatives of a pattern together: as many are compiled in some seconds."""
 SPECIAL = frozenset("*?[{")
 _FOLDER = "[^/]+/"
 _SLASHES = re.compile("//+")
@@ -79,61 +81,65 @@ def expand(pattern: str) -> list[str]:
             found += [f"{text[:start]}{part}{text[end:]}" for part in reversed(parts)]
         if len(found) + len(done) > MOST_ALTERNATIVES:
             raise InvalidInput(f"The pattern has more than {MOST_ALTERNATIVES} alternatives. Use fewer braces.")
+        if sum(map(len, found)) + sum(map(len, done)) > MOST_CHARACTERS:
+            raise InvalidInput(
+                f"The alternatives of the pattern have more than {MOST_CHARACTERS} characters. Use a shorter one."
+            )
     return done
 
 
 def _split(text: str) -> Iterator[str]:
-    start = depth = at = 0
-    while at < len(text):
+    start = depth = 0
+    for at, _ in _signs(text):
         mark = text[at]
-        if mark == "\\":
-            at += 1
-        elif mark == "[":
-            at = max(at, _class_end(text, at) - 1)
-        elif mark == "{":
+        if mark == "{":
             depth += 1
         elif mark == "}":
             depth -= depth > 0
         elif mark == "," and not depth:
             yield text[start:at]
             start = at + 1
-        at += 1
     yield text[start:]
 
 
 def _first_braces(text: str) -> tuple[int, int, list[str]] | None:
     """(start, end, alternatives) of the first `{a,b}`."""
-    for start in _places(text, "{"):
-        depth = 0
-        for at in _places(text, "{}", start):
-            depth += 1 if text[at] == "{" else -1
-            if not depth:
-                parts = list(_split(text[start + 1 : at]))
-                if len(parts) > 1:
-                    return start, at + 1, parts
-                break
-    return None
+    opened: list[tuple[int, bool]] = []  # where, and whether a comma has followed
+    ends: dict[int, int] = {}
+    for at, _ in _signs(text):
+        if text[at] == "{":
+            opened.append((at, False))
+        elif text[at] == "," and opened:
+            opened[-1] = opened[-1][0], True
+        elif text[at] == "}" and opened:
+            start, parted = opened.pop()
+            if parted:
+                ends[start] = at
+    if not ends:
+        return None
+    start = min(ends)
+    return start, ends[start] + 1, list(_split(text[start + 1 : ends[start]]))
 
 
-def _places(text: str, marks: str, at: int = 0) -> Iterator[int]:
-    """Where one of these marks stands, neither escaped nor in brackets."""
+def _signs(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sign begins and ends: one that is escaped, or a whole class, is one. No class holds a slash."""
+    at = unclosed = 0  # a bracket that nothing closes is not looked for the end of again at the next one
     while at < len(text):
-        if text[at] in marks:
-            yield at
-        if text[at] == "\\":
-            at += 1
-        elif text[at] == "[":
-            at = max(at, _class_end(text, at) - 1)
-        at += 1
+        end = min(at + 1 + (text[at] == "\\"), len(text))
+        if text[at] == "[" and at >= unclosed:
+            unclosed = _class_stop(text, at)
+            end = unclosed + 1 if text[unclosed : unclosed + 1] == "]" else end
+        yield at, end
+        at = end
 
 
-def _class_end(text: str, start: int) -> int:
-    """Just after the `]` of a class, or `start` where the bracket is itself. No class holds a slash."""
+def _class_stop(text: str, start: int) -> int:
+    """Where the `]` of a class is, or what stands in for it where the bracket is itself."""
     at = start + 1 + (text[start + 1 : start + 2] in ("!", "^"))
     at += text[at : at + 1] == "]"
     while at < len(text) and text[at] not in "]/":
         at += 1 + (text[at] == "\\")
-    return at + 1 if at < len(text) and text[at] == "]" else start
+    return at
 
 
 def _translate(pattern: str, names: Iterator[int]) -> tuple[str, str]:
@@ -182,22 +188,17 @@ def _kept(source: str, names: Iterator[int]) -> str:
 
 
 def _between_stars(component: str) -> list[str]:
-    parts, at = [""], 0
-    while at < len(component):
+    parts = [""]
+    for at, end in _signs(component):
         mark = component[at]
-        end = _class_end(component, at) if mark == "[" else at
         if mark == "*":
             parts.append("")
         elif mark == "?":
             parts[-1] += "[^/]"
-        elif end > at:
+        elif mark == "[" and end > at + 1:
             parts[-1] += _class(component[at + 1 : end - 1])
-            at = end - 1
         else:
-            if mark == "\\" and at + 1 < len(component):
-                at += 1
-            parts[-1] += re.escape(component[at])
-        at += 1
+            parts[-1] += re.escape(component[end - 1])
     return parts
 
 

@@ -487,6 +487,8 @@ def test_an_explanation_adds_up(vcall: Tools, tool: str) -> None:
         ("query", {"query": "tea", "candidateLimit": 101}, "candidateLimit"),
         ("get", {}, "file"),
         ("get", {"file": "x", "maxLines": 0}, "maxLines"),
+        ("get", {"file": "/a" * 5001}, "file"),
+        ("multi_get", {"pattern": "a," * 10_001}, "pattern"),
         ("multi_get", {"pattern": "x", "maxBytes": 0}, "maxBytes"),
         ("status", {"x": 1}, "x"),
     ],

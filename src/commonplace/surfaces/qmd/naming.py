@@ -12,13 +12,15 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from commonplace.errors import NotFound
+from commonplace.errors import InvalidInput, NotFound
 from commonplace.ingest.files.collections import Collection, all_collections
 from commonplace.library import Library
 from commonplace.store.naming import SHORTEST
 from commonplace.store.rows import Ending, Name
 from commonplace.surfaces.qmd.directory import directory, folded, shelves
 
+LONGEST = 10_000
+"""Of a name: longer than any path, written with percent signs too."""
 MOST_NAMED = 10
 MOST_SUGGESTED = 5
 FURTHEST = 5
@@ -103,6 +105,8 @@ def find(library: Library, given: str) -> Located | None:
 
     A document whose name looks like one with line numbers comes before the lines of another.
     """
+    if len(given) > LONGEST:
+        raise InvalidInput(f"A name has at most {LONGEST} characters, not {len(given)}.")
     for text, first, count in _readings(given):
         name = _document(library, text)
         if name is not None:

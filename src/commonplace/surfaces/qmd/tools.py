@@ -10,6 +10,7 @@ from commonplace.errors import InvalidInput
 from commonplace.model import JSON
 from commonplace.surfaces.arguments import Signature, check
 from commonplace.surfaces.qmd.finding import LONGEST_QUERY, query, search, vsearch
+from commonplace.surfaces.qmd.naming import LONGEST
 from commonplace.surfaces.qmd.reading import get, multi_get
 from commonplace.surfaces.qmd.status import status
 from commonplace.surfaces.schema import (
@@ -183,7 +184,7 @@ GET = Tool(
     ),
     input=obj(
         required=("file",),
-        file=text("A path such as notes/plan.md, a docid such as #3fa91c, or a qmd:// address."),
+        file=text("A path such as notes/plan.md, a docid such as #3fa91c, or a qmd:// address.", maxLength=LONGEST),
         fromLine={"type": "integer", "description": "The first line, from 1."},
         **_LINES,
     ),
@@ -202,7 +203,7 @@ MULTI_GET = Tool(
     ),
     input=obj(
         required=("pattern",),
-        pattern=text("A glob, or names, docids and globs between commas."),
+        pattern=text("A glob, or names, docids and globs between commas.", maxLength=2 * LONGEST),
         maxBytes={"type": "integer", "minimum": 1, "default": 10240, "description": "Skip larger documents."},
         **_LINES,
     ),
