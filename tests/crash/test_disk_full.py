@@ -43,7 +43,7 @@ def fill(library: Library, rng: random.Random, count: int, prefix: str) -> None:
     library.put_many(make_draft(rng, f"{prefix}{number}", f"{prefix}word{number}") for number in range(count))
 
 
-def refused(work: Callable[[], object]) -> None:
+def refused(work: Callable[[], object]) -> str:
     """It may only fail as StorageFull, in a sentence that a person can use."""
     try:
         work()
@@ -52,8 +52,8 @@ def refused(work: Callable[[], object]) -> None:
         assert "Traceback" not in message
         assert "\n" not in message
         assert "disk" in message
-    else:
-        pytest.fail("there was room after all")
+        return message
+    pytest.fail("there was room after all")
 
 
 def until_full(work: Callable[[], object], most: int = 3000) -> int:
@@ -199,6 +199,29 @@ def test_a_backup_that_finds_no_room_leaves_the_last_one_and_takes_no_space(disk
         library.backup(target)
         assert backup_state(target) == new
         assert problems_of(library) == []
+
+
+@pytest.mark.parametrize("share", [0.3, 1.3])
+def test_a_restore_that_finds_no_room_names_the_disk_of_the_library_and_changes_nothing(
+    disk: Disk, tmp_path: Path, share: float
+) -> None:
+    """In the middle of looking at the backup, or of taking it over."""
+    home, source = disk.root / "home", tmp_path / "elsewhere.backup"
+    with open_library(tmp_path / "full") as full:
+        fill(full, random.Random(1), 300, "m")
+        full.backup(source)
+        wanted = state_of(full.store)
+    with open_library(home) as library:
+        fill(library, random.Random(2), 3, "n")
+        before = state_of(library.store)
+        disk.leave(int(source.stat().st_size * share))
+        message = refused(lambda: library.store.restore(source))
+        assert message.startswith(f"{home}/")
+        assert "disk is full" in message
+        assert state_of(library.store) == before
+        disk.relieve()
+        library.store.restore(source)
+        assert state_of(library.store) == wanted
 
 
 def backup_state(path: Path) -> State:

@@ -275,11 +275,12 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
     @guarded
     def restore(self, source: Path) -> None:
         """Take over everything from a backup, in one transaction: other processes see the old content or the new."""
-        with (
-            copied(source, self.path.parent) as copy,
-            self._database.reading().backup("main", copy._database.reading(), "main") as work,
-        ):
-            work.step()
+        with copied(source, self.path.parent) as copy, explained(self.path):
+            work = self._database.reading().backup("main", copy._database.reading(), "main")
+            try:
+                work.step()
+            finally:
+                work.finish()  # where a step fails, this is what says why
 
     @guarded
     def check(self) -> list[str]:
@@ -460,7 +461,8 @@ def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
                     raise InvalidInput(f"{backup} is no backup of a library. `commonplace backup` makes them.")
                 if int(original.pragma("user_version")) > len(load_migrations()):
                     raise StorageBroken(f"{backup} was made by a newer Commonplace. Upgrade Commonplace to restore it.")
-                original.execute("vacuum into ?", (str(path),))
+                with explained(path):  # it is the copy that finds no room
+                    original.execute("vacuum into ?", (str(path),))
             copy = stores.enter_context(closing(SqliteStore(path)))
             ours = stores.enter_context(closing(SqliteStore(path.with_name("ours.db"))))
             if part := foreign_part(copy._database.reading(), ours._database.reading()):
