@@ -1,21 +1,28 @@
 """Indexes are disposable: whatever happens to their files while a home is closed, the next search answers as before.
 
-1. Any file of either index may be overwritten in the middle, cut short, emptied or deleted.
+1. Any file of either index may be overwritten in the middle, cut short, emptied or deleted, or lie on a bad sector.
 2. Any folder of indexes may be emptied or deleted as a whole.
 3. Afterwards `doctor` has nothing to say, and nobody had to repair anything.
+
+That a process has run out of files to open is no damage: it is told, and nothing is thrown away for it.
 """
 
 from __future__ import annotations
 
+import os
 import random
+import resource
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from crash_checks import QUERIES, make_draft, open_library, problems_of, unique_word
 
+from commonplace.errors import Busy
+from commonplace.index.files import LOCK_NAME
 from commonplace.library import Library
 
 Damage = Callable[[Path], None]
@@ -54,7 +61,28 @@ def delete(path: Path) -> None:
     path.unlink()
 
 
-DAMAGES: tuple[Damage, ...] = (overwrite, flip, cut, empty, extend, delete)
+def spoil(path: Path) -> None:
+    """Reading it is an input/output error, as it is where a sector has gone bad."""
+    if path.name == LOCK_NAME:  # never read
+        return
+    path.unlink()
+    path.symlink_to("/proc/self/mem")
+
+
+@contextmanager
+def no_more_files() -> Iterator[None]:
+    """This process can open nothing until the block ends."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+DAMAGES: tuple[Damage, ...] = (overwrite, flip, cut, empty, extend, delete, spoil)
 
 
 def exact_answers(library: Library) -> list[list[tuple[str, int, float]]]:
@@ -147,6 +175,32 @@ def test_files_damaged_under_an_open_library_change_no_answer(
     with open_library(home) as library:
         assert exact_answers(library) == answers
         assert problems_of(library) == []
+
+
+@pytest.mark.parametrize("pending", [False, True], ids=["level", "behind"])
+def test_a_process_out_of_files_is_told_and_keeps_its_indexes(
+    pending: bool, kept: tuple[Path, list[list[tuple[str, int, float]]]], tmp_path: Path
+) -> None:
+    source, answers = kept
+    home = shutil.copytree(source, tmp_path / "home")
+    files = [home / path.relative_to(source) for path in index_files(source)]
+    with open_library(home) as library:
+        library.store.last_change()  # the database is open
+        if pending:
+            library.put(make_draft(random.Random(1), "late", "lateword"))
+        before = {path: path.read_bytes() for path in files}
+        asked: tuple[Callable[[], object], ...] = (
+            lambda: library.search("harbour", mode="lexical"),
+            lambda: library.search("harbour", mode="semantic"),
+            library.doctor,
+            library.rebuild,
+        )
+        for ask in asked:
+            with no_more_files(), pytest.raises(Busy, match="Too many open files"):
+                ask()
+        assert {path: path.read_bytes() for path in files} == before
+        assert problems_of(library) == []
+        assert pending or exact_answers(library) == answers
 
 
 def test_a_digit_changed_in_the_commit_file_changes_no_answer(

@@ -22,6 +22,7 @@ from commonplace.errors import Busy, StorageBroken, StorageFull
 from commonplace.index.files import (
     PART_SUFFIX,
     check_seal,
+    readable,
     room_on_disk,
     seal,
     sweep,
@@ -165,3 +166,18 @@ def test_a_folder_that_may_not_be_written_to_is_said_to_be_so(tmp_path: Path, nu
         raise OSError(number, os.strerror(number))
     with pytest.raises(StorageFull), writable(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_what_a_process_has_run_out_of_is_said_and_is_no_damage(tmp_path: Path, number: int) -> None:
+    error = OSError(number, os.strerror(number))
+    with pytest.raises(Busy, match=os.strerror(number)), writable(tmp_path), readable(tmp_path):
+        raise error
+
+
+def test_a_disk_that_fails_is_damage_to_who_reads_and_told_to_who_writes(tmp_path: Path) -> None:
+    error = OSError(errno.EIO, os.strerror(errno.EIO))
+    with pytest.raises(IndexDamaged, match="cannot be read"), readable(tmp_path):
+        raise error
+    with pytest.raises(StorageBroken, match=f"{tmp_path} cannot be written to.*Check that disk"), writable(tmp_path):
+        raise error

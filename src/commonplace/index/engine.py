@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -16,6 +15,7 @@ import tantivy
 from numpy.typing import NDArray
 from tantivy import Occur, Query
 
+from commonplace.index.files import REFUSALS, readable
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, among
 from commonplace.lazy_dataclass import dataclass
@@ -76,15 +76,12 @@ class Snapshot:
         return bool(self.searcher.search(Query.boolean_query(fields), 1, count=False).hits)
 
 
-_REFUSALS = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-
-
 def engine(work: Callable[[], T]) -> T:
     """Run something of tantivy's. What the system refuses is an OSError; anything else that goes wrong is damage."""
     try:
         return work()
     except (ValueError, OSError, RuntimeError, SystemError) as error:
-        for number in _REFUSALS:
+        for number in REFUSALS:
             if os.strerror(number) in str(error) or f"os error {number}" in str(error):
                 raise OSError(number, os.strerror(number)) from error
         raise IndexDamaged(f"tantivy: {error}") from error
@@ -172,14 +169,16 @@ def stamp_of(folder: Path) -> tuple[int, int, int]:
 
 def committed_segments(folder: Path) -> dict[str, list[int]]:
     """Of each segment of the latest commit: its documents, its last removal (0: none) and how many were removed."""
+    with readable(folder / META):
+        data = (folder / META).read_bytes()
     try:
-        segments = json.loads((folder / META).read_bytes())["segments"]
+        segments = json.loads(data)["segments"]
         removals = [segment["deletes"] or {"opstamp": 0, "num_deleted_docs": 0} for segment in segments]
         return {
             _plain(segment): [segment["max_doc"], removal["opstamp"], removal["num_deleted_docs"]]
             for segment, removal in zip(segments, removals, strict=True)
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexDamaged(f"{folder / META}: {error}") from error
 
 

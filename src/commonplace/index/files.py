@@ -26,6 +26,9 @@ _READ_BYTES = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _LEAST_ROOM, _LEAST_FILES = 65_536, 16  # bytes, and files: a commit makes about a dozen
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_RUN_OUT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+REFUSALS = _NO_ROOM | _NOT_ALLOWED | _RUN_OUT
+"""What the system says that tells nothing about a file: one that is sound is not to be thrown away for it."""
 
 
 class Sealed(NamedTuple):
@@ -104,17 +107,36 @@ def is_full(folder: Path) -> bool:
 
 @contextmanager
 def writable(folder: Path) -> Iterator[None]:
-    """Say in plain words that a folder of ours has no room or may not be written to, wherever in the block it shows."""
+    """Say in plain words why the system lets nobody work in a folder of ours, wherever in the block it shows."""
     try:
         with room_on_disk(folder):
             yield
     except OSError as error:
-        if error.errno not in _NOT_ALLOWED:
+        if error.errno in _RUN_OUT:
+            raise Busy(
+                f"{folder} cannot be used now: {error.strerror}. Allow this process more, or ask less of it at once, "
+                "and repeat: nothing stored is lost, and the index goes on from where it stopped."
+            ) from error
+        if error.errno not in _NOT_ALLOWED | {errno.EIO}:
             raise
+        wrong = "that disk" if error.errno == errno.EIO else "its permissions"
         raise StorageBroken(
-            f"{folder} cannot be written to: {error.strerror}. Check its permissions and repeat: nothing stored is "
+            f"{folder} cannot be written to: {error.strerror}. Check {wrong} and repeat: nothing stored is "
             "lost, and the index goes on from where it stopped."
         ) from error
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """A file that is missing, or on a part of the disk that cannot be read any more, is damage."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise IndexDamaged(f"{path} is missing") from None
+    except OSError as error:
+        if error.errno in REFUSALS:
+            raise
+        raise IndexDamaged(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -183,22 +205,17 @@ def check_content(path: Path, expected: Sealed) -> None:
 
 def stamp(path: Path) -> tuple[int, int]:
     """The size and time of change of a file; `IndexDamaged` when it is missing."""
-    try:
+    with readable(path):
         found = os.stat(path)
-    except FileNotFoundError:
-        raise IndexDamaged(f"{path} is missing") from None
     return found.st_size, found.st_mtime_ns
 
 
 def crc32_of(path: Path, size: int) -> int:
     """The checksum of the first `size` bytes of a file; `IndexDamaged` when it has fewer."""
     crc, left = 0, size
-    try:
-        with path.open("rb") as file:
-            while left and (data := file.read(min(left, _READ_BYTES))):
-                crc, left = zlib.crc32(data, crc), left - len(data)
-    except FileNotFoundError:
-        raise IndexDamaged(f"{path} is missing") from None
+    with readable(path), path.open("rb") as file:
+        while left and (data := file.read(min(left, _READ_BYTES))):
+            crc, left = zlib.crc32(data, crc), left - len(data)
     if left:
         raise IndexDamaged(f"{path} ends {left} bytes early")
     return crc

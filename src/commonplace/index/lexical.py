@@ -37,6 +37,7 @@ from commonplace.index.files import (
     check_seal,
     is_full,
     no_room,
+    readable,
     seal,
     writable,
     write_atomically,
@@ -102,19 +103,20 @@ class LexicalIndex:
         return self._healing(lambda: self._position_of(self._level(progress)))
 
     def reset(self) -> None:
-        with self._lock, writer_lock(self._folder, LOCK_S):
-            self._start_over()
+        self._healing(self._reset)
 
     def check(self) -> list[str]:
         """What is wrong with the files, one sentence each."""
         try:
-            check_seal(self._folder, self._sealed_files(), thorough=True)
+            with writable(self._folder):
+                check_seal(self._folder, self._sealed_files(), thorough=True)
         except IndexDamaged as damage:
             return [str(damage)]
         return []
 
     def _position(self) -> int:
-        return self._position_of(self._current())
+        with writable(self._folder):
+            return self._position_of(self._current())
 
     def _position_of(self, snapshot: Snapshot) -> int:
         position = snapshot.position
@@ -294,11 +296,13 @@ class LexicalIndex:
     def _sealed_files(self) -> Mapping[str, Sequence[int]]:
         """The sealed files of the latest commit. A crash before sealing leaves newer ones unsealed: no damage."""
         belongs, segments = committed_files(self._folder), committed_segments(self._folder)
+        with readable(self._folder / _SEAL):
+            data = (self._folder / _SEAL).read_bytes()
         try:
-            sealed = json.loads((self._folder / _SEAL).read_bytes())
+            sealed = json.loads(data)
             if sealed.pop("crc32") != _crc_of(sealed) or sealed["format"] != FORMAT:
                 raise ValueError("not as it was written, or by another version")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IndexDamaged(f"{self._folder / _SEAL}: {error}") from error
         for name, (documents, removal, removed) in sealed["segments"].items():
             found = segments.get(name)
@@ -330,7 +334,7 @@ class LexicalIndex:
     def _healing(self, work: Callable[[], T]) -> T:
         """Do it; if the index turns out damaged, mend it and do it again; if it still is, rebuild it from the store."""
         found: IndexDamaged | None = None
-        for mend in (None, self._heal, *[self.reset] * REBUILDS):
+        for mend in (None, self._heal, *[self._reset] * REBUILDS):
             try:
                 if mend:
                     mend()
@@ -343,8 +347,12 @@ class LexicalIndex:
                 found = damage
         raise StorageBroken(f"The index in {self._folder} cannot be rebuilt: {found}. Check that disk.") from found
 
-    def _heal(self) -> None:
+    def _reset(self) -> None:
         with self._lock, writer_lock(self._folder, LOCK_S):
+            self._start_over()
+
+    def _heal(self) -> None:
+        with self._lock, writer_lock(self._folder, LOCK_S), writable(self._folder):
             self._snapshot = None
             try:
                 snapshot = self._load()

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Busy
-from commonplace.index.files import Sealed, check_content, stamp, sweep, write_atomically, writer_lock
+from commonplace.index.files import Sealed, check_content, readable, stamp, sweep, write_atomically, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.vector_scan import BLOCK, Floats, Halves, Ids, Mask, RowOrder, Rows, code_words, codes_of, widen
 from commonplace.lazy_dataclass import dataclass
@@ -100,10 +100,9 @@ class VectorFolder:
 
     def manifest(self) -> Manifest | None:
         """The latest commit; None where there never was one."""
-        try:
-            return Manifest.from_json((self.path / MANIFEST).read_bytes())
-        except FileNotFoundError:
-            pass
+        path = self.path / MANIFEST
+        with readable(path), suppress(FileNotFoundError):
+            return Manifest.from_json(path.read_bytes())
         if any(self._data_files()):
             raise IndexDamaged(f"{self.path / MANIFEST} is missing")
         return None
@@ -164,7 +163,8 @@ class VectorFolder:
         size = manifest.seals[kind].size
         if size <= start:
             return b""
-        with (self.path / manifest.name(kind)).open("rb") as file:
+        path = self.path / manifest.name(kind)
+        with readable(path), path.open("rb") as file:
             file.seek(start)
             data = file.read(size - start)
         if len(data) != size - start:
@@ -175,7 +175,8 @@ class VectorFolder:
         if not manifest.rows:
             return np.empty((0, manifest.dims), np.float16)
         size = manifest.rows * manifest.dims * 2
-        with (self.path / manifest.name("vectors")).open("rb") as file:
+        path = self.path / manifest.name("vectors")
+        with readable(path), path.open("rb") as file:
             if os.fstat(file.fileno()).st_size < size:
                 raise IndexDamaged(f"{manifest.name('vectors')} ends early")
             mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)

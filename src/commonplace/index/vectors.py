@@ -96,7 +96,8 @@ class VectorIndex:
         if state is not None and state.commit == self._folder.manifest_stamp():
             return state.manifest.position if state.manifest else 0
         try:
-            manifest = self._folder.manifest()
+            with writable(self._folder.path):
+                manifest = self._folder.manifest()
         except IndexDamaged:
             return 0
         return manifest.position if manifest and self._is_ours(manifest) else 0
@@ -224,7 +225,8 @@ class VectorIndex:
             while True:
                 commit = self._folder.manifest_stamp()
                 try:
-                    self._state = self._load(commit, writing=writing)
+                    with writable(self._folder.path):
+                        self._state = self._load(commit, writing=writing)
                 except (IndexDamaged, FileNotFoundError) as error:
                     self._loaded = None
                     if commit == self._folder.manifest_stamp():
