@@ -9,13 +9,10 @@ That a process has run out of files to open is no damage: it is told, and nothin
 
 from __future__ import annotations
 
-import os
 import random
-import resource
 import shutil
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,6 +21,7 @@ from crash_checks import QUERIES, make_draft, open_library, problems_of, unique_
 from commonplace.errors import Busy
 from commonplace.index.files import LOCK_NAME
 from commonplace.library import Library
+from few_files import few_files
 
 Damage = Callable[[Path], None]
 
@@ -67,19 +65,6 @@ def spoil(path: Path) -> None:
         return
     path.unlink()
     path.symlink_to("/proc/self/mem")
-
-
-@contextmanager
-def no_more_files() -> Iterator[None]:
-    """This process can open nothing until the block ends."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.open(os.devnull, os.O_RDONLY)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 DAMAGES: tuple[Damage, ...] = (overwrite, flip, cut, empty, extend, delete, spoil)
@@ -196,7 +181,7 @@ def test_a_process_out_of_files_is_told_and_keeps_its_indexes(
             library.rebuild,
         )
         for ask in asked:
-            with no_more_files(), pytest.raises(Busy, match="Too many open files"):
+            with few_files(), pytest.raises(Busy, match="Too many open files"):
                 ask()
         assert {path: path.read_bytes() for path in files} == before
         assert problems_of(library) == []

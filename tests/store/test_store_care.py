@@ -23,13 +23,14 @@ from typing import Any
 import apsw
 import pytest
 
-from commonplace.errors import InvalidInput, NotFound, StorageBroken
+from commonplace.errors import Busy, InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
 from commonplace.store.opening import restore_store
 from commonplace.store.rows import Attachment
 from commonplace.store.sqlite_extras import _INVARIANTS
+from few_files import few_files
 from opening import BACKENDS, library_settings, open_store
 
 TEA = Draft("note", "tea", title="Tea", body="Oolong.\n\nGreen.", tags=("hot",), metadata={"k": 1})
@@ -435,6 +436,15 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StorageBroken, match="file"):
         SqliteStore(tmp_path / "file" / "library.db")
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_process_that_may_open_no_more_files_is_told_so(sqlite: SqliteStore, left: int) -> None:
+    fill(sqlite)
+    with ThreadPoolExecutor(1) as pool:  # its thread has no connection yet
+        with few_files(left), pytest.raises(Busy, match="as many files open as it may"):
+            pool.submit(sqlite.counts).result(timeout=60)
+        assert pool.submit(sqlite.counts).result(timeout=60) == {"note": 3}
 
 
 def test_a_closed_store_says_so(sqlite: SqliteStore) -> None:

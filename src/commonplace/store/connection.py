@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -216,6 +216,17 @@ def _takes_no_files(folder: Path) -> bool:
     return False
 
 
+def _may_open_no_more() -> bool:
+    """Whether this process has as many files open as it may: what could not be opened has let go of others, too."""
+    with ExitStack() as opened:
+        try:
+            for _ in range(_DATABASE_FILES):
+                opened.enter_context(open(os.devnull, "rb"))
+        except OSError as error:
+            return error.errno in (errno.EMFILE, errno.ENFILE)
+    return False
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """SQLite's errors as ours, with what to do."""
@@ -242,6 +253,11 @@ def explained(path: Path) -> Iterator[None]:
     except apsw.CantOpenError as error:
         if _takes_no_files(path.parent):  # SQLite does not say why
             raise StorageFull(f"{path} could not be written: the disk takes no more files. Remove some.") from error
+        if _may_open_no_more():
+            raise Busy(
+                f"{path} cannot be opened now: this process has as many files open as it may. Allow it more, or ask "
+                "less of it at once, and repeat."
+            ) from error
         raise StorageBroken(f"{path} cannot be opened: {error}. Check the folder's permissions.") from error
     except apsw.ReadOnlyError as error:
         raise StorageBroken(f"{path} is read-only: {error}. Check the file's permissions.") from error
