@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import importlib
 import pickle
+import pkgutil
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -236,3 +238,21 @@ def test_every_class_of_the_package_is_made_this_way() -> None:
         if re.search(r"^from dataclasses import .*\bdataclass\b", path.read_text("utf-8"), re.MULTILINE)
     ]
     assert others == []
+
+
+def test_every_class_of_the_package_can_be_made_often() -> None:
+    names = [
+        name for _, name, _ in pkgutil.walk_packages(commonplace.__path__, "commonplace.") if "__main__" not in name
+    ]
+    found = {kind for name in names for kind in vars(importlib.import_module(name)).values() if isinstance(kind, type)}
+    ours = [
+        kind for kind in found if "__dataclass_fields__" in vars(kind) and kind.__module__.startswith("commonplace.")
+    ]
+    assert len(ours) > 100
+    for kind in ours:
+        with pytest.raises(TypeError, match=rf"{kind.__name__}.*nothing of the kind"):  # compiled, to be told by it
+            kind(**{"nothing of the kind": 1})
+        made = object.__new__(kind)
+        if free := kind.__init__.__globals__.get("_free"):
+            object.__setattr__(made, "__class__", free)
+            made.__class__ = kind
