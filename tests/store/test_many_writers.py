@@ -4,17 +4,20 @@
 2. Everyone sees everyone's writes in the next call.
 3. A thread that ends gives its connection back.
 4. A process that was forked opens the store itself: what it has from its parent is refused, at once.
+5. Who is interrupted while others write goes on writing afterwards, and keeps nobody from it.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import apsw
 import pytest
 
 from commonplace.ingest.prepare import prepare
@@ -251,3 +254,23 @@ def test_what_is_read_in_one_call_belongs_together(store: Store, backend: str, t
         stop.set()
         thread.join(30)
     other.close()
+
+
+def test_a_writer_interrupted_while_it_waits_for_another_leaves_no_transaction_behind(tmp_path: Path) -> None:
+    path = tmp_path / "library.db"
+    store, other = SqliteStore(path), apsw.Connection(str(path))
+    other.execute("begin immediate")
+
+    def interrupt_then_let_go() -> None:
+        os.kill(os.getpid(), signal.SIGINT)  # heard when SQLite returns: when the transaction has just begun
+        other.execute("rollback")
+
+    later = threading.Timer(0.3, interrupt_then_let_go)
+    later.start()
+    with pytest.raises(KeyboardInterrupt):
+        store.put([prepare(Draft("note", "interrupted", body="x"))])
+    later.join()
+    other.execute("begin immediate; rollback")
+    store.put([prepare(Draft("note", "after", body="x"))])
+    assert store.item("note", "", "interrupted") is None
+    store.close()

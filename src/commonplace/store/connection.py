@@ -94,9 +94,9 @@ class Database:
                 self._local.connection = None
                 connection = self.reading()
             connection.execute(_ROOM_TO_WRITE)
-            connection.execute("begin immediate")
-            self._local.writing = connection
             try:
+                connection.execute("begin immediate")  # inside: an interrupt meanwhile comes when it has begun
+                self._local.writing = connection
                 yield connection
                 connection.execute("commit")
             except BaseException as error:
