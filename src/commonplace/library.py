@@ -20,7 +20,7 @@ from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable, Versio
 from commonplace.index.base import WordIndex
 from commonplace.index.lexical import LexicalIndex
 from commonplace.lazy_dataclass import dataclass
-from commonplace.model import Change, Draft, Filter, Item, Mode, Page, parse_uri
+from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
 from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.search.request import Request
 from commonplace.settings import Settings
@@ -280,7 +280,8 @@ class Library:
 
         What is left out stays as it was.
         """
-        collection = self.folders.ensure(root, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
+        ignored = None if ignore is None else each(ignore)
+        collection = self.folders.ensure(root, name, pattern=pattern, ignore=ignored, gitignore=gitignore)
         return self.folders.update(collection.name, progress=progress)
 
     def export(self, filter: Filter = Filter()) -> Iterator[str]:
@@ -371,7 +372,7 @@ class Library:
         return self._pipeline.related(self.get(uri), Request(uri, filter=filter, limit=limit))
 
     def _ids_of(self, uris: Collection[str]) -> list[int]:
-        return self.store.ids_of([parts for parts in map(parse_uri, uris) if parts])
+        return self.store.ids_of([parts for parts in map(parse_uri, each(uris)) if parts])
 
     # care
 

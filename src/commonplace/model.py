@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 from urllib.parse import quote, unquote
 
 from commonplace.lazy_dataclass import dataclass
 
 JSON = Any  # what json.loads gives back
+T = TypeVar("T")
 
 LAST_MOMENT = 253_402_300_799_999_999
 """The end of the year 9999 in microseconds: the last moment that is told."""
@@ -199,10 +200,15 @@ class Filter:
         """A list is as good as a tuple, and a text alone is one of them: an empty list asks for nothing either."""
         for name in ("kinds", "parents", "tags", "where"):
             if type(given := getattr(self, name)) is not tuple:
-                object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+                object.__setattr__(self, name, each(given))
 
     def __bool__(self) -> bool:
         return self != Filter()
+
+
+def each(given: Iterable[T]) -> tuple[T, ...]:
+    """All that was given. A text alone is one of them, and not its characters, though a type checker would let it."""
+    return (cast(T, given),) if isinstance(given, str) else tuple(given)
 
 
 SCHEMES = {

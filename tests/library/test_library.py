@@ -243,6 +243,15 @@ def test_a_deleted_conversation_takes_its_messages_along_and_a_character_leaves_
     assert "character" not in library.get(kept).fields
 
 
+def test_one_pattern_alone_leaves_out_what_it_does_in_a_list(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("guide.md", "guide.draft.md"):
+        (tmp_path / "docs" / name).write_text(GUIDE, encoding="utf-8")
+    library.add_folder(tmp_path / "docs", ignore="*.draft.md")
+    assert [item.key for item in library.store.scan(Filter(kinds=("document",)))] == ["guide.md"]
+    assert library.folders.get("docs").ignore == ("*.draft.md",)
+
+
 @pytest.mark.parametrize("by_filter", [False, True])
 def test_a_deleted_collection_takes_its_documents_along(library: Library, tmp_path: Path, by_filter: bool) -> None:
     (tmp_path / "docs").mkdir()

@@ -99,6 +99,12 @@ def test_what_is_best_can_be_left_out_however_much_it_is(
                 assert_page_of(page, whole, exclude, offset, offset + limit)
 
 
+def test_one_address_alone_is_left_out_as_one_in_a_list_is(library: Library) -> None:
+    library.put_many(Draft("note", name, body="green tea") for name in ("one", "other"))
+    page = library.search("tea", exclude="notes://one")
+    assert ([hit.uri for hit in page.hits], page.skipped) == (["notes://other"], 1)
+
+
 def test_a_phrase_that_only_the_excluded_has_still_binds(library: Library) -> None:
     library.put(Draft("note", "both", body="a green tea from the hills"))
     library.put(Draft("note", "apart", body="tea in a green cup"))
