@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -280,8 +281,8 @@ class Library:
 
         What is left out stays as it was.
         """
-        ignored = None if ignore is None else each(ignore)
-        collection = self.folders.ensure(root, name, pattern=pattern, ignore=ignored, gitignore=gitignore)
+        ignore = ignore and each(ignore)
+        collection = self.folders.ensure(root, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
         return self.folders.update(collection.name, progress=progress)
 
     def export(self, filter: Filter = Filter()) -> Iterator[str]:
@@ -470,10 +471,13 @@ class Library:
 
 
 def space_folder(home: Path, space: str) -> Path:
-    """Where a space lives. Its name is a plain word: nothing a caller sends can name another folder."""
+    """Where a space lives, wherever the process goes. Its name is a plain word: no caller can name another folder."""
     if not _SPACE.fullmatch(space):
         raise InvalidInput(f"A space is named with a-z, 0-9, dots, dashes and underscores, not {space!r}.")
-    return home.expanduser() / SPACES / space
+    folder = home.expanduser() / SPACES / space
+    with suppress(FileNotFoundError):  # of a working directory that is gone: whoever makes something there says so
+        folder = folder.absolute()
+    return folder
 
 
 def restore(source: Path, home: Path, space: str = "default", settings: Settings | None = None) -> None:

@@ -50,6 +50,22 @@ def test_a_draft_goes_in_and_comes_back(library: Library) -> None:
         library.get("notes://tea")
 
 
+def test_a_library_stays_where_it_was_opened_when_the_working_directory_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    with Library.open("home", settings=library_settings(Path("home"))) as library:
+        library.put(Draft("note", "tea", body="Oolong."))
+        monkeypatch.chdir(elsewhere)
+        library.put(Draft("note", "more", body="More oolong."))
+        assert len(library.search("oolong").hits) == 2
+        library.embed()
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_a_library_opens_and_searches_while_another_process_writes(tmp_path: Path) -> None:
     with Library.open(tmp_path, settings=library_settings(tmp_path)) as library:
         library.put(Draft("note", "tea", body="Oolong."))
