@@ -240,6 +240,10 @@ def test_related_is_what_shares_its_telling_words(library: Library) -> None:
     assert "notes://a" not in [hit.uri for hit in hits]
     assert [hit.uri for hit in library.related("notes://a", filter=Filter(kinds=("memory",))).hits] == []
     assert len(library.related("notes://a", limit=1).hits) == 1
+    every, first = library.related("notes://a"), library.related("notes://a", limit=1)
+    assert (every.found, every.more) == (len(every.hits), False)
+    assert first.more
+    assert 1 < first.found <= every.found
 
 
 def test_related_finds_words_of_another_language_as_they_are_stemmed_there(library: Library) -> None:

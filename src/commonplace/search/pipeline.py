@@ -181,9 +181,10 @@ class Pipeline:
         lexical = LexicalLeg(look.words, plan, look.scope(request))
         vector = self._vector_leg_of(item, request, look, stages)
         ranking = self._rank(lexical, vector, request.limit + 1, request, stages)
-        others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)[: request.limit]
-        answer = Answer(request, ranking, others.tolist(), plan)
-        return Page(tuple(self._hits(answer)), stages.done)
+        others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)
+        answer = Answer(request, ranking, others[: request.limit].tolist(), plan)
+        hits = self._hits(answer)
+        return Page(tuple(hits), stages.done, more=len(others) > request.limit, found=len(others))
 
     def _like(self, text: str, vector: Floats | None, request: Request, look: Look) -> Page:
         stages, words = Stages(), look.words
