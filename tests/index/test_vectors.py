@@ -521,6 +521,33 @@ def test_a_full_disk_is_told_and_leaves_the_index_as_it_was(
     assert_holds(index, source.rows())
 
 
+def test_a_disk_that_fails_is_told_as_often_as_it_is_asked_and_leaves_no_file_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = filled()
+    index = opened(tmp_path, source)
+    index.catch_up()
+    source.put(41, [vector(41)])
+
+    def broken(*_: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def open_files() -> list[str]:
+        links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+        return [target for link in links if os.path.lexists(link) and (target := os.readlink(link)).endswith(".bin")]
+
+    before = len(index), open_files()  # what is mapped
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        patch.setattr(os, "ftruncate", broken)
+        for _ in range(3):
+            with pytest.raises(StorageBroken, match="Check that disk"):
+                index.catch_up()
+        assert (len(index), open_files()) == before
+    assert index.catch_up() == 41
+    assert_holds(index, source.rows())
+
+
 def write_until_killed(folder: Path, start: int) -> None:
     vectors.FEWEST_DEAD = 20
     source = Script(start)

@@ -20,7 +20,7 @@ import re
 import time
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any
@@ -295,10 +295,12 @@ class Append:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for kind, file in self._files.items():
-            if os.fstat(file).st_size != self._committed[kind].size:
-                os.ftruncate(file, self._committed[kind].size)
-            os.close(file)
+        with ExitStack() as closing:
+            for file in self._files.values():
+                closing.callback(os.close, file)  # also where a disk that fails lets nothing be cut off
+            for kind, file in self._files.items():
+                if os.fstat(file).st_size != self._committed[kind].size:
+                    os.ftruncate(file, self._committed[kind].size)
 
     @property
     def rows(self) -> int:
