@@ -18,15 +18,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
 import pytest
 
-from commonplace.errors import Busy, InvalidInput, NotFound, StorageBroken
+from commonplace.errors import Busy, CommonplaceError, InvalidInput, NotFound, StorageBroken, StorageFull
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
+from commonplace.store.connection import explained
 from commonplace.store.opening import restore_store
 from commonplace.store.rows import Attachment
 from commonplace.store.sqlite_extras import _INVARIANTS
@@ -445,6 +447,24 @@ def test_a_process_that_may_open_no_more_files_is_told_so(sqlite: SqliteStore, l
         with few_files(left), pytest.raises(Busy, match="as many files open as it may"):
             pool.submit(sqlite.counts).result(timeout=60)
         assert pool.submit(sqlite.counts).result(timeout=60) == {"note": 3}
+
+
+@pytest.mark.parametrize(
+    ("code", "flags", "kind", "sentence"),
+    [
+        (apsw.SQLITE_IOERR_CORRUPTFS, 0, StorageBroken, r"cannot be read.*Check that disk"),
+        (apsw.SQLITE_IOERR_WRITE, os.ST_RDONLY, StorageBroken, r"its disk is read-only\. Check that disk"),
+        (apsw.SQLITE_IOERR_WRITE, 0, StorageFull, r"Free some disk space, or check that disk"),
+        (apsw.SQLITE_IOERR_SHMSIZE, 0, StorageFull, r"Free some disk space, or check that disk"),
+    ],
+)
+def test_a_disk_that_fails_is_not_told_as_a_full_one(
+    monkeypatch: pytest.MonkeyPatch, code: int, flags: int, kind: type[CommonplaceError], sentence: str
+) -> None:
+    """A system that notices makes it read-only; SQLite has the same words for both."""
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    with pytest.raises(kind, match=sentence), explained(Path("library.db")):
+        raise apsw.exception_for(code)
 
 
 def test_a_closed_store_says_so(sqlite: SqliteStore) -> None:

@@ -21,6 +21,7 @@ from commonplace.store.filters import fold_value
 
 BUSY_S = 30.0
 _DATABASE_FILES = 3  # itself, its log and the memory that processes share
+_READING = (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_FSTAT)
 _ROOM_TO_WRITE = "pragma cache_size = -8192"  # KiB: a batch of entries changes 800 pages, and the rest is written twice
 _PRAGMAS = """
 pragma synchronous = full;
@@ -227,6 +228,18 @@ def _may_open_no_more() -> bool:
     return False
 
 
+def _at_the_disk(path: Path, error: apsw.IOError) -> CommonplaceError:
+    """SQLite says the same of a disk that fails and, where it is not a file that finds no room, of a full one."""
+    if vars(error).get("extendedresult") in _READING:
+        return StorageBroken(f"{path} cannot be read: {error}. Check that disk, and repeat.")
+    with suppress(OSError):
+        if os.statvfs(path.parent).f_flag & os.ST_RDONLY:  # what a system does to a disk that fails
+            return StorageBroken(f"{path} could not be written: its disk is read-only. Check that disk, and repeat.")
+    return StorageFull(
+        f"{path} could not be written: {error}. Free some disk space, or check that disk, and repeat; nothing was lost."
+    )
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
     """SQLite's errors as ours, with what to do."""
@@ -238,7 +251,9 @@ def explained(path: Path) -> Iterator[None]:
         raise InvalidInput(LONE_SURROGATE) from error
     except (apsw.BusyError, apsw.LockedError) as error:
         raise Busy(f"{path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.") from error
-    except (apsw.FullError, apsw.IOError, OSError) as error:
+    except apsw.IOError as error:
+        raise _at_the_disk(path, error) from error
+    except (apsw.FullError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise StorageBroken(f"{path} cannot be used: {error}. Check that path and its permissions.") from error
         raise StorageFull(
