@@ -280,6 +280,17 @@ def test_a_lease_that_ran_out_is_taken_over(store: Store, clock: Clock) -> None:
     assert taken == replace(dead, attempts=2)
 
 
+def test_what_a_clock_that_was_ahead_put_off_or_held_is_due_when_it_is_right_again(store: Store, clock: Clock) -> None:
+    year = 365 * 86_400
+    clock.advance(year)
+    held, waiting = store.enqueue("embed", {}), store.enqueue("embed", {})
+    assert store.claim("embed", 10)
+    clock.advance(-year)
+    taken = [store.claim("embed", 10), store.claim("embed", 10)]
+    assert [(job.id, job.attempts) for job in taken if job] == [(held, 2), (waiting, 1)]
+    assert store.claim("embed", 10) is None
+
+
 # settings
 
 

@@ -132,6 +132,21 @@ def test_a_job_is_taken_from_a_process_that_is_gone_at_once_and_from_others_when
     assert store.table_jobs() == []
 
 
+def test_a_job_of_a_clock_that_was_ahead_is_done_when_it_is_right_again(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = time.time_ns() + 365 * 86_400 * 10**9
+    store = calls.library.tables.store
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time_ns", lambda: ahead)
+        calls.table([{"x": "words"}], searchable=False)
+        calls.tool("search")
+        assert store.claim_table_job(store.table_jobs()[0], "elsewhere:1:1", 10.0)
+    assert work(calls.library)
+    calls.settle()
+    assert store.table_jobs() == []
+
+
 def test_what_fails_three_times_is_an_error_until_the_next_write(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
     from commonplace.tables import jobs
 

@@ -51,6 +51,10 @@ class Attachment:
     data: bytes
 
 
+LONGEST_WAIT = 86_400_000_000
+"""In microseconds: no work is put off or held for as long. What seems to be was, by a clock that was ahead."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     id: int

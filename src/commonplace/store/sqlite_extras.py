@@ -26,7 +26,7 @@ from commonplace.store.listings import Listings
 from commonplace.store.memory import EntryRows
 from commonplace.store.naming import Names
 from commonplace.store.outlines import Outlines
-from commonplace.store.rows import Attachment, Job, Model
+from commonplace.store.rows import LONGEST_WAIT, Attachment, Job, Model
 from commonplace.store.sessions import Sessions
 from commonplace.store.shaping import CHUNK_COLUMNS, ITEM_COLUMNS, chunk_from, json_text
 from commonplace.store.sqlite import consistent, guarded
@@ -203,13 +203,15 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
 
     @guarded
     def claim(self, kind: str, lease_s: float) -> Job | None:
+        now = _now()
         with self._database.writing() as db:
             row = db.execute(
                 """update jobs set claimed_until = :until, attempts = attempts + 1 where id =
-                     (select id from jobs where kind = :kind and run_after <= :now and claimed_until <= :now
+                     (select id from jobs where kind = :kind and run_after not between :later and :latest
+                      and claimed_until not between :later and :latest
                       order by run_after, id limit 1)
                    returning id, kind, payload, attempts""",
-                {"kind": kind, "now": _now(), "until": _now() + int(lease_s * 1e6)},
+                {"kind": kind, "later": now + 1, "latest": now + LONGEST_WAIT, "until": now + int(lease_s * 1e6)},
             ).fetchone()
             return Job(row[0], row[1], json.loads(row[2]), row[3]) if row else None
 

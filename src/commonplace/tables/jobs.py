@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.embedding import Embedding
+from commonplace.store.rows import LONGEST_WAIT
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import TableJob, TableRow
 from commonplace.tables.indexing import Indexer
@@ -87,10 +88,10 @@ class Jobs:
     def _claim(self, table: int | None) -> TableJob | None:
         now = time.time_ns() // 1000
         for job in self._store.table_jobs(table):
-            if job.run_after > now or (job.attempts >= MOST_ATTEMPTS and not self._is_sent(job)):
+            if _is_to_come(job.run_after, now) or (job.attempts >= MOST_ATTEMPTS and not self._is_sent(job)):
                 continue
             ours = job.holder == self._holder
-            free = not job.holder or job.lease_until <= now or is_gone(job.holder)
+            free = not job.holder or not _is_to_come(job.lease_until, now) or is_gone(job.holder)
             if (ours or free) and (claimed := self._store.claim_table_job(job, self._holder, LEASE_S)):
                 return claimed
         return None
@@ -199,6 +200,10 @@ class Jobs:
         with suppress(CommonplaceError):  # a full disk keeps this from being noted too; the lease runs out by itself
             pause = PAUSES_S[min(job.attempts, len(PAUSES_S) - 1)]
             self._store.fail_table_job(job, sentence[:LONGEST_ERROR], pause)
+
+
+def _is_to_come(moment: int, now: int) -> bool:
+    return now < moment <= now + LONGEST_WAIT
 
 
 def is_gone(holder: str) -> bool:

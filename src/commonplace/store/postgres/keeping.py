@@ -12,7 +12,7 @@ from commonplace.errors import InvalidInput
 from commonplace.model import JSON
 from commonplace.store.postgres.items import Items, reads, writes
 from commonplace.store.postgres.problems import explained
-from commonplace.store.rows import Attachment, Job
+from commonplace.store.rows import LONGEST_WAIT, Attachment, Job
 from commonplace.store.shaping import json_text
 
 
@@ -63,13 +63,15 @@ class Keeping(Items):
             return int(self._one(query, (kind, json_text(payload), _now() + int(delay_s * 1e6))))
 
     def claim(self, kind: str, lease_s: float) -> Job | None:
+        now = _now()
         with explained(self.name), self._database.changing():
             rows = self._all(
                 """update jobs set claimed_until = %(until)s, attempts = attempts + 1 where id =
-                     (select id from jobs where kind = %(kind)s and run_after <= %(now)s and claimed_until <= %(now)s
+                     (select id from jobs where kind = %(kind)s and run_after not between %(later)s and %(latest)s
+                      and claimed_until not between %(later)s and %(latest)s
                       order by run_after, id limit 1 for update skip locked)
                    returning id, kind, payload, attempts""",
-                {"kind": kind, "now": _now(), "until": _now() + int(lease_s * 1e6)},
+                {"kind": kind, "later": now + 1, "latest": now + LONGEST_WAIT, "until": now + int(lease_s * 1e6)},
             )
             return Job(rows[0][0], rows[0][1], json.loads(rows[0][2]), rows[0][3]) if rows else None
 
