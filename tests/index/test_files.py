@@ -168,7 +168,7 @@ def test_a_folder_that_may_not_be_written_to_is_said_to_be_so(tmp_path: Path, nu
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN])
 def test_what_a_process_has_run_out_of_is_said_and_is_no_damage(tmp_path: Path, number: int) -> None:
     error = OSError(number, os.strerror(number))
     with pytest.raises(Busy, match=os.strerror(number)), writable(tmp_path), readable(tmp_path):

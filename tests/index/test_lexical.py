@@ -23,7 +23,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.errors import StorageBroken, StorageFull
+from commonplace.errors import Busy, StorageBroken, StorageFull
+from commonplace.index.engine import engine
 from commonplace.index.files import LOCK_NAME
 from commonplace.index.lexical import LexicalIndex
 from commonplace.library import Library
@@ -328,3 +329,24 @@ def test_a_search_that_may_not_bring_its_index_up_to_date_says_so(locked: bool, 
                 (folder / LOCK_NAME).chmod(0o644)
             assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
             assert uris(library, "porcelain") == ["notes://cup"]
+
+
+def test_a_writer_that_gets_no_thread_is_told_so_and_costs_no_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class PanicException(BaseException):  # what pyo3 raises
+        pass
+
+    def refuse(*_: object) -> None:
+        raise PanicException("Failed to spawn a thread: Os { code: 11, message: Resource temporarily unavailable }")
+
+    with filled(tmp_path / "home") as library:
+        library.put(Draft("note", "cup", body="porcelain"))
+        folder = index_folder(library)
+        before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        with monkeypatch.context() as patch:
+            patch.setattr(LexicalIndex, "_writer", lambda *_: engine(refuse))
+            with pytest.raises(Busy, match="Resource temporarily unavailable"):
+                library.search("porcelain")
+        assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+        assert uris(library, "porcelain") == ["notes://cup"]

@@ -70,6 +70,21 @@ def test_a_summary_is_written_after_the_call_that_stored_its_entry(libraries: Li
         assert library.memories.entries([1])[0].summary == "Anna moves the payment service."
 
 
+def test_a_call_is_no_worse_for_a_system_without_a_thread_to_give_and_a_later_one_has_it_done(
+    libraries: Libraries, worker: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with libraries.borrow("default") as library:
+        library.memories.store([New("t", "user", LONG)])
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            worker.nudge("default", wrote=True)
+        worker.nudge("default", wrote=True)
+        until(lambda: library.store.job_total() == 0)
+
+
 def test_a_summary_is_written_though_the_caller_went_away_while_the_entry_was_stored(
     tmp_path: Path, site: Site
 ) -> None:

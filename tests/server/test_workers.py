@@ -1,7 +1,7 @@
 """Threads that work for an event loop.
 
 1. What a task returns or raises is what its caller gets.
-2. No more than the bound are busy at once, and every task is done.
+2. No more than the bound are busy at once, and every task is done, also where the system has few threads to give.
 3. A cancelled caller leaves what has begun to end, and what has not begun is never done.
 """
 
@@ -12,6 +12,7 @@ import threading
 import anyio
 import pytest
 
+from commonplace.errors import Busy
 from commonplace.server.workers import Workers
 
 
@@ -63,6 +64,32 @@ def test_no_more_than_the_bound_are_busy_and_all_is_done() -> None:
 
     anyio.run(main)
     assert (most, done) == (3, 40)
+
+
+def test_a_system_without_threads_to_give_keeps_nobody_waiting_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        workers = Workers(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            for number in range(3):
+                with anyio.fail_after(10), pytest.raises(Busy, match="nothing was done"):
+                    await workers.run(lambda number=number: done.append(number))  # type: ignore[misc]
+        with anyio.fail_after(10):
+            await workers.run(lambda: done.append(7))
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(3):
+                    tasks.start_soon(workers.run, lambda: done.append(8))
+        workers.close()
+
+    anyio.run(main)
+    assert done == [7, 8, 8, 8]
 
 
 def test_a_cancelled_caller_leaves_what_has_begun_and_nothing_else() -> None:

@@ -80,15 +80,14 @@ def engine(work: Callable[[], T]) -> T:
     """Run something of tantivy's. What the system refuses is an OSError; anything else that goes wrong is damage."""
     try:
         return work()
-    except (ValueError, OSError, RuntimeError, SystemError) as error:
+    except BaseException as error:
+        panicked = type(error).__name__ == "PanicException"
+        if not (panicked or isinstance(error, ValueError | OSError | RuntimeError | SystemError)):
+            raise
         for number in REFUSALS:
             if os.strerror(number) in str(error) or f"os error {number}" in str(error):
                 raise OSError(number, os.strerror(number)) from error
-        raise IndexDamaged(f"tantivy: {error}") from error
-    except BaseException as panic:
-        if type(panic).__name__ != "PanicException":
-            raise
-        raise IndexDamaged(f"tantivy gave up: {panic}") from panic
+        raise IndexDamaged(f"tantivy{' gave up' if panicked else ''}: {error}") from error
 
 
 def make_schema() -> tantivy.Schema:

@@ -26,7 +26,7 @@ _READ_BYTES = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _LEAST_ROOM, _LEAST_FILES = 65_536, 16  # bytes, and files: a commit makes about a dozen
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
-_RUN_OUT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+_RUN_OUT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}  # the last: of threads
 REFUSALS = _NO_ROOM | _NOT_ALLOWED | _RUN_OUT
 """What the system says that tells nothing about a file: one that is sound is not to be thrown away for it."""
 

@@ -42,9 +42,18 @@ class Background:
             self._looked[space] = now
             self._due.setdefault(space, now + SETTLE_S)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="background", daemon=True)
-                self._thread.start()
+                self._start()
             self._changed.notify()
+
+    def _start(self) -> None:
+        """A call is no worse for it where the system has no thread to give: the next one tries again."""
+        thread = threading.Thread(target=self._run, name="background", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.warning("Pending work has to wait: %s", error)
+        else:
+            self._thread = thread
 
     def close(self) -> None:
         """Begin nothing new, and wait a moment for the step that is under way. What is left is done another time."""

@@ -13,6 +13,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from commonplace.errors import Busy
+
 T = TypeVar("T")
 Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
 
@@ -33,11 +35,22 @@ class Workers:
             raise RuntimeError("the workers have been sent home")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        if self._jobs.qsize() >= self._idle and self._threads < self._most:
+            self._start()
         self._jobs.put((loop, future, task))
-        if self._jobs.qsize() > self._idle and self._threads < self._most:
-            self._threads += 1
-            threading.Thread(target=self._work, name=f"call-{self._threads}", daemon=True).start()
         return await future
+
+    def _start(self) -> None:
+        """One thread more. Where the system has none to give, those that are there do the work, if there are any."""
+        try:
+            threading.Thread(target=self._work, name=f"call-{self._threads + 1}", daemon=True).start()
+        except RuntimeError as error:
+            if not self._threads:
+                raise Busy(
+                    "The system lets this process start no thread. Allow it more, and repeat: nothing was done."
+                ) from error
+        else:
+            self._threads += 1
 
     def close(self) -> None:
         """Begin nothing new. What is under way ends by itself."""
