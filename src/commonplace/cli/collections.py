@@ -16,6 +16,7 @@ import click
 from commonplace.cli.collections_list import print_list
 from commonplace.cli.common import progress_bar
 from commonplace.cli.folders import MOST_NAMED, OF_COLLECTIONS
+from commonplace.cli.lazy import SomePath
 from commonplace.cli.library import pull_default
 from commonplace.documents.packages.context import (
     FILE,
@@ -89,7 +90,7 @@ class Place:
 def _placed(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options every command takes, made into a `Place`."""
 
-    @click.option("--project", type=click.Path(path_type=Path, file_okay=False), help="The project's folder.")
+    @click.option("--project", type=SomePath(path_type=Path, file_okay=False), help="The project's folder.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @click.option("--dry-run", "dry", is_flag=True, help="Say what would happen, and change nothing.")
     @click.pass_context
@@ -117,7 +118,7 @@ def collections() -> None:
 
 
 @collections.command()
-@click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
+@click.argument("folder", required=False, metavar="[DIR]", type=SomePath(path_type=Path))
 @click.option("--manifest", is_flag=True, help=f"Write a {MANIFEST}, for a package, instead of a {FILE}.")
 @click.option("--name", help="The package's name; the folder's if left out.")
 @click.option("--version", help="The package's version.  [default: 0.1.0]")
@@ -335,7 +336,7 @@ def _embed(library: Library) -> None:
 
 
 @collections.command()
-@click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
+@click.argument("folder", required=False, metavar="[DIR]", type=SomePath(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to; NAME-VERSION.tar.gz here.")
 @_FORCE
 @_placed

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from commonplace.cli.common import progress_bar, with_library
-from commonplace.cli.lazy import hush
+from commonplace.cli.lazy import SomePath, hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Report
@@ -31,7 +31,7 @@ class CommandFailed(CommonplaceError):
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=SomePath(path_type=Path))
 @click.option("--name", help="What to call the collection; the folder's name if left out.")
 @click.option("--pattern", help=f"Which files, as a glob. [default: {DEFAULT_PATTERN}]")
 @click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")

@@ -13,6 +13,7 @@ import click
 
 from commonplace.cli.care import export_everything, import_everything
 from commonplace.cli.common import OUTPUT, WordOrFile, progress_bar, with_library, written
+from commonplace.cli.lazy import SomePath
 from commonplace.cli.memory import export_memory, import_context_server, import_memory
 from commonplace.errors import InvalidInput
 from commonplace.ingest.imports.archives import Limits, named
@@ -26,7 +27,7 @@ from commonplace.knowledge.records import Outcome, References, put_record, recor
 from commonplace.library import Library
 from commonplace.model import Item
 
-_PATHS = click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+_PATHS = click.argument("paths", nargs=-1, required=True, type=SomePath(path_type=Path))
 _FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Read every file as this, whatever it looks like.")
 _TAGS = click.option("--tags", default="", help="Tags for everything that comes in, with commas between.")
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be.")

@@ -35,6 +35,15 @@ NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """What a place that takes no more says."""
 
 
+class SomePath(click.Path):
+    """A path that is written out. An empty one, as of a shell's variable that is not set, is not the current folder."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("it is empty. Name a file or a folder; . is the current one.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class LazyGroup(click.Group):
     """Knows its commands by name; loads one when it is needed, so that `--help` and a search stay quick."""
 

@@ -8,7 +8,7 @@ from typing import NoReturn
 import click
 
 from commonplace import __version__
-from commonplace.cli.lazy import LazyGroup, ReaderLeft, as_called, hush, spare_threads, speak_utf8
+from commonplace.cli.lazy import LazyGroup, ReaderLeft, SomePath, as_called, hush, spare_threads, speak_utf8
 from commonplace.errors import CommonplaceError
 
 _COMMANDS = {
@@ -52,7 +52,7 @@ class _Commands(LazyGroup):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
-@click.option("--home", envvar="COMMONPLACE_HOME", help="Where the library lives.", type=click.Path())
+@click.option("--home", envvar="COMMONPLACE_HOME", help="Where the library lives.", type=SomePath())
 @click.option("--space", default="default", show_default=True, help="Which of the home's spaces.")
 @click.pass_context
 def cli(context: click.Context, home: str | None, space: str) -> None:

@@ -9,6 +9,7 @@ import click
 
 from commonplace.cli.common import painted, with_library
 from commonplace.cli.folders import index_collection, print_skipped
+from commonplace.cli.lazy import SomePath
 from commonplace.cli.qmd.formats import as_json
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import Collection, Report
@@ -39,7 +40,7 @@ def collection() -> None:
 
 
 @collection.command()
-@click.argument("path", type=click.Path(path_type=Path), default=".")
+@click.argument("path", type=SomePath(path_type=Path), default=".")
 @click.option("--name", help="What to call it; the folder's name if left out.")
 @click.option("--mask", "--glob", "pattern", default=PATTERN, show_default=True, help="Which files, as a glob.")
 @click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")

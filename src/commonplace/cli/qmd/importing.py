@@ -12,6 +12,7 @@ import click
 
 from commonplace.cli.common import with_library
 from commonplace.cli.folders import index_collection
+from commonplace.cli.lazy import SomePath
 from commonplace.cli.qmd.collections import PATTERN, print_indexed, print_needed
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
 from commonplace.ingest.files.collections import check_name
@@ -127,7 +128,7 @@ def usual_place(index: str, environment: Mapping[str, str] = os.environ) -> Path
 
 
 @click.command("import")
-@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.argument("file", type=SomePath(path_type=Path), required=False)
 @click.option("--trust-hooks", is_flag=True, help="Take over the update commands, too: `qmd update` will run them.")
 @click.pass_context
 @with_library
