@@ -192,6 +192,26 @@ def test_lines_are_counted_as_everywhere_and_asked_for_by_one_or_more(run: Run, 
         assert "not in the range" in run("get", "notes/bread.md", "--lines", count, code=2).stderr
 
 
+def test_what_a_search_prints_can_be_read_as_it_stands_there(run: Run, notes: Path) -> None:
+    (notes / "at 7:30.md").write_text("# Rise\n\nKettle on.\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    place = run("search", "eighty degrees").stdout.split()[0]
+    assert place == "qmd://notes/tea.md:7"
+    assert run("get", place).stdout == "Eighty degrees.\n"
+    assert run("get", "notes/tea.md:5", "--lines", "1").stdout == "## Green\n"
+    assert run("get", place, "--section", "green").stdout == "## Green\n\nEighty degrees.\n"
+    assert run("outline", place).stdout.split() == ["1", "Tea", "5", "Green"]
+    assert run("related", place).stdout == run("related", "notes/tea.md").stdout
+    assert "has no line 70" in run("get", "notes/tea.md:70", code=1).stderr
+    assert "There is no qmd://notes/nothing.md:7." in run("get", "notes/nothing.md:7", code=1).stderr
+    kettle = run("search", "kettle").stdout.split()[0]
+    assert run("get", kettle).stdout == "Kettle on.\n"
+    (notes / "a.md:2").write_text("A name that ends so.", "utf-8")
+    (notes / "a.md").write_text("one\ntwo\n", "utf-8")
+    run("add", str(notes), "--pattern", "*", "--no-embed")
+    assert run("get", "notes/a.md:2").stdout == "A name that ends so.\n", "a name counts before a line"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

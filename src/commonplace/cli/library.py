@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from commonplace.text.lines import split_lines
 if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
 
+_WITH_LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 YES = click.option("-y", "--yes", is_flag=True, help="Begin without asking.")
 
 
@@ -160,9 +163,18 @@ def _check_collections(library: Library, names: Sequence[str]) -> None:
             raise NotFound(f'There is no collection called "{name}". `commonplace collections list` names them.')
 
 
-def _address(uri: str) -> str:
-    """A path stands for the document there."""
-    return uri if "://" in uri else f"qmd://{uri}"
+def _place(library: Library, uri: str) -> tuple[str, int]:
+    """The address that is meant, and the line, or 0: a search prints both, with a colon between.
+
+    A path stands for the document there. One that ends like a line is taken for what it says first.
+    """
+    address = uri if "://" in uri else f"qmd://{uri}"
+    if named := _WITH_LINE.fullmatch(address):
+        for candidate, line in ((address, 0), (named[1], int(named[2]))):
+            with suppress(NotFound):
+                library.get(candidate, body=False)
+                return candidate, line
+    return address, 0
 
 
 @click.command()
@@ -172,7 +184,7 @@ def _address(uri: str) -> str:
 @with_library
 def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
     """Find items like one."""
-    print_page(library.related(_address(uri), limit=limit), as_json=as_json)
+    print_page(library.related(_place(library, uri)[0], limit=limit), as_json=as_json)
 
 
 @click.command()
@@ -182,9 +194,13 @@ def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
 @click.option("-l", "--lines", type=click.IntRange(min=1), help="How many lines to print.")
 @with_library
 def get(library: Library, uri: str, section: str | None, first: int, lines: int | None) -> None:
-    """Print an item, or part of it. A path such as notes/tea.md stands for qmd://notes/tea.md."""
-    address = _address(uri)
+    """Print an item, or part of it: a path such as notes/tea.md, which stands for qmd://notes/tea.md, or an address.
+
+    With :12 at its end, as a search prints it, from that line on.
+    """
+    address, line = _place(library, uri)
     text = library.section(address, section) if section else _text(library.get(address), library)
+    first = first if section else line or first
     chosen = split_lines(text)[max(first, 1) - 1 :]
     if not chosen:
         raise NotFound(f"{address} has no line {first}.")
@@ -204,7 +220,7 @@ def _text(item: Item, library: Library) -> str:
 @with_library
 def outline(library: Library, uri: str) -> None:
     """Print the headings of an item with their lines."""
-    for heading in library.outline(_address(uri)):
+    for heading in library.outline(_place(library, uri)[0]):
         click.echo(f"{heading.line:6}  {'  ' * (heading.level - 1)}{heading.title}")
 
 
