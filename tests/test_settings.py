@@ -18,6 +18,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """No setting of the machine reaches a test; `config.toml` is the test's own."""
     for item in fields(Settings):
         monkeypatch.delenv(PREFIX + item.name.upper(), raising=False)
+    (tmp_path / "config.toml").touch()
     monkeypatch.setenv("COMMONPLACE_CONFIG", str(tmp_path / "config.toml"))
     return tmp_path / "config.toml"
 
@@ -87,6 +88,21 @@ def test_a_file_that_cannot_be_read_is_named(clean: Path, content: str) -> None:
     clean.write_bytes(content.encode("utf-8", "surrogateescape"))
     with pytest.raises(BadSetting, match=r"config\.toml"):
         Settings.load()
+
+
+def test_a_file_that_is_named_has_to_be_there_and_the_usual_one_has_not(
+    clean: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean.write_text("threads = 3", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(clean.parent))
+    monkeypatch.setenv("COMMONPLACE_CONFIG", "~/config.toml")
+    assert Settings.load().threads == 3
+    monkeypatch.setenv("COMMONPLACE_CONFIG", "~/confg.toml")
+    with pytest.raises(BadSetting, match=r"^COMMONPLACE_CONFIG names .*/confg\.toml, and there is no such file\."):
+        Settings.load()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(clean.parent / "none"))
+    monkeypatch.delenv("COMMONPLACE_CONFIG")
+    assert Settings.load() == Settings()
 
 
 def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -315,13 +315,16 @@ class Settings:
 
 
 def _config_file() -> dict[str, Any]:
-    path = Path(os.environ.get(f"{PREFIX}CONFIG") or user_path("config") / "config.toml")
+    named = os.environ.get(f"{PREFIX}CONFIG")
+    path = Path(os.path.expanduser(named)) if named else user_path("config") / "config.toml"
     try:
         text = path.read_text(encoding="utf-8")
         import tomllib  # most people have no such file
 
         return tomllib.loads(text)
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if named:  # what it was to set, such as who may call, would be left out without a word
+            raise BadSetting(f"{PREFIX}CONFIG names {path}, and there is no such file. Name another.") from error
         return {}
     except (OSError, ValueError) as error:
         raise BadSetting(f"{path} cannot be read: {error}. Mend it or move it away.") from error

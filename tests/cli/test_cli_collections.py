@@ -37,7 +37,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, st
     monkeypatch.setenv("COMMONPLACE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("COMMONPLACE_MODEL", "static")
     monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path / "models"))
-    monkeypatch.setenv("COMMONPLACE_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.setenv("COMMONPLACE_CONFIG", os.devnull)
     return dict(os.environ)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -26,7 +27,7 @@ def environment_of(folder: Path) -> dict[str, str]:
         "COMMONPLACE_HOME": str(folder / "home"),
         "COMMONPLACE_MODEL": "static",
         "COMMONPLACE_MODELS": str(folder / "models"),
-        "COMMONPLACE_CONFIG": str(folder / "config.toml"),
+        "COMMONPLACE_CONFIG": os.devnull,
         "XDG_CONFIG_HOME": str(folder / "config"),
     }
 
