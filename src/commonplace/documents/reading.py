@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from commonplace.errors import Busy
 from commonplace.model import Item
 from commonplace.store.base import Store
 from commonplace.store.rows import DocumentRow
+from commonplace.text.normal import normalized
 from commonplace.text.outline import Heading, Outline, outline_of
 
 MOST_SUGGESTED = 5
@@ -139,7 +139,7 @@ def _listed(row: DocumentRow) -> Listed:
 
 
 def _cleaned(document: str) -> str:
-    path = unicodedata.normalize("NFC", document).replace("\\", "/")
+    path = normalized("NFC", document).replace("\\", "/")
     while path.startswith(("./", "/")):
         path = path.removeprefix("./").lstrip("/")
     return path

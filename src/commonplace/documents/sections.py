@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
+from commonplace.text.normal import normalized
 from commonplace.text.outline import Heading
 
 MatchedBy = Literal["exact", "normalised", "slug", "path", "substring"]
@@ -34,7 +35,7 @@ def match(headings: Sequence[Heading], wanted: str) -> Matched | None:
 
 def normalised(text: str) -> str:
     """NFKC, case and white space aside, without marks of headings and punctuation around it."""
-    text = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    text = " ".join(normalized("NFKC", text).casefold().split())
     text = _CLOSING_MARKS.sub("", text)
     start, end = 0, len(text)
     while start < end and _is_mark(text[start]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import Enum
@@ -15,6 +14,7 @@ from commonplace.model import JSON, Item
 from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Attachment, EntryRow, Past
 from commonplace.store.shaping import json_text
+from commonplace.text.normal import normalized
 
 MOST_METADATA = 1 << 20
 """How large the metadata of an entry may be, as JSON."""
@@ -155,7 +155,7 @@ def normal_tags(tags: Iterable[str]) -> tuple[str, ...]:
     """Tags as they are stored and compared: composed, trimmed, single blanks, lower case, each once."""
     kept: dict[str, str] = {}
     for tag in tags:
-        normal = " ".join(unicodedata.normalize("NFC", tag).split()).lower()
+        normal = " ".join(normalized("NFC", tag).split()).lower()
         if normal:
             kept.setdefault(fold_tag(normal), normal)
     return tuple(sorted(kept.values()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from typing import Any
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, SCHEMES, Condition, Entries, Filter
+from commonplace.text.normal import normalized
 
 Compiled = tuple[str, dict[str, Any]]
 _ORDERINGS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -32,8 +32,8 @@ def fold_value(text: str, case_sensitive: bool = False) -> str:
     if text.isascii():
         return text if case_sensitive else text.lower()
     if case_sensitive:
-        return unicodedata.normalize("NFC", text)
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
+        return normalized("NFC", text)
+    return normalized("NFC", normalized("NFD", text).casefold())
 
 
 def fold_tag(tag: str) -> str:

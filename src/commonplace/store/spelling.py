@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from typing import Any
 
 import apsw
+
+from commonplace.text.normal import normalized
 
 
 def name_hash(*name: Any) -> str:
@@ -16,7 +17,7 @@ def name_hash(*name: Any) -> str:
 
 def backwards(file: str) -> str:
     """In NFC, last character first."""
-    return (file if file.isascii() else unicodedata.normalize("NFC", file))[::-1]
+    return (file if file.isascii() else normalized("NFC", file))[::-1]
 
 
 def name_backwards(*name: Any) -> str:

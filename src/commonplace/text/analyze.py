@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -21,6 +20,7 @@ from itertools import pairwise
 import regex
 
 from commonplace.text.languages import UNKNOWN, stemmer
+from commonplace.text.normal import normalized
 
 _REMEMBERED, _REMEMBERED_OF_MANY = 5_000, 150_000  # words of a generation, of which there are two
 _LONGEST_TOKEN = 48  # a longer one is a sentence of an unspaced script or a blob: it will not come again
@@ -64,10 +64,10 @@ def fold(text: str) -> str:
     """Case, compatibility forms, Latin diacritics and Semitic vowel marks ignored: `Zoë` is `zoe`, `й` is not `и`."""
     if text.isascii():
         return text.lower()
-    text = unicodedata.normalize("NFKC", text).casefold()
+    text = normalized("NFKC", text).casefold()
     if _LATIN.search(text):
-        text = _MARKS.sub("", unicodedata.normalize("NFD", text)).translate(_LETTERS)
-    return unicodedata.normalize("NFC", _VOWEL_MARKS.sub("", text))
+        text = _MARKS.sub("", normalized("NFD", text)).translate(_LETTERS)
+    return normalized("NFC", _VOWEL_MARKS.sub("", text))
 
 
 def exact_terms(token: str) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def exact_terms(token: str) -> tuple[str, ...]:
 def pieces(token: str) -> list[tuple[str, str]]:
     """What a white-space-delimited token is made of: each `word`, `run` of an unspaced script or `sign`, in order."""
     if not token.isascii():
-        token = unicodedata.normalize("NFKC", token.replace(_SOFT_HYPHEN, "").replace(_JOINER, ""))
+        token = normalized("NFKC", token.replace(_SOFT_HYPHEN, "").replace(_JOINER, ""))
     return [(match.lastgroup or "", match[0]) for match in _PIECES.finditer(token)]
 
 

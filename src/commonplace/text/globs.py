@@ -11,12 +11,12 @@ way to say "no second thoughts".
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from commonplace.errors import InvalidInput
+from commonplace.text.normal import normalized
 
 MOST_ALTERNATIVES = 1000
 MOST_CHARACTERS = 50_000
@@ -54,7 +54,7 @@ def _matching(source: str) -> Matcher:
 
 
 def _composed(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
+    return normalized("NFC", text)
 
 
 def split_union(pattern: str) -> list[str]:

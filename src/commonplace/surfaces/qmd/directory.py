@@ -5,7 +5,6 @@ Globs and suggestions look through the documents, and every search begins with t
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary
 from commonplace.ingest.files.collections import Collection, all_collections, packages
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
+from commonplace.text.normal import normalized
 
 MOST_KEPT = 100_000
 """Names; a larger library reads them anew each time rather than hold them."""
@@ -81,4 +81,4 @@ def _files(library: Library) -> tuple[list[int], list[str]]:
 
 
 def folded(text: str) -> str:
-    return text.lower() if text.isascii() else unicodedata.normalize("NFC", text).casefold()
+    return text.lower() if text.isascii() else normalized("NFC", text).casefold()
