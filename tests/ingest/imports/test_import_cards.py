@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 import zlib
 from typing import Any
 
@@ -30,6 +31,7 @@ from import_samples import (
 )  # fmt: skip
 
 from commonplace.errors import CommonplaceError
+from commonplace.ingest.imports.card_images import LARGEST_TEXT
 from commonplace.ingest.imports.cards import read_card
 from commonplace.ingest.imports.source import Record, Remarks, Unknown, Unreadable, storable
 
@@ -104,6 +106,23 @@ def test_a_chunk_that_unpacks_without_end_is_refused() -> None:
     with pytest.raises(Unreadable):
         read(png(png_chunk(b"zTXt", b"chara\0\0" + bomb)), said=said)
     assert "unpacks to more than" in said.warnings[0].reason
+
+
+def test_many_chunks_unpack_to_no_more_than_one() -> None:
+    said = remarks()
+    half = png_chunk(b"zTXt", b"chara\0\0" + zlib.compress(b"\0" * (LARGEST_TEXT // 2 + 1), 9))
+    with pytest.raises(Unreadable):
+        read(png(*[half] * 20), said=said)
+    assert len([one for one in said.warnings if "unpacks to more than" in one.reason]) == 19
+
+
+@pytest.mark.parametrize("chunks", [1, 200])
+def test_texts_of_exif_that_are_one_and_the_same_take_no_more_than_one(chunks: int) -> None:
+    many, text = 1000, b"x" * (LARGEST_TEXT // 1000 // chunks * 2)
+    tag = struct.pack("<HHII", 0x9286, 7, len(text), 10 + 12 * many)
+    data = b"II*\0" + struct.pack("<IH", 8, many) + tag * many + text
+    with pytest.raises(Unreadable, match="the texts of its EXIF have more than"):
+        read(webp(*[(b"EXIF", data)] * chunks), "a.webp")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from commonplace.ingest.imports.source import Remarks, Unreadable
 
 PNG = b"\x89PNG\r\n\x1a\n"
 LARGEST_TEXT = 32 * 1024 * 1024
-"""What the text of a chunk may unpack to: many times any real card, far less than a bomb."""
+"""What all texts of an image may unpack to: many times any real card, far less than a bomb."""
 CARD_NAMES = ("ccv3", "chara")
 """The newer first."""
 
@@ -27,6 +27,7 @@ def is_webp(data: bytes) -> bool:
 def png_texts(data: bytes, remarks: Remarks) -> list[tuple[str, str]]:
     """(keyword, text) of the chunks that may hold a card. A damaged chunk is passed over with a warning."""
     found: list[tuple[str, str]] = []
+    left = LARGEST_TEXT
     for kind, body, whole in _png_chunks(data, remarks):
         if kind not in (b"tEXt", b"zTXt", b"iTXt"):
             continue
@@ -37,10 +38,12 @@ def png_texts(data: bytes, remarks: Remarks) -> list[tuple[str, str]]:
         try:
             if not zero:
                 raise ValueError("it has no end of its keyword")
-            found.append((name, _text_of(kind, rest)))
+            text = _text_of(kind, rest, left)
         except (ValueError, zlib.error) as error:
             remarks.warn(f'the PNG chunk "{name}" is broken: {error}')
             continue
+        left -= len(text)
+        found.append((name, text))
         if not whole:
             remarks.warn(f'the checksum of the PNG chunk "{name}" is wrong; it was read all the same')
     return found
@@ -63,25 +66,25 @@ def _png_chunks(data: bytes, remarks: Remarks) -> Iterator[tuple[bytes, bytes, b
         at = end + 4
 
 
-def _text_of(kind: bytes, rest: bytes) -> str:
+def _text_of(kind: bytes, rest: bytes, most: int) -> str:
     if kind == b"tEXt":
         return rest.decode("latin-1")
     if kind == b"zTXt":
-        return unpacked(rest[1:]).decode("latin-1")
+        return _unpacked(rest[1:], most).decode("latin-1")
     if len(rest) < 2:
         raise ValueError("it is too short")
     packed, text = rest[0], rest[2:].split(b"\0", 2)
     if len(text) < 3:
         raise ValueError("it is too short")
-    return (unpacked(text[2]) if packed else text[2]).decode("utf-8")
+    return (_unpacked(text[2], most) if packed else text[2]).decode("utf-8")
 
 
-def unpacked(data: bytes) -> bytes:
-    """What zlib packed, unless it is more than any card."""
+def _unpacked(data: bytes, most: int) -> bytes:
+    """What zlib packed, unless there is more than any card."""
     inflater = zlib.decompressobj()
-    text = inflater.decompress(data, LARGEST_TEXT)
-    if inflater.unconsumed_tail:
-        raise ValueError(f"it unpacks to more than {LARGEST_TEXT:,} bytes")
+    text = inflater.decompress(data, max(1, most))  # nothing at all would mean no limit
+    if inflater.unconsumed_tail or most < 1:
+        raise ValueError(f"what is packed unpacks to more than {LARGEST_TEXT:,} bytes")
     if not inflater.eof:
         raise ValueError("it ends too early")
     return text
@@ -90,19 +93,21 @@ def unpacked(data: bytes) -> bytes:
 def webp_texts(data: bytes) -> list[tuple[str, str]]:
     """(where it stands, text) of everything in EXIF and XMP that may be a card."""
     found: list[tuple[str, str]] = []
-    at = 12
+    at, left = 12, LARGEST_TEXT
     while at + 8 <= len(data):
         kind, length = struct.unpack("<4sI", data[at : at + 8])
         body = data[at + 8 : at + 8 + length]
         if kind == b"EXIF":
-            found += _exif_texts(body.removeprefix(b"Exif\0\0"))
+            texts = _exif_texts(body.removeprefix(b"Exif\0\0"), left)
+            left -= sum(len(text) for _, text in texts)
+            found += texts
         elif kind == b"XMP ":
             found += _xmp_texts(body)
         at += 8 + length + length % 2
     return sorted(found, key=lambda text: CARD_NAMES.index(text[0]) if text[0] in CARD_NAMES else len(CARD_NAMES))
 
 
-def _exif_texts(data: bytes) -> list[tuple[str, str]]:
+def _exif_texts(data: bytes, most: int) -> list[tuple[str, str]]:
     order = {b"II": "<", b"MM": ">"}.get(data[:2])
     if order is None or len(data) < 8:
         return []
@@ -117,6 +122,9 @@ def _exif_texts(data: bytes) -> list[tuple[str, str]]:
             if tag == _EXIF_IFD and len(value) == 4:
                 places.append(int(struct.unpack(f"{order}I", value)[0]))
             elif tag in (_USER_COMMENT, _DESCRIPTION, _XP_COMMENT):
+                most -= len(value)  # any number of them may point at the same bytes
+                if most < 0:
+                    raise Unreadable(f"the texts of its EXIF have more than {LARGEST_TEXT:,} bytes")
                 found.append(("exif", _exif_text(tag, value, order)))
     return found
 
