@@ -591,6 +591,22 @@ def test_a_line_that_was_cut_goes_on_where_its_rest_begins(call: Call, library: 
     assert "chunk" in uri or text + item["text"] == whole
 
 
+def test_memories_are_listed_by_what_they_say_and_name_what_replaced_them(call: Call, library: Library) -> None:
+    old = call("remember", kind="memory", text="The key is\n\nunder the mat.", collection="home")["uri"]
+    new = call("remember", kind="memory", text="The key is in the drawer. " * 9, collection="home", supersedes=old)[
+        "uri"
+    ]
+    told = [(entry["name"], entry.get("superseded_by")) for entry in call("browse", at="memory/home")["entries"]]
+    assert told == [("The key is under the mat.", new), (f"{'The key is in the drawer. ' * 9}"[:79] + "…", None)]
+    items = call("fetch", uri=[old, new, "notes://tea"])["items"]
+    assert [item.get("superseded_by") for item in items] == [new, None, None]
+    said = [{"id": "m1", "sender": "Ada", "content": "Is it warm?"}]
+    put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
+    assert [entry["name"] for entry in call("browse", at="message/talk")["entries"]] == ["Is it warm?"]
+    call("forget", uri=new)
+    assert "superseded_by" not in call("fetch", uri=old)["items"][0]
+
+
 def test_a_section_is_read_on_inside_its_bounds(call: Call) -> None:
     for uri in ("qmd://docs/guide.md#water", "qmd://docs/guide.md:5:4"):
         (item,) = call("fetch", uri=uri, from_line=7)["items"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,8 @@ from commonplace.text.tokens import estimate, reach, safe_cut
 
 _LINES = re.compile(r":(\d{1,9})(?:@(\d{1,9}))?(?::(\d{1,9}))?$")
 _CHUNK = re.compile(r"chunk-(\d{1,7})$")
+_NAME = 80
+"""Characters of what something without a title is called by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         if items and left <= FRAME:
             unread.append(uri)
             continue
-        items.append(_read(_narrowed(call.library, place, given["mode"], left), left))
+        standing = _standing(call.library, [place.item])[0]
+        items.append(_read(_narrowed(call.library, place, given["mode"], left), left, standing))
         left -= tokens_of(items[-1])
     if missing and not items:
         raise NotFound(" ".join(str(entry["message"]) for entry in missing))
@@ -162,10 +165,18 @@ def _chunk_at(chunks: list[Chunk], line: int) -> int:
     return next((n for n in before if chunks[n].line_end >= line), before[-1]) if before else 0
 
 
-def _read(place: Place, room: int) -> dict[str, JSON]:
+def _standing(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
+    """Of each, if it is a memory: which one replaced it, so that nobody takes for true what is known better by now."""
+    numbers = [item.id for item in items if item.kind == "memory"]
+    rows = library.store.entries_of(numbers) if numbers else []
+    later = {row.item_id: row.superseded_by for row in rows if row.superseded_by is not None}
+    return [{"superseded_by": f"memory://{later[item.id]}"} if item.id in later else {} for item in items]
+
+
+def _read(place: Place, room: int, standing: Mapping[str, JSON]) -> dict[str, JSON]:
     lines = split_lines(place.body)
     start = min(place.first, len(lines))
-    about = _about(place.item, len(lines), start, room)
+    about = {**_about(place.item, len(lines), start, room), **standing}
     kept: list[str] = []
     used = tokens_of(about)
     wanted = place.body[slice(*place.chars)].split("\n") if place.chars else lines[start - 1 : place.last]
@@ -257,12 +268,21 @@ def _named(heading: Heading) -> str:
 
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
     after = read_cursor(given["cursor"], given) if "cursor" in given else 0
-    items = library.store.scan(filter, after=after, limit=given["limit"] + 1)
+    said = not {"memory", "message"}.isdisjoint(filter.kinds)  # which have no titles
+    items = library.store.scan(filter, after=after, limit=given["limit"] + 1, body=said)
     shown = items[: given["limit"]]
     entries: list[dict[str, Any]] = [
-        {"at": item.uri, "name": item.title or item.key, "updated_at": item.updated_at.isoformat()} for item in shown
+        {"at": item.uri, "name": _name(item), "updated_at": item.updated_at.isoformat(), **standing}
+        for item, standing in zip(shown, _standing(library, shown), strict=True)
     ]
     return _entries(entries, make_cursor(shown[-1].id, given) if len(items) > len(shown) else None)
+
+
+def _name(item: Item) -> str:
+    """The title; of what has none, how it begins."""
+    body = " ".join((item.body or "")[: 2 * _NAME].split())
+    beginning = body if len(body) <= _NAME else body[: safe_cut(body, _NAME - 1)] + "…"
+    return item.title or beginning or item.key
 
 
 def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[str, JSON]:
