@@ -607,6 +607,21 @@ def test_memories_are_listed_by_what_they_say_and_name_what_replaced_them(call: 
     assert "superseded_by" not in call("fetch", uri=old)["items"][0]
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("---\ntags: [tea]\ntitle: Oolong\n---\nSteep it.", "Oolong"),
+        ("+++\ntitle = 'Oolong'\n+++\n\nSteep it.", "Oolong"),
+        ("* * *\n\n## Oolong\n", "Oolong"),
+        ("- Oolong\n- Sencha", "- Oolong"),
+        ("🫖\nOolong", "🫖"),
+        ("---", "Note"),
+    ],
+)
+def test_a_note_is_called_by_what_it_says_first(call: Call, text: str, title: str) -> None:
+    assert call("remember", text=text)["title"] == title
+
+
 def test_a_section_is_read_on_inside_its_bounds(call: Call) -> None:
     for uri in ("qmd://docs/guide.md#water", "qmd://docs/guide.md:5:4"):
         (item,) = call("fetch", uri=uri, from_line=7)["items"]

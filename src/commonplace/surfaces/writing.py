@@ -14,6 +14,7 @@ from commonplace.model import JSON, Draft, Item
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
 from commonplace.surfaces.tool import ADDS, CHANGES, Call, Tool
+from commonplace.text.structure import front_matter_title
 
 THREAD = "main"
 """Where a memory goes that belongs to no thread in particular."""
@@ -161,8 +162,9 @@ def _written(item: Item) -> dict[str, JSON]:
 
 
 def _first_line(body: str) -> str:
-    line = next(line for line in body.splitlines() if line.strip())
-    return line.strip().lstrip("# ")[:120] or "Note"
+    """The first that says anything, which the line above front matter does not; that may have a title."""
+    lines = (line.strip().lstrip("# ") for line in body.splitlines() if line.strip().strip("-+=*_# "))
+    return (front_matter_title(body) or next(lines, "Note"))[:120]
 
 
 _WRITTEN = answer(uri=STRING, version=INTEGER, title=STRING)
