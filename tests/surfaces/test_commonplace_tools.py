@@ -591,6 +591,32 @@ def test_a_line_that_was_cut_goes_on_where_its_rest_begins(call: Call, library: 
     assert "chunk" in uri or text + item["text"] == whole
 
 
+def test_browse_keeps_to_its_limit_at_every_level(call: Call, library: Library) -> None:
+    body = "".join(f"# Part {number}\n\nWords.\n\n" for number in range(7))
+    library.put(Draft("document", "parts.md", parent="more", body=body, format="markdown"))
+    for number in range(7):
+        call("remember", kind="memory", text=f"Fact {number}", collection=f"thread-{number}")
+    for at in ("memory", "qmd://more/parts.md"):
+        whole = call("browse", at=at)
+        assert (len(whole["entries"]), whole["next_cursor"]) == (7, None)
+        pages = [call("browse", at=at, limit=3)]
+        while cursor := pages[-1]["next_cursor"]:
+            pages.append(call("browse", at=at, limit=3, cursor=cursor))
+        assert [len(page["entries"]) for page in pages] == [3, 3, 1]
+        assert [entry for page in pages for entry in page["entries"]] == whole["entries"]
+
+
+def test_browse_calls_conversations_and_tables_as_people_do(call: Call, library: Library) -> None:
+    said = [{"sender": "Ada", "content": "Is it warm?"}]
+    put_record(library.store, {"kind": "conversation", "id": "3f2a", "title": "Weather", "messages": said})
+    library.tables.catalog.create_project("shop")
+    table = library.tables.catalog.create_table("shop", "stock", data={"tea": "green"})
+    (talk,) = call("browse", at="message")["entries"]
+    assert talk == {"at": "message/3f2a", "name": "Weather", "count": 1}
+    (kept,) = call("browse", at="table")["entries"]
+    assert kept == {"at": f"table/{table.id}", "name": "stock", "count": 1}
+
+
 def test_memories_are_listed_by_what_they_say_and_name_what_replaced_them(call: Call, library: Library) -> None:
     old = call("remember", kind="memory", text="The key is\n\nunder the mat.", collection="home")["uri"]
     new = call("remember", kind="memory", text="The key is in the drawer. " * 9, collection="home", supersedes=old)[

@@ -224,19 +224,30 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         counts = call.library.status().items
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
-        return _entries(_headings(call.library, place))
+        return _paged(_headings(call.library, place), given)
     kind, slash, parent = place.partition("/")
     if kind not in SCHEMES:
         raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
     parents = call.library.store.parents(kind)
     if not slash and (len(parents) > 1 or (parents and "" not in parents)):
-        names = called(call.library, parents) if kind == "document" else {}
-        return _entries(
-            [{"at": f"{kind}/{key}", "name": names.get(key, key), "count": count} for key, count in parents.items()]
-        )
+        page = _paged([{"at": f"{kind}/{key}", "name": key, "count": count} for key, count in parents.items()], given)
+        names = _names(call.library, kind, [entry["name"] for entry in page["entries"]])
+        for entry in page["entries"]:
+            entry["name"] = names.get(entry["name"]) or entry["name"]
+        return page
     parent = parent if parent in parents else parent.rstrip("/")
     meant = places(call, [parent]) if kind == "document" else (parent,)
     return _items(call.library, Filter(kinds=(kind,), parents=meant), given)
+
+
+def _names(library: Library, kind: str, keys: Sequence[str]) -> dict[str, str]:
+    """What people call what these are kept under; threads and notebooks are what they are called."""
+    if kind == "document":
+        return called(library, library.store.parents(kind))
+    if kind == "message":
+        conversations = (library.store.item("conversation", "", key, body=False) for key in keys)
+        return {found.key: found.title for found in conversations if found}
+    return {table.id: table.name for table in library.store.tables()} if kind == "table" else {}
 
 
 def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
@@ -283,6 +294,12 @@ def _name(item: Item) -> str:
     body = " ".join((item.body or "")[: 2 * _NAME].split())
     beginning = body if len(body) <= _NAME else body[: safe_cut(body, _NAME - 1)] + "…"
     return item.title or beginning or item.key
+
+
+def _paged(entries: list[dict[str, Any]], given: Mapping[str, JSON]) -> dict[str, JSON]:
+    start = read_cursor(given["cursor"], given) if "cursor" in given else 0
+    end = start + given["limit"]
+    return _entries(entries[start:end], make_cursor(end, given) if end < len(entries) else None)
 
 
 def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[str, JSON]:
@@ -355,7 +372,7 @@ BROWSE = Tool(
             "description": "Where to look: '', document, document/docs, or an address.",
             "default": "",
         },
-        limit=integer("How many items.", default=50, least=1, most=500),
+        limit=integer("How many entries.", default=50, least=1, most=500),
         cursor=text("Where to go on: next_cursor of the same call."),
     ),
     output=answer(entries=many(answer(at=STRING, name=STRING)), next_cursor=maybe(STRING)),
