@@ -193,7 +193,7 @@ def rename(library: Library, old: str, new: str) -> None:
 
 @click.command()
 @click.argument("name")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=SomePath(path_type=Path))
 @with_library
 def move(library: Library, name: str, path: Path) -> None:
     """Say where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""

@@ -279,21 +279,21 @@ def _named(heading: Heading) -> str:
 
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
     after = read_cursor(given["cursor"], given) if "cursor" in given else 0
-    said = not {"memory", "message"}.isdisjoint(filter.kinds)  # which have no titles
-    items = library.store.scan(filter, after=after, limit=given["limit"] + 1, body=said)
+    items = library.store.scan(filter, after=after, limit=given["limit"] + 1)
     shown = items[: given["limit"]]
     entries: list[dict[str, Any]] = [
-        {"at": item.uri, "name": _name(item), "updated_at": item.updated_at.isoformat(), **standing}
+        {"at": item.uri, "name": _name(library, item), "updated_at": item.updated_at.isoformat(), **standing}
         for item, standing in zip(shown, _standing(library, shown), strict=True)
     ]
     return _entries(entries, make_cursor(shown[-1].id, given) if len(items) > len(shown) else None)
 
 
-def _name(item: Item) -> str:
-    """The title; of what has none, how it begins."""
-    body = " ".join((item.body or "")[: 2 * _NAME].split())
-    beginning = body if len(body) <= _NAME else body[: safe_cut(body, _NAME - 1)] + "…"
-    return item.title or beginning or item.key
+def _name(library: Library, item: Item) -> str:
+    """The title; of what has none, as memories and messages, how it begins."""
+    if item.title:
+        return item.title
+    body = " ".join(library.store.body_part(item.id, 0, 2 * _NAME).split())
+    return (body if len(body) <= _NAME else body[: safe_cut(body, _NAME - 1)] + "…") or item.key
 
 
 def _paged(entries: list[dict[str, Any]], given: Mapping[str, JSON]) -> dict[str, JSON]:
