@@ -2,10 +2,12 @@
 
 1. For the arguments of every tool there is, right and wrong ones.
 2. A keyword it does not know is never taken for followed.
+3. What is wrong with a list is told of its first entries: a caller may send millions.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -13,8 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from commonplace.errors import InvalidInput
 from commonplace.surfaces.accepting import accepts
+from commonplace.surfaces.arguments import Signature, check
 from commonplace.surfaces.profile import PROFILES, profile
+from commonplace.surfaces.schema import Schema, obj, one_or_many
+from commonplace.surfaces.schema import texts as listed
 from schemas import ANYTHING, arguments
 
 TOOLS = {
@@ -64,3 +70,20 @@ def test_each_keyword_is_about_its_own_kind_of_value(schema: Any, right: list[An
 @pytest.mark.parametrize("more", [{"pattern": "^a"}, {"format": "date"}, {"const": "a"}, {"$ref": "#"}])
 def test_a_keyword_that_is_not_known_is_left_to_jsonschema(more: dict[str, str]) -> None:
     assert not accepts({"type": "string", **more}, "abc")
+
+
+@pytest.mark.parametrize(
+    "schema", [listed("Some."), listed("Some.", maxItems=100), one_or_many("Some.", 100)], ids=["any", "few", "or one"]
+)
+def test_a_list_of_a_million_wrong_entries_is_refused_for_little(schema: Schema) -> None:
+    signature = Signature(obj(some=schema))
+    begun = time.process_time()
+    with pytest.raises(InvalidInput, match="some"):
+        check("tool", signature, {"some": [1] * 1_000_000})
+    assert time.process_time() - begun < 10  # a minute, and gigabytes, where each of them is told
+    assert len(signature.problems({"some": [1] * 1000})) < 20
+
+
+def test_an_entry_that_is_wrong_is_told_with_its_place_wherever_it_stands() -> None:
+    with pytest.raises(InvalidInput, match=r"some\.5000 must be a string, not 1\."):
+        check("tool", Signature(obj(some=listed("Some."))), {"some": [*["a"] * 5000, 1]})

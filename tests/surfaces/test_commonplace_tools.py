@@ -485,6 +485,12 @@ def test_what_is_wrong_with_one_or_many_addresses_is_said(given: object, said: s
     assert str(caught.value) == said
 
 
+@pytest.mark.parametrize("name", ["kinds", "collections", "tags"])
+def test_a_search_names_a_thousand_of_anything_at_most(call: Call, name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{name} must have at most 1000 entries, not 100000"):
+        call("search", query="tea", **{name: [f"note{number}" for number in range(100_000)]})
+
+
 def test_a_kind_that_is_none_is_told(call: Call) -> None:
     with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. The kinds are document, note, '):
         call("search", query="tea", kinds=["notes"])

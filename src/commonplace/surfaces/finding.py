@@ -27,6 +27,8 @@ from commonplace.surfaces.schema import (
 )
 from commonplace.surfaces.tool import READ_ONLY, Call, Tool
 
+MOST_NAMED = 1000
+"""How many kinds, collections or tags a search may name."""
 _DATES = ("created_from", "created_to", "updated_from", "updated_to")
 
 
@@ -111,6 +113,9 @@ def _unknown(call: Call, names: Sequence[str]) -> list[str]:
 
 
 def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
+    for name in ("kinds", "collections", "tags"):
+        if (named := len(given.get(name, ()))) > MOST_NAMED:
+            raise InvalidInput(f"{name} must have at most {MOST_NAMED} entries, not {named}.", argument=name)
     for kind in given.get("kinds", ()):
         if kind not in SCHEMES:
             raise InvalidInput(f'There is no kind "{kind}". The kinds are {", ".join(SCHEMES)}.', argument="kinds")
