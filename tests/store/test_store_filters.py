@@ -115,7 +115,7 @@ def test_any_name_is_just_a_name(store: Store, name: str) -> None:
     assert store.select(Filter(where=(Condition((name, name), "eq", 5),))).tolist() == [there.id]
 
 
-@pytest.mark.parametrize("names", [(), ("",), ("a", "")])
+@pytest.mark.parametrize("names", [(), ("",), ("a", ""), ("\0",), ("a", "b\0c")])
 def test_a_path_that_names_nothing_is_refused(store: Store, names: tuple[str, ...]) -> None:
     with pytest.raises(InvalidInput, match="path"):
         store.select(Filter(where=(Condition(names, "exists"),)))

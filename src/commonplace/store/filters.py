@@ -304,6 +304,6 @@ def number(value: float) -> int | float:
 
 def json_path(names: tuple[str, ...]) -> str:
     """A path into a JSON object. Names are quoted, so a dot or a bracket in one is just a character."""
-    if not names or not all(names):
-        raise InvalidInput("A metadata path names at least one member, and none of its names is empty.")
+    if not names or not all(names) or any("\0" in name for name in names):
+        raise InvalidInput("A metadata path names at least one member, and no name is empty or contains U+0000.")
     return "$" + "".join('."' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names)

@@ -117,6 +117,14 @@ def test_a_malformed_filter_is_named_with_its_place(filter: Any, problem: str) -
     assert found.problems[0].startswith(f"metadata_filters[1]{problem}")
 
 
+def test_as_many_names_as_there_may_be_are_answered_and_more_are_told(tools: Tools) -> None:
+    stored(tools, metadata={f"k{number}": number for number in range(500)})
+    many = {f"k{number}": number for number in range(501)}
+    assert tools("search_context", metadata={name: many[name] for name in list(many)[:500]})["count"] == 1
+    answer = tools("search_context", metadata=many)
+    assert answer["validation_errors"] == ["metadata: takes at most 500 names, not 501"]
+
+
 def test_every_problem_of_every_filter_is_listed() -> None:
     found = conditions(
         {"owner": None, "a..b": {}},

@@ -15,6 +15,8 @@ from commonplace.surfaces.memory.dates import parse_date
 
 OPERATORS: tuple[str, ...] = get_args(Operator)
 MOST_MEMBERS = 1000
+MOST_NAMES = 500
+"""Of `metadata` in a search: SQLite joins no more than a thousand conditions."""
 _FIELDS = ("key", "operator", "value", "case_sensitive", "include_missing")
 _NO_VALUE = ("exists", "is_not_null", "not_exists", "is_null")
 _ORDERINGS = ("gt", "gte", "lt", "lte")
@@ -69,6 +71,8 @@ def search_filter(given: Mapping[str, JSON]) -> Filter | Malformed:
 def conditions(metadata: Mapping[str, JSON], filters: JSON) -> tuple[Condition, ...] | Malformed:
     """Both ways of filtering on metadata as one list of conditions, or everything that is wrong with them."""
     problems: list[str] = []
+    if len(metadata) > MOST_NAMES:
+        return Malformed((f"metadata: takes at most {MOST_NAMES} names, not {len(metadata)}",))
     found = [_pair(name, value, problems) for name, value in metadata.items()]
     found += [_condition(f"metadata_filters[{place}]", one, problems) for place, one in enumerate(filters)]
     if problems:
