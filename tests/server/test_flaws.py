@@ -3,10 +3,12 @@
 1. A key twice in one object, a number that cannot be held, nesting without end: the sentence names the argument.
    Half of a surrogate pair is told of whatever profile is asked.
 2. What is well formed passes as it is, and what is no message at all is the SDK's to refuse.
+3. However long a message is, others go on while it is read.
 """
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import subprocess
@@ -22,6 +24,7 @@ from hypothesis import strategies as st
 from websockets.sync.client import connect
 
 from commonplace.library import Library
+from commonplace.server import qmd_http, rest, transport, websocket
 from commonplace.server.auth import make_gate
 from commonplace.server.flaws import FLAW_META, flaw_of, told, told_body, unread
 from commonplace.server.http import make_app
@@ -291,3 +294,32 @@ def test_the_id_and_the_envelope_of_a_flawed_call_are_kept(value: Any) -> None:
 @pytest.mark.parametrize("meta", [None, {}, {FLAW_META: "x"}, {FLAW_META: None}])
 def test_a_call_without_a_flaw_has_none(meta: Any) -> None:
     assert flaw_of(meta) is None
+
+
+@pytest.mark.parametrize("door", ["rest", "qmd", "http", "websocket"])
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_long_message_is_read_where_it_holds_nobody_up(
+    world: World, door: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, name = {
+        "rest": (rest, "read_object"),
+        "qmd": (qmd_http, "read_object"),
+        "http": (transport, "told_body"),
+        "websocket": (websocket, "told"),
+    }[door]
+    reads, readers = getattr(module, name), list[bool]()
+
+    def noted(message: Any, **named: Any) -> Any:
+        readers.append(asyncio._get_running_loop() is not None)
+        return reads(message, **named)
+
+    monkeypatch.setattr(module, name, noted)
+    words = "a" * size
+    if door == "websocket":
+        heard(world, door, "tables", message(f'{{"table_id": "{words}"}}', "table_get", meta=json.dumps(ENVELOPE)))
+    elif door == "http":
+        world.over_http("/mcp/tables", message(f'{{"table_id": "{words}"}}', "table_get"))
+    else:
+        path, argument = {"rest": ("/api/v1/tools/search", "query"), "qmd": ("/qmd/search", "query")}[door]
+        world.post(path, json.dumps({argument: words}))
+    assert readers[-1] == (size == 10)

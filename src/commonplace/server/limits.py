@@ -5,13 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping
+from typing import TypeVar
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BUCKETS = 10_000
+LONG = 65_536
+"""What is read on the event loop: beyond that, a message takes longer to read than to hand to a thread."""
+
+Text = TypeVar("Text", str, bytes)
+T = TypeVar("T")
 
 
 class Buckets:
@@ -50,6 +57,11 @@ class Buckets:
 def come_back_in(seconds: float) -> dict[str, str]:
     """The header that says when to try again: whole seconds, and never too few."""
     return {"Retry-After": str(max(1, math.ceil(seconds)))}
+
+
+async def aside(read: Callable[[Text], T], message: Text) -> T:
+    """Read a message, a long one in a thread: it may take seconds, and others go on meanwhile."""
+    return read(message) if len(message) <= LONG else await anyio.to_thread.run_sync(read, message)
 
 
 class Patience:

@@ -19,7 +19,7 @@ from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge,
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.server.calls import Failure
-from commonplace.server.limits import come_back_in
+from commonplace.server.limits import aside, come_back_in
 from commonplace.server.rest import read_object
 from commonplace.server.service import Service, Visitor
 from commonplace.server.transport import read_body
@@ -169,7 +169,7 @@ async def _arguments(request: Request, most: int) -> dict[str, JSON]:
     body = await read_body(request, most)
     if body is None:
         raise TooLarge(f"A request has at most {most} bytes. Send less at once.")
-    given = read_object(body or b"{}")
+    given = await aside(read_object, body or b"{}")
     return {_SNAKE.sub(lambda letter: letter[1].upper(), name): value for name, value in given.items()}
 
 

@@ -14,7 +14,7 @@ from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge
 from commonplace.model import JSON
 from commonplace.server.calls import Failure
 from commonplace.server.flaws import has_half
-from commonplace.server.limits import come_back_in
+from commonplace.server.limits import aside, come_back_in
 from commonplace.server.mcp import declared
 from commonplace.server.metrics import CONTENT_TYPE, Metrics
 from commonplace.server.principal import OWNER
@@ -119,7 +119,7 @@ async def _arguments(request: Request, most: int) -> dict[str, Any]:
     body = await read_body(request, most)
     if body is None:
         raise TooLarge(f"A request has at most {most} bytes. Send less at once.")
-    return read_object(body or b"{}")
+    return await aside(read_object, body or b"{}")
 
 
 def read_object(body: bytes) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from starlette.types import Message, Receive, Scope, Send
 from commonplace.errors import CommonplaceError, Denied, RateLimited, WritesDisabled
 from commonplace.library import Library
 from commonplace.server.flaws import told_body
-from commonplace.server.limits import come_back_in
+from commonplace.server.limits import aside, come_back_in
 from commonplace.server.mcp import Context, meta_config
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
@@ -214,7 +214,7 @@ class Endpoint:
             await self._too_large()(request.scope, receive, send)
             return None
         if self._exact:
-            body = told_body(body)
+            body = await aside(told_body, body)
         if self._service.settings.limits_calls and not await self._metered(request, body, receive, send):
             return None
         return _again(body, receive)
@@ -225,7 +225,7 @@ class Endpoint:
 
     async def _metered(self, request: Request, body: bytes, receive: Receive, send: Send) -> bool:
         """Take tool calls off the caller's allowance; one too many is answered as HTTP does, with 429."""
-        name, asked = _called(body)
+        name, asked = await aside(_called, body)
         tool = await self._tool(request, name) if name else None
         if tool is not None:
             principal: Principal = request.scope["principal"]

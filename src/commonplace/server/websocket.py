@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import anyio
@@ -21,6 +22,7 @@ from commonplace.library import Library
 from commonplace.server.answers import Answers
 from commonplace.server.auth import Gate, token_of
 from commonplace.server.flaws import told
+from commonplace.server.limits import aside
 from commonplace.server.mcp import Context, meta_config, serve_streams
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
@@ -145,7 +147,7 @@ class _Connection:
                 if not await self._still_admitted():
                     tasks.cancel_scope.cancel()
                     break
-                await inbox.send(_message(told(frame, exact=registry.profile.exact)))
+                await inbox.send(_message(await aside(partial(told, exact=registry.profile.exact), frame)))
 
     async def _still_admitted(self) -> bool:
         """Whether the key is still good. One that is not, or cannot be told now, ends the connection."""
