@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,20 @@ def test_no_more_is_fetched_than_a_package_may_have(world: World) -> None:
     assert "Oolong" in world.bodies(url)["tea.md"]
     assert not (world.library.folder / "clones" / read_source(url, Path()).key).exists()
     assert counts(world.sync(url)) == (0, 1, 0, 1)
+
+
+def test_folders_in_folders_without_end_are_refused_and_what_was_there_stays(world: World) -> None:
+    origin = repository(world.folder / "origin", FILES)
+    url = f"git+file://{origin}"
+    world.sync(url)
+    kind, place = "100644 blob", git(origin, "rev-parse", "HEAD:tea.md")
+    for _ in range(8):  # a hundred million files in two kilobytes
+        listed = "".join(f"{kind} {place}\t{number}.md\n" for number in range(10))
+        made = subprocess.run(["git", "mktree"], cwd=origin, input=listed, capture_output=True, text=True, check=True)
+        kind, place = "040000 tree", made.stdout.strip()
+    git(origin, "update-ref", "HEAD", git(origin, "commit-tree", "-m", "many", place))
+    assert world.sync(url).error == f"{url} lists more than 128 MiB of files. Nothing was taken."
+    assert len(world.bodies(url)) == 2
 
 
 def test_a_repository_that_counts_in_sha_256_is_read_like_any_other(world: World) -> None:

@@ -11,8 +11,9 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +33,8 @@ _LOOK_S = 0.5
 """How often it is looked how much git has fetched."""
 
 _AT_ONCE = 32 * MIB
+_LONGEST_LIST = 128 * MIB
+"""Of what a commit holds, a million files and more: ten folders in ten, and so on, need no room in a repository."""
 _SHA_256 = 64
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _SHORT_COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
@@ -129,7 +132,7 @@ class Repository:
 
     def survey(self, commit: str) -> None:
         """Note what the commit holds."""
-        listed = self._held("ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+        listed = self._held("ls-tree", "-r", "-z", "-l", "--full-tree", commit, endless=True)
         for line in listed.split(b"\0"):
             about, _, path = line.partition(b"\t")
             if path:
@@ -216,9 +219,11 @@ class Repository:
         except DownloadFailed:
             raise NotFound(f"{self._source.shown} has no commit {name}.") from None
 
-    def _held(self, *arguments: str, input: bytes = b"") -> bytes:
+    def _held(self, *arguments: str, input: bytes = b"", endless: bool = False) -> bytes:
         """What the clone has to have by now. One that has not is damaged, and the next sync makes it anew."""
         try:
+            if endless:
+                return self._git.listed(*arguments, folder=self._clone)
             return self._local(*arguments, input=input)
         except DownloadFailed:
             self._discard()
@@ -261,6 +266,41 @@ class _Git:
 
     def run(self, *arguments: str, folder: Path | None = None, input: bytes = b"", most: int | None = None) -> bytes:
         """What git prints. `most` is how many bytes it may add to the packs in the folder."""
+        if folder is None or most is None:
+            return self._run(arguments, folder, input)
+        limit = _packed(folder) + most
+
+        def check() -> None:
+            if _packed(folder) > limit:
+                raise TooLarge(
+                    f"{self._shown} has more than {most // MIB} MiB to fetch, which are the most. "
+                    "Name a branch, tag or whole commit, or raise package_total_mb."
+                )
+
+        return self._run(arguments, folder, input, check)
+
+    def listed(self, *arguments: str, folder: Path) -> bytes:
+        """The same of what may be without end."""
+        with tempfile.TemporaryFile() as told:
+
+            def check() -> None:
+                if os.fstat(told.fileno()).st_size > _LONGEST_LIST:
+                    raise TooLarge(
+                        f"{self._shown} lists more than {_LONGEST_LIST // MIB} MiB of files. Nothing was taken."
+                    )
+
+            self._run(arguments, folder, b"", check, told.fileno())
+            told.seek(0)
+            return told.read()
+
+    def _run(
+        self,
+        arguments: Sequence[str],
+        folder: Path | None,
+        input: bytes,
+        check: Callable[[], None] | None = None,
+        told: int = subprocess.PIPE,
+    ) -> bytes:
         place = ["--git-dir=."] if folder and arguments[0] != "init" else []
         try:
             process = subprocess.Popen(  # noqa: S603  a list, so no shell; what a user wrote stands after `--`
@@ -268,14 +308,14 @@ class _Git:
                 cwd=folder or "/",
                 env=self._environment,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                stdout=told,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except FileNotFoundError:
             raise Unavailable("git is not installed, and this source is a repository. Install git.") from None
         try:
-            out, said = self._ended(process, input, folder, most)
+            out, said = self._ended(process, input, check)
         except BaseException:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -286,9 +326,9 @@ class _Git:
         return out
 
     def _ended(
-        self, process: subprocess.Popen[bytes], input: bytes, folder: Path | None, most: int | None
+        self, process: subprocess.Popen[bytes], input: bytes, check: Callable[[], None] | None
     ) -> tuple[bytes, bytes]:
-        limit = _packed(folder) + most if folder and most is not None else None
+        """`check` raises where git goes too far, and is asked again and again until it ends."""
         ends = time.monotonic() + TIME_LIMIT_S
         said: tuple[bytes, bytes] | None = None
         while said is None:
@@ -296,14 +336,11 @@ class _Git:
             if left <= 0:
                 raise _TookTooLong(f"git took more than {TIME_LIMIT_S:.0f} s for {self._shown}. Try again.")
             try:
-                said = process.communicate(input, timeout=left if limit is None else min(left, _LOOK_S))
+                said = process.communicate(input, timeout=min(left, _LOOK_S) if check else left)
             except subprocess.TimeoutExpired:
                 input = b""  # it is on its way
-            if folder and limit is not None and _packed(folder) > limit:
-                raise TooLarge(
-                    f"{self._shown} has more than {(most or 0) // MIB} MiB to fetch, which are the most. "
-                    "Name a branch, tag or whole commit, or raise package_total_mb."
-                )
+            if check:
+                check()
         return said
 
 
