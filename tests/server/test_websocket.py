@@ -150,6 +150,12 @@ def test_a_message_has_the_size_of_a_request_at_most(place: str) -> None:
         assert ask(socket, 2, "tools/call", asked | {"name": "list_threads"})["result"]["isError"]
 
 
+def test_a_message_takes_no_more_room_here_than_on_its_way(place: str) -> None:
+    with connect(place, compression="deflate") as client:
+        assert client.response is not None
+        assert "Sec-WebSocket-Extensions" not in client.response.headers
+
+
 @pytest.mark.parametrize("settings", [{"COMMONPLACE_IDLE_SECONDS": "1"}], indirect=True)
 def test_an_idle_connection_is_closed(place: str) -> None:
     with connect(place) as socket:

@@ -173,6 +173,7 @@ def serve_http(
         http=Heads,
         ws=Wire,
         ws_max_size=max(settings.body_bytes, memory_body_bytes(settings)),
+        ws_per_message_deflate=False,  # a hundred kilobytes would be a hundred megabytes here
         timeout_graceful_shutdown=5,
     )
     server = Farewell(config, ready)
