@@ -24,6 +24,7 @@ from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
 from commonplace.search.present import Answer, Presenter
 from commonplace.search.ranking import (
     Ranking,
+    as_shown,
     best_per_item,
     few_per_item,
     fused,
@@ -79,7 +80,7 @@ class _Ranked:
     @property
     def kept(self) -> Ids:
         """The rows that score enough."""
-        return np.flatnonzero(self.ranking.scores >= self.request.min_score)
+        return np.flatnonzero(as_shown(self.ranking.scores) >= self.request.min_score)
 
     @property
     def answer(self) -> Answer:
@@ -95,7 +96,7 @@ class _Ranked:
             self.notes,
             more=len(kept) > wanted,
             found=len(kept),
-            skipped=int(np.count_nonzero(self.skipped.scores >= self.request.min_score)),
+            skipped=int(np.count_nonzero(as_shown(self.skipped.scores) >= self.request.min_score)),
             tied=_tied(self.ranking.scores[kept], wanted),
             unplaced=self.ranking.unplaced,
         )
@@ -349,7 +350,7 @@ def _named(plan: LexicalPlan, request: Request) -> LexicalPlan:
 
 def _tied(scores: Floats, shown: int) -> bool:
     """Whether two scores, as they are shown, are the same on both sides of a cut."""
-    return len(scores) > shown > 0 and round(float(scores[shown - 1]), 4) == round(float(scores[shown]), 4)
+    return len(scores) > shown > 0 and len(set(as_shown(scores[shown - 1 : shown + 1]).tolist())) == 1
 
 
 def meaning_of(text: str) -> str:

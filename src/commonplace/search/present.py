@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Chunk, Hit, Item, item_of
+from commonplace.search.ranking import Ranking, as_shown
 from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.text.matches import Matcher
@@ -14,7 +15,6 @@ from commonplace.text.snippet import best_line, snippet
 
 if TYPE_CHECKING:
     from commonplace.search.plan import LexicalPlan
-    from commonplace.search.ranking import Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, matcher: Matcher) -
         kind=item.kind,
         parent=item.parent,
         title=item.title,
-        score=round(float(answer.ranking.scores[row]), 4),
+        score=float(as_shown(answer.ranking.scores[row])),
         snippet=snippet(chunk.text, matches, length).text if length else "",
         line=chunk.line_start + best_line(chunk.text, matches),
         headings=chunk.headings,

@@ -74,6 +74,11 @@ def _nth_item(chunks: Ids, scores: Floats, n: int) -> float:
     return -np.inf
 
 
+def as_shown(scores: Floats | np.float32) -> NDArray[np.float64]:
+    """Scores with the digits that hits have: whoever asks for at least what one scores gets that one, too."""
+    return np.asarray(scores, dtype=np.float64).round(4)
+
+
 def in_order(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:
     order = np.lexsort((chunks, -scores))
     return Ranking(chunks[order], calibrate(scores[order]), lexical[order], vector[order], weights)
