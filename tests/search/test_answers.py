@@ -208,6 +208,8 @@ BLANK = "这是一行没有什么意义的填充文字，只是为了让段落�
         (f"{FILLER}tea is green\n", "some green tea", '"green tea"'),
         (f"{FILLER}get the name of a user\n", "call getUserName now", "getUserName"),
         (f"{FILLER}tea is green\n", "some green tea", '"green tea" text'),
+        (FILLER, "TCP/IP in the U.S.A.", "usa"),
+        (FILLER, "TCP/IP of O'Reilly", "oreilly"),
     ],
 )
 def test_a_hit_is_at_the_line_it_was_found_by(library: Library, around: str, line: str, query: str) -> None:

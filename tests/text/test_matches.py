@@ -172,8 +172,11 @@ def test_looking_at_likely_words_alone_misses_none(
     assert found == alone.find(text)
 
 
+JOINTS = [*"-_'./:@=&+#~\\ ", "::", "->", "--", ".'"]
+
+
 @given(
-    st.lists(st.tuples(st.sampled_from(INFLECTED), st.integers(0, 9), st.sampled_from("-_ ")), max_size=6),
+    st.lists(st.tuples(st.sampled_from(INFLECTED), st.integers(0, 9), st.sampled_from(JOINTS)), max_size=6),
     st.lists(st.sampled_from(INFLECTED), min_size=1, max_size=3),
     st.sampled_from(["%s", "(%s)", "x-%s", "%s_y", "Ein%s", "“%s”", "%s\u00a0z", "?%s", "--%s--"]),
     st.sampled_from([str, str.upper, str.title]),
@@ -181,7 +184,9 @@ def test_looking_at_likely_words_alone_misses_none(
 def test_looking_at_likely_words_alone_misses_none_in_parts(
     words: list[tuple[str, int, str]], asked: list[str], around: str, write: Callable[[str], str]
 ) -> None:
-    text = " ".join(around % write(f"{word[:at]}{joint}{word[at:]}".strip("-_ ")) for word, at, joint in words)
+    text = " ".join(
+        around % write(f"{word[:at]}{joint}{word[at:]}".strip("".join(JOINTS))) for word, at, joint in words
+    )
     terms = query_terms(" ".join(asked), ("en",))
     alone = Matcher(terms, ("en",))
     alone._hints = None  # then every word is looked at
@@ -191,3 +196,6 @@ def test_looking_at_likely_words_alone_misses_none_in_parts(
 def test_a_word_is_found_where_it_is_written_in_parts() -> None:
     text = "Send an e-mail, set keep_alive or a keep-alive header, and re-use it."
     assert marked(text, "email keepalive reuse") == ["e-mail", "keep_alive", "keep-alive", "re-use"]
+    text = "TCP/IP in the U.S.A., 2.000 of O'Reilly's foo::bar, in 用U.K.的."
+    query = "tcpip usa 2000 oreilly foobar uk"
+    assert marked(text, query) == ["TCP/IP", "U.S.A", "2.000", "O'Reilly's", "foo::bar", "U.K"]

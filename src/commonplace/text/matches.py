@@ -15,7 +15,8 @@ from commonplace.text.terms import Term
 _TOKEN = re.compile(r"\S+")
 _CORE = regex.compile(r"[\w\p{M}](?:.*[\w\p{M}])?", regex.DOTALL)
 _PREFIXES_GO = frozenset({"nl", "id", "ga"})  # languages whose stemmers also take something off the beginning
-_FLAT = {"_": "-"} | {sign: " " for sign in map(chr, range(128)) if sign.isspace()}
+_JOINTS = "-_'./:@=&+#~\\"  # of ASCII, that stand between the parts of a word; others are not hinted at
+_FLAT = dict.fromkeys(_JOINTS, "-") | {sign: " " for sign in map(chr, range(128)) if sign.isspace()}
 _FLATTENED = bytes(ord(_FLAT.get(chr(code), chr(code).lower())) for code in range(128)) + bytes(128)
 """ASCII in lower case, with one kind of white space and one of joints."""
 
@@ -46,7 +47,7 @@ class Matcher:
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
         forms = self._which | self._begins
         self._pairs = {form: number for form, number in forms.items() if not form.isascii() and UNSPACED.match(form)}
-        starts = _shortest(_beginning(form, languages) for form in forms if form.isascii())
+        starts = _shortest(_flat(_beginning(form, languages)) for form in forms if form.isascii())
         self._slips, self._phrases = _slips_among(terms), _numbered(phrases, len(terms))
         self._worded = len(self._pairs) < len(forms)  # else all that is looked for stands inside of tokens
         self._hints = starts if _PREFIXES_GO.isdisjoint(languages) else None
@@ -80,7 +81,7 @@ class Matcher:
         """The tokens that may match, in order: where a term begins or is in parts, and those not written in ASCII."""
         spaced = text if text.isascii() else blanked(text)
         # The space at the end ends every token, and is what stands before the first character, at -1.
-        flat = spaced.encode("ascii", "replace").translate(_FLATTENED).decode("ascii") + " "
+        flat = _flat(spaced) + " "
         likely = self._likely(text, flat, hints)
         if not text.isascii():
             likely += _beyond_ascii(text, flat)
@@ -102,9 +103,10 @@ class Matcher:
                 at = flat.find(hint, at + 1)
         at = flat.find("-")
         while at >= 0:
-            if flat[at - 1] + flat[at + 1] in within:  # `em` of `email`, in `e-mail`
+            after = flat[at + 1] if flat[at + 1] != "-" else flat[at + 2]  # two may join as one does, in `std::vector`
+            if flat[at - 1] + after in within:  # `em` of `email`, in `e-mail`
                 likely.append(at)
-            at = flat.find("-", at + 2)  # one beside another joins no letters
+            at = flat.find("-", at + 2)
         return likely
 
     def _places(self, token: str) -> Sequence[Match]:
@@ -122,7 +124,7 @@ class Matcher:
 
     def _may_hold_words(self, token: str) -> bool:
         """Whether a term may begin inside a token of an unspaced script, told quickly."""
-        if self._hints is None or "-" in token or "_" in token or _OTHER_LETTERS.search(token):
+        if self._hints is None or any(map(token.__contains__, _JOINTS)) or _OTHER_LETTERS.search(token):
             return True
         flat = token.lower()
         return any(hint in flat for hint in self._hints)
@@ -265,6 +267,10 @@ def _beyond_ascii(text: str, flat: str) -> Iterator[int]:
             yield at
             at = flat.find(" ", at)
         at = flat.find("?", at)
+
+
+def _flat(text: str) -> str:
+    return text.encode("ascii", "replace").translate(_FLATTENED).decode("ascii")
 
 
 def _shortest(starts: Iterable[str]) -> list[str]:
