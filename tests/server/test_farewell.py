@@ -52,9 +52,10 @@ def environment(site: Site, tmp_path: Path) -> dict[str, str]:
     )
 
 
+@pytest.mark.parametrize("signals", [[signal.SIGTERM], [signal.SIGINT, signal.SIGINT]], ids=["told", "told twice"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_call_under_way_is_answered_and_an_open_stream_holds_nobody_up(
-    command: str, site: Site, environment: dict[str, str]
+    command: str, signals: list[signal.Signals], site: Site, environment: dict[str, str]
 ) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -81,8 +82,9 @@ def test_a_call_under_way_is_answered_and_an_open_stream_holds_nobody_up(
         with httpx.stream("GET", address, headers=session, timeout=30) as listening:
             caller.start()
             wait_until(lambda: len(site.asked) > asked)
-            server.send_signal(signal.SIGTERM)
-            wait_until(lambda: not _answers(port))  # it has heard the signal
+            for number in signals:
+                server.send_signal(number)
+                wait_until(lambda: not _answers(port))  # it has heard the signal
             listening.read()  # it ends in good order, though the call is still under way
         assert server.poll() is None
         site.released.set()

@@ -203,6 +203,10 @@ class Farewell(uvicorn.Server):
         """Also heard before uvicorn hears: then it ends as soon as it is there."""
         self.should_exit = True
 
+    def handle_exit(self, sig: int, frame: object) -> None:
+        """Told twice is told once: some terminals and wrappers send every interrupt twice, and it ends in seconds."""
+        self.should_exit = True
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready(self.servers[0].sockets[0].getsockname()[1])
