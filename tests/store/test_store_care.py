@@ -454,15 +454,16 @@ def test_a_process_that_may_open_no_more_files_is_told_so(sqlite: SqliteStore, l
     [
         (apsw.SQLITE_IOERR_CORRUPTFS, 0, StorageBroken, r"cannot be read.*Check that disk"),
         (apsw.SQLITE_IOERR_WRITE, os.ST_RDONLY, StorageBroken, r"its disk is read-only\. Check that disk"),
+        (apsw.SQLITE_CANTOPEN, os.ST_RDONLY, StorageBroken, r"its disk is read-only\. Copy the home"),
         (apsw.SQLITE_IOERR_WRITE, 0, StorageFull, r"Free some disk space, or check that disk"),
         (apsw.SQLITE_IOERR_SHMSIZE, 0, StorageFull, r"Free some disk space, or check that disk"),
     ],
 )
-def test_a_disk_that_fails_is_not_told_as_a_full_one(
+def test_a_disk_that_fails_or_is_read_only_is_not_told_as_a_full_one(
     monkeypatch: pytest.MonkeyPatch, code: int, flags: int, kind: type[CommonplaceError], sentence: str
 ) -> None:
     """A system that notices makes it read-only; SQLite has the same words for both."""
-    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags, f_files=0))
     with pytest.raises(kind, match=sentence), explained(Path("library.db")):
         raise apsw.exception_for(code)
 

@@ -228,13 +228,18 @@ def _may_open_no_more() -> bool:
     return False
 
 
+def _is_read_only(folder: Path) -> bool:
+    with suppress(OSError):
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    return False
+
+
 def _at_the_disk(path: Path, error: apsw.IOError) -> CommonplaceError:
     """SQLite says the same of a disk that fails and, where it is not a file that finds no room, of a full one."""
     if vars(error).get("extendedresult") in _READING:
         return StorageBroken(f"{path} cannot be read: {error}. Check that disk, and repeat.")
-    with suppress(OSError):
-        if os.statvfs(path.parent).f_flag & os.ST_RDONLY:  # what a system does to a disk that fails
-            return StorageBroken(f"{path} could not be written: its disk is read-only. Check that disk, and repeat.")
+    if _is_read_only(path.parent):  # what a system makes of a disk that fails
+        return StorageBroken(f"{path} could not be written: its disk is read-only. Check that disk, and repeat.")
     return StorageFull(
         f"{path} could not be written: {error}. Free some disk space, or check that disk, and repeat; nothing was lost."
     )
@@ -272,6 +277,10 @@ def explained(path: Path) -> Iterator[None]:
             raise Busy(
                 f"{path} cannot be opened now: this process has as many files open as it may. Allow it more, or ask "
                 "less of it at once, and repeat."
+            ) from error
+        if _is_read_only(path.parent):  # who only reads has to write beside it, too
+            raise StorageBroken(
+                f"{path} cannot be opened: its disk is read-only. Copy the home to one that may be written to."
             ) from error
         raise StorageBroken(f"{path} cannot be opened: {error}. Check the folder's permissions.") from error
     except apsw.ReadOnlyError as error:
