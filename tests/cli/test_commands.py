@@ -230,7 +230,11 @@ def test_what_a_search_prints_can_be_read_as_it_stands_there(run: Run, notes: Pa
         (["restore", "/nowhere", "--yes"], 1, "There is no backup at /nowhere"),
         (["models", "use", "nonsense"], 1, "There is no model called 'nonsense'"),
         (["eval", "/nowhere"], 2, "There is no judged collection in /nowhere"),
-        (["frobnicate"], 2, "No such command"),
+        (["frobnicate"], 2, "No such command 'frobnicate'.\n"),
+        (["serch", "bread"], 2, "No such command 'serch'. Did you mean 'search'?\n"),
+        (["collection", "list"], 2, "No such command 'collection'. Did you mean 'collections'?\n"),
+        (["tables", "lst"], 2, "No such command 'lst'. Did you mean 'list'?\n"),
+        (["--hme", "x", "status"], 2, "No such option"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_an_exit_code(run: Run, arguments: list[str], code: int, sentence: str) -> None:

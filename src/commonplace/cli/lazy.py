@@ -62,6 +62,20 @@ class LazyGroup(click.Group):
         command: click.Command = module.COMMANDS[name]
         return command
 
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, which offers names like a misspelt one only of commands that are loaded."""
+        try:
+            return super().resolve_command(context, arguments)
+        except click.UsageError as error:
+            from difflib import get_close_matches  # for mistakes alone
+
+            near = get_close_matches(arguments[0], self.table, n=1)
+            if not near:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", context) from error
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help) for name, (_, help) in self.table.items()])
