@@ -55,6 +55,13 @@ def test_ignore_globs_leave_out_paths_and_whole_folders(root: Path) -> None:
     assert ignoring(("drafts",), "drafts2/a.md") is None
 
 
+@pytest.mark.parametrize("glob", ["./drafts", "./drafts/**", "/drafts", "/drafts/", ".//drafts/*", "drafts/,./other"])
+def test_an_ignore_glob_means_the_same_however_a_shell_would_write_it(root: Path, glob: str) -> None:
+    make(root, "a.md", "drafts/b.md", "drafts/deep/c.md", "x/drafts/d.md")
+    assert paths(look(root, "**/*.md", glob)) == ["a.md", "x/drafts/d.md"]
+    assert ignoring((glob,), "drafts/b.md") == glob, "as it was written"
+
+
 def test_rule_files_are_read_in_every_folder_and_git_ones_only_when_asked(root: Path) -> None:
     make(root, "a.md", "b.md", "sub/b.md", "sub/c.md", "sub/keep/b.md")
     (root / ".commonplaceignore").write_text("# remark\nb.md\n", "utf-8")

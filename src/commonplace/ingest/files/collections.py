@@ -200,14 +200,17 @@ def _real(root: Path) -> Path:
 
 
 def _check_globs(collection: Collection) -> None:
+    from commonplace.ingest.files.ignore import leaving_out
     from commonplace.ingest.files.walk import check_pattern
-    from commonplace.text.globs import matcher
 
     check_pattern(collection.pattern)
+    root = os.path.abspath(os.path.expanduser(collection.root))
     for glob in collection.ignore:
-        if not glob.strip("/ "):
+        if not glob.strip("./ "):
             raise InvalidInput("An ignore pattern says what to leave out, such as drafts/**: it is not empty.")
-        matcher(glob.rstrip("/"))
+        if glob.startswith(("~/", f"{root}/", f"{os.path.realpath(root)}/")):  # it would leave out nothing
+            raise InvalidInput(f"An ignore pattern speaks of paths inside the folder, such as drafts/**: not {glob!r}.")
+        leaving_out(glob)
 
 
 def _write(collection: Collection, expected_version: int) -> Write:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.globs import Matcher, matcher, plain_matcher
+from commonplace.text.globs import Matcher, matcher, plain_matcher, split_union
 
 RULE_FILE, GIT_RULE_FILE = ".commonplaceignore", ".gitignore"
 LARGEST_RULE_FILE = 1 << 20
+_AROUND = re.compile(r"\A(?:\.?/)+|/+\Z")
 _TRAILING_BLANKS = re.compile(r"(?<!\\)[ \t]+\Z")
 
 
@@ -41,10 +43,16 @@ def ignoring(globs: Sequence[str], path: str) -> str | None:
     """The glob that leaves a path out: one that matches the path itself or a folder it is in."""
     places = list(_prefixes(path))
     for glob in globs:
-        matches = matcher(glob.rstrip("/"))
+        matches = leaving_out(glob)
         if any(matches(place) for place in places):
             return glob
     return None
+
+
+@lru_cache(maxsize=256)
+def leaving_out(glob: str) -> Matcher:
+    """What a glob leaves out. It speaks of paths inside the folder: ./drafts, /drafts and drafts/ are all drafts."""
+    return matcher(",".join(filter(None, (_AROUND.sub("", part) for part in split_union(glob)))))
 
 
 def _prefixes(path: str) -> Iterator[str]:
