@@ -49,6 +49,14 @@ def test_a_path_spells_itself_out(path: str) -> None:
 
 @settings(deadline=None, max_examples=100)
 @given(patterns, paths)
+def test_a_glob_means_the_same_with_the_current_folder_before_it(pattern: str, path: str) -> None:
+    for written in (f"./{pattern}", f".//{pattern}", f"././{pattern}"):
+        assert Globs((written,))(path) == Globs((pattern,))(path)
+        assert Globs((path,), (written,))(path) == Globs((path,), (pattern,))(path)
+
+
+@settings(deadline=None, max_examples=100)
+@given(patterns, paths)
 def test_a_folder_that_is_not_entered_holds_nothing_that_is_taken(pattern: str, path: str) -> None:
     assume("/" in path)
     globs = Globs((pattern,))

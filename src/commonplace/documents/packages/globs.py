@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -13,6 +14,7 @@ from commonplace.text.globs import SPECIAL, Matcher, expand, plain_matcher
 
 IMPLIED = ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt")
 MOST_PATTERNS = 200
+_HERE = re.compile(r"\A(?:\./+)+")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Globs:
 
     @cached_property
     def _plain(self) -> list[str]:
-        return [plain for pattern in self.take for plain in expand(pattern)]
+        return [_HERE.sub("", plain) for pattern in self.take for plain in expand(pattern)]
 
     @cached_property
     def _taken_whole(self) -> list[Matcher]:
@@ -58,7 +60,8 @@ class Globs:
 
     @cached_property
     def _left(self) -> list[Matcher]:
-        return [plain_matcher(plain.rstrip("/")) for pattern in self.leave for plain in expand(pattern)]
+        plain = (_HERE.sub("", plain) for pattern in self.leave for plain in expand(pattern))
+        return [plain_matcher(each.rstrip("/")) for each in plain]
 
 
 def check_globs(patterns: Iterable[str], place: str) -> tuple[str, ...]:
@@ -67,7 +70,7 @@ def check_globs(patterns: Iterable[str], place: str) -> tuple[str, ...]:
     if len(checked) > MOST_PATTERNS:
         raise InvalidInput(f"{place} has {len(checked)} patterns; {MOST_PATTERNS} are the most.")
     for pattern in checked:
-        if not pattern.strip("/ ") or pattern.startswith(("/", "~")) or ".." in pattern.split("/") or "\0" in pattern:
+        if not pattern.strip("./ ") or pattern.startswith(("/", "~")) or ".." in pattern.split("/") or "\0" in pattern:
             raise InvalidInput(
                 f"{place}: a pattern speaks of paths inside the package, such as **/*.md: not {pattern!r}."
             )
