@@ -597,6 +597,19 @@ def test_a_line_that_was_cut_goes_on_where_its_rest_begins(call: Call, library: 
     assert "chunk" in uri or text + item["text"] == whole
 
 
+@pytest.mark.parametrize("budget", [500, 1000, 4000])
+def test_what_is_left_out_is_named_within_the_budget(call: Call, library: Library, budget: int) -> None:
+    keys = [f"a-note-with-a-name-of-some-length-{number}" for number in range(40)]
+    for key in keys:
+        library.put(Draft("note", key, body="Rain and wind.\n" * 40))
+    wanted, read = [f"notes://{key}" for key in keys], 0
+    while wanted:
+        answer = call("fetch", uri=wanted, max_tokens=budget)
+        assert tokens_of(answer) <= max(budget, 900)  # forty addresses alone are 500
+        wanted, read = answer["left_out"], read + len(answer["items"])
+    assert read == 40
+
+
 def test_browse_keeps_to_its_limit_at_every_level(call: Call, library: Library) -> None:
     body = "".join(f"# Part {number}\n\nWords.\n\n" for number in range(7))
     library.put(Draft("document", "parts.md", parent="more", body=body, format="markdown"))

@@ -61,17 +61,21 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     items: list[dict[str, JSON]] = []
     missing: list[dict[str, JSON]] = []
     left, unread = max(1, given["max_tokens"] - FRAME), []
-    for uri in wanted:
+    names = [tokens_of(uri) + 1 for uri in wanted]
+    for number, uri in enumerate(wanted, 1):
         try:
             place = _located(call.library, uri, given["from_line"])
         except CommonplaceError as error:
             missing.append({"uri": uri, "message": str(error)})
             continue
-        if items and left <= FRAME:
+        waiting = min(sum(names[number:]), given["max_tokens"] // 2)  # what does not fit is named, which takes room
+        room = max(1, left - waiting)
+        if items and room <= FRAME:
             unread.append(uri)
+            left -= names[number - 1]
             continue
         standing = _standing(call.library, [place.item])[0]
-        items.append(_read(_narrowed(call.library, place, given["mode"], left), left, standing))
+        items.append(_read(_narrowed(call.library, place, given["mode"], room), room, standing))
         left -= tokens_of(items[-1])
     if missing and not items:
         raise NotFound(" ".join(str(entry["message"]) for entry in missing))
