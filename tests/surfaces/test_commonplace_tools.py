@@ -647,7 +647,9 @@ def test_memories_are_listed_by_what_they_say_and_name_what_replaced_them(call: 
     assert [item.get("superseded_by") for item in items] == [new, None, None]
     said = [{"id": "m1", "sender": "Ada", "content": "Is it warm?"}]
     put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
-    assert [entry["name"] for entry in call("browse", at="message/talk")["entries"]] == ["Is it warm?"]
+    for place in ("message/talk", "chats://talk"):
+        (entry,) = call("browse", at=place)["entries"]
+        assert (entry["at"], entry["name"]) == ("chats://talk/m1", "Is it warm?")
     call("forget", uri=new)
     assert "superseded_by" not in call("fetch", uri=old)["items"][0]
 

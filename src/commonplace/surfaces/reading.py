@@ -228,7 +228,11 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         counts = call.library.status().items
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
-        return _paged(_headings(call.library, place), given)
+        address, _, heading = place.partition("#")
+        item = call.library.get(address)
+        if item.kind == "conversation":  # which has no text of its own
+            return _items(call.library, Filter(kinds=("message",), parents=(item.key,)), given)
+        return _paged(_headings(call.library, item, heading), given)
     kind, slash, parent = place.partition("/")
     if kind not in SCHEMES:
         raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
@@ -262,10 +266,8 @@ def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
     return {key: name if many[name] == 1 else key for key, name in names.items()}
 
 
-def _headings(library: Library, place: str) -> list[dict[str, Any]]:
+def _headings(library: Library, item: Item, name: str) -> list[dict[str, Any]]:
     """The headings of an item, or those below one of them."""
-    address, _, name = place.partition("#")
-    item = library.get(address)
     headings = outline(item.body or "", item.format)
     if name:
         above = library.heading(item, name)
