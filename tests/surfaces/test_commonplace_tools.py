@@ -610,6 +610,32 @@ def test_what_is_left_out_is_named_within_the_budget(call: Call, library: Librar
     assert read == 40
 
 
+@pytest.mark.parametrize("budget", [1200, 2000, 2800, 4000])
+def test_a_passage_is_not_cut_for_its_neighbours(call: Call, library: Library, budget: int) -> None:
+    library.put(Draft("note", "list", body="\n".join(f"- item {number}" for number in range(1200))))
+    chunks = library.store.chunks_of(library.get("notes://list").id)
+    assert len(chunks) > 3
+    for ordinal, chunk in enumerate(chunks):
+        answer = call("fetch", uri=f"notes://list#chunk-{ordinal}", mode="siblings", max_tokens=budget)
+        assert tokens_of(answer) <= budget
+        whole = call("fetch", uri=f"notes://list#chunk-{ordinal}", max_tokens=budget)["items"][0]["next_line"] is None
+        assert not whole or chunk.text.strip() in answer["items"][0]["text"]
+
+
+def test_the_neighbours_of_a_message_are_what_others_said(call: Call, library: Library) -> None:
+    said = [{"id": f"m{n}", "sender": "Ada" if n % 2 else "Bo", "content": f"Word {n}.\n\nMore."} for n in range(30)]
+    put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
+    (item,) = call("fetch", uri="chats://talk/m15", mode="siblings", max_tokens=200)["items"]
+    assert item["uri"] == "chats://talk"
+    assert "**Bo:** Word 14.\n\nMore.\n\n**Ada:** Word 15.\n\nMore.\n\n**Bo:** Word 16.\n\nMore." in item["text"]
+    assert not any(f"Word {far}." in item["text"] for far in (2, 28))
+    lines = call("fetch", uri="chats://talk")["items"][0]["text"].split("\n")
+    count = item["text"].count("\n") + 1
+    assert item["text"].split("\n") == lines[item["from_line"] - 1 : item["from_line"] - 1 + count]
+    (last,) = call("fetch", uri="chats://talk/m29", mode="siblings", max_tokens=4000)["items"]
+    assert last["text"] == "\n".join(lines)
+
+
 def test_browse_keeps_to_its_limit_at_every_level(call: Call, library: Library) -> None:
     body = "".join(f"# Part {number}\n\nWords.\n\n" for number in range(7))
     library.put(Draft("document", "parts.md", parent="more", body=body, format="markdown"))

@@ -260,11 +260,14 @@ def _attached(message: Item) -> dict[str, JSON]:
 
 def rendered(store: Store, item: Item) -> str:
     """The full text of an item as Markdown: conversations message by message, others their body."""
-    if item.kind != "conversation":
-        return item.body or ""
-    messages = store.items(store.message_ids(item.key), body=True)
+    return "\n\n".join(spoken(store, item)) if item.kind == "conversation" else item.body or ""
+
+
+def spoken(store: Store, conversation: Item) -> list[str]:
+    """Its title and its messages, as they are rendered."""
+    messages = store.items(store.message_ids(conversation.key), body=True)
     said = [f"**{message.fields.get('sender', '')}:** {message.body or ''}" for message in messages]
-    return "\n\n".join((f"# {item.title}", *said))
+    return [f"# {conversation.title}", *said]
 
 
 def _check_loc(item: Item, loc: Mapping[str, JSON]) -> None:

@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.ingest.files.collections import packages
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
-from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item
+from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
 from commonplace.surfaces.budget import FRAME, cut_down, make_cursor, read_cursor, tokens_of
 from commonplace.surfaces.finding import places
 from commonplace.surfaces.schema import (
@@ -145,22 +146,47 @@ def _spanned(place: Place, chunks: list[Chunk], first: int, last: int) -> Place:
 
 def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
     """The passage at a place; with its neighbours, as many as there is room for, in turn before and after it."""
+    if mode == "siblings" and place.item.kind == "message":
+        return _among_others(library, place, room)
     chunks = _chunks_of(library, place.item) if mode != "full" else []
     if not chunks:
         return place
     at = place.chunk if place.chunk is not None else _chunk_at(chunks, place.first)
+    around = _widened([chunk.text for chunk in chunks], at, room, place.item) if mode == "siblings" else (at, at)
+    return _spanned(place, chunks, *around)
+
+
+def _among_others(library: Library, place: Place, room: int) -> Place:
+    """A message in its conversation: there it says who spoke, and its neighbours are what others said."""
+    from commonplace.knowledge.reading import spoken
+
+    conversation = library.get(uri_of("conversation", "", place.item.parent), body=False)
+    said = spoken(library.store, conversation)
+    at = 1 + library.store.message_ids(conversation.key).index(place.item.id)  # after the title
+    first, last = _widened(said, at, room, conversation)
+    lines = [*accumulate((text.count("\n") + 2 for text in said), initial=1)]
+    return Place(conversation, "\n\n".join(said), lines[first], lines[last + 1] - 2)
+
+
+def _widened(texts: Sequence[str], at: int, room: int, item: Item) -> tuple[int, int]:
+    """From which text to which there is room, in turn before and after one of them: that one is not cut for others."""
     first = last = at
-    left = room - estimate(chunks[at].text)
-    growing = {-1, 1} if mode == "siblings" else set()
+    left = room - tokens_of(_about(item, len(texts[at]), len(texts[at]), room)) - _written(texts[at])
+    growing = {-1, 1}
     while growing:
         for side, following in ((-1, first - 1), (1, last + 1)):
-            size = estimate(chunks[following].text) if 0 <= following < len(chunks) else left + 1
+            size = _written(texts[following]) if 0 <= following < len(texts) else left + 1
             if side not in growing or size > left:
                 growing.discard(side)
                 continue
             left -= size
             first, last = min(first, following), max(last, following)
-    return _spanned(place, chunks, first, last)
+    return first, last
+
+
+def _written(text: str) -> int:
+    """What the lines of a text take as they are written out, with one more between it and the next."""
+    return 1 + sum(map(tokens_of, text.split("\n")))
 
 
 def _chunk_at(chunks: list[Chunk], line: int) -> int:
