@@ -675,7 +675,8 @@ def test_memories_are_listed_by_what_they_say_and_name_what_replaced_them(call: 
     put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
     for place in ("message/talk", "chats://talk"):
         (entry,) = call("browse", at=place)["entries"]
-        assert (entry["at"], entry["name"]) == ("chats://talk/m1", "Is it warm?")
+        assert (entry["at"], entry["name"], entry["sender"]) == ("chats://talk/m1", "Is it warm?", "Ada")
+    assert call("fetch", uri="chats://talk/m1")["items"][0]["sender"] == "Ada"
     call("forget", uri=new)
     assert "superseded_by" not in call("fetch", uri=old)["items"][0]
 

@@ -196,11 +196,12 @@ def _chunk_at(chunks: list[Chunk], line: int) -> int:
 
 
 def _standing(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
-    """Of each, if it is a memory: which one replaced it, so that nobody takes for true what is known better by now."""
+    """What has to be known of each to believe it: who said a message, and which memory replaced another."""
     numbers = [item.id for item in items if item.kind == "memory"]
     rows = library.store.entries_of(numbers) if numbers else []
-    later = {row.item_id: row.superseded_by for row in rows if row.superseded_by is not None}
-    return [{"superseded_by": f"memory://{later[item.id]}"} if item.id in later else {} for item in items]
+    later = {row.item_id: {"superseded_by": f"memory://{row.superseded_by}"} for row in rows if row.superseded_by}
+    said = {item.id: {"sender": item.fields.get("sender", "")} for item in items if item.kind == "message"}
+    return [{**later.get(item.id, {}), **said.get(item.id, {})} for item in items]
 
 
 def _read(place: Place, room: int, standing: Mapping[str, JSON]) -> dict[str, JSON]:
