@@ -636,6 +636,19 @@ def test_the_neighbours_of_a_message_are_what_others_said(call: Call, library: L
     assert last["text"] == "\n".join(lines)
 
 
+def test_a_memory_is_in_a_thread_that_every_tool_can_name(call: Call, library: Library) -> None:
+    made = [
+        call("remember", kind="memory", text=f"Fact {n}", collection=name)["uri"]
+        for n, name in enumerate((" home\n", "  "))
+    ]
+    assert [library.get(uri).parent for uri in made] == ["home", "main"]
+    with pytest.raises(InvalidInput, match="collection must have at most 1000 characters for a memory, not 1001"):
+        call("remember", kind="memory", text="Fact", collection="x" * 1001)
+    for name, more in (("remember", {"kind": "memory", "text": "Fact"}), ("revise", {"uri": made[0]})):
+        with pytest.raises(InvalidInput, match="tags of a memory must have at most 200 characters each, not 201"):
+            call(name, **more, tags=["tea", "x" * 201])
+
+
 def test_browse_keeps_to_its_limit_at_every_level(call: Call, library: Library) -> None:
     body = "".join(f"# Part {number}\n\nWords.\n\n" for number in range(7))
     library.put(Draft("document", "parts.md", parent="more", body=body, format="markdown"))

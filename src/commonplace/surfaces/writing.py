@@ -59,11 +59,11 @@ def _check_free(library: Library, draft: Draft) -> None:
 def _remember_memory(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     _refuse(given, ("title", "key"), "goes with kind note; a memory is known by its number")
     new = New(
-        thread=given.get("collection") or THREAD,
+        thread=_thread(given),
         source="agent",
         text=given["text"],
         metadata=given.get("metadata"),
-        tags=normal_tags(given["tags"]) if "tags" in given else None,
+        tags=_tags(given),
         expires_at=_expiry(given),
         supersedes=tuple(_number(uri) for uri in _several(given.get("supersedes", []))),
     )
@@ -71,6 +71,29 @@ def _remember_memory(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     if isinstance(made, CommonplaceError):
         raise made
     return _written(call.library.get(f"memory://{made.number}", body=False))
+
+
+def _thread(given: Mapping[str, JSON]) -> str:
+    """One that the tools of the memory profile can name, too: without blanks around it, and no longer than there."""
+    from commonplace.surfaces.memory.arguments import MOST_THREAD
+
+    thread: str = given.get("collection", "").strip() or THREAD
+    if len(thread) > MOST_THREAD:
+        told = f"collection must have at most {MOST_THREAD} characters for a memory, not {len(thread)}."
+        raise InvalidInput(told, argument="collection")
+    return thread
+
+
+def _tags(given: Mapping[str, JSON]) -> tuple[str, ...] | None:
+    from commonplace.surfaces.memory.arguments import MOST_TAG
+
+    if "tags" not in given:
+        return None
+    tags = normal_tags(given["tags"])
+    if longest := max((len(tag) for tag in tags if len(tag) > MOST_TAG), default=0):
+        told = f"tags of a memory must have at most {MOST_TAG} characters each, not {longest}."
+        raise InvalidInput(told, argument="tags")
+    return tags
 
 
 def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -104,7 +127,7 @@ def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[st
         text=given.get("text"),
         metadata=given.get("metadata"),
         patch=given.get("metadata_patch"),
-        tags=normal_tags(given["tags"]) if "tags" in given else None,
+        tags=_tags(given),
         expires_at=_expiry(given) if "expires_at" in given else UNSET,
         expected_version=given.get("expected_version", item.version),
     )
