@@ -622,6 +622,25 @@ def test_a_passage_is_not_cut_for_its_neighbours(call: Call, library: Library, b
         assert not whole or chunk.text.strip() in answer["items"][0]["text"]
 
 
+@pytest.mark.parametrize("mode", ["chunk", "siblings"])
+@pytest.mark.parametrize("line", ["- item {}", "a long line about item {} and others " * 60])
+def test_a_passage_too_long_is_read_from_the_line_asked_for(call: Call, library: Library, mode: str, line: str) -> None:
+    library.put(Draft("note", "list", body="\n".join(line.replace("{}", str(number)) for number in range(400))))
+    chunk = library.store.chunks_of(library.get("notes://list").id)[0]
+    text, at, first = "", "notes://list", chunk.line_start
+    for _ in range(400):
+        (item,) = call("fetch", uri=at, from_line=first, mode=mode, max_tokens=250)["items"]
+        text += item["text"].removesuffix("…")
+        if rest := item.get("rest_of_line"):
+            at, first = rest, 1
+        elif item["next_line"]:
+            text, at, first = text + "\n", "notes://list", item["next_line"]
+        else:
+            break
+    assert text.startswith(chunk.text.strip())
+    assert len(text) < 2 * len(chunk.text)
+
+
 def test_the_neighbours_of_a_message_are_what_others_said(call: Call, library: Library) -> None:
     said = [{"id": f"m{n}", "sender": "Ada" if n % 2 else "Bo", "content": f"Word {n}.\n\nMore."} for n in range(30)]
     put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})

@@ -149,11 +149,12 @@ def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
     if mode == "siblings" and place.item.kind == "message":
         return _among_others(library, place, room)
     chunks = _chunks_of(library, place.item) if mode != "full" else []
-    if not chunks:
+    if not chunks or (place.char > 1 and not place.chars):  # inside a line is where one was cut
         return place
     at = place.chunk if place.chunk is not None else _chunk_at(chunks, place.first)
     around = _widened([chunk.text for chunk in chunks], at, room, place.item) if mode == "siblings" else (at, at)
-    return _spanned(place, chunks, *around)
+    passage = _spanned(place, chunks, *around)
+    return passage if _room_beside(place.item, chunks[at].text, room) >= 0 else _later(passage, place.first)
 
 
 def _among_others(library: Library, place: Place, room: int) -> Place:
@@ -171,7 +172,7 @@ def _among_others(library: Library, place: Place, room: int) -> Place:
 def _widened(texts: Sequence[str], at: int, room: int, item: Item) -> tuple[int, int]:
     """From which text to which there is room, in turn before and after one of them: that one is not cut for others."""
     first = last = at
-    left = room - tokens_of(_about(item, len(texts[at]), len(texts[at]), room)) - _written(texts[at])
+    left = _room_beside(item, texts[at], room)
     growing = {-1, 1}
     while growing:
         for side, following in ((-1, first - 1), (1, last + 1)):
@@ -182,6 +183,11 @@ def _widened(texts: Sequence[str], at: int, room: int, item: Item) -> tuple[int,
             left -= size
             first, last = min(first, following), max(last, following)
     return first, last
+
+
+def _room_beside(item: Item, text: str, room: int) -> int:
+    """What is left for others beside a text and what is said of its item. Less than nothing where it is too long."""
+    return room - tokens_of(_about(item, len(text), len(text), room)) - _written(text)
 
 
 def _written(text: str) -> int:
