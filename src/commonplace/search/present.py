@@ -30,6 +30,11 @@ class Answer:
     def chunks(self) -> list[int]:
         return [int(self.ranking.chunks[row]) for row in self.rows]
 
+    @property
+    def scores(self) -> list[float]:
+        shown: list[float] = as_shown(self.ranking.scores[list(self.rows)]).tolist()
+        return shown
+
 
 class Presenter:
     """Reads just what some answers show, in two queries, however many there are and however long their rankings."""
@@ -46,21 +51,21 @@ class Presenter:
         telling = [term for term in terms if term.weight >= 1 or term.match != "word"] or terms
         matcher = Matcher(telling, answer.plan.languages, answer.plan.query.phrases)
         hits = []
-        for row, identity in zip(answer.rows, answer.chunks, strict=True):
+        for row, identity, score in zip(answer.rows, answer.chunks, answer.scores, strict=True):
             chunk, item = self._chunks.get(identity), self._items.get(item_of(identity))
             if chunk is not None and item is not None:
-                hits.append(_hit(chunk, item, answer, row, matcher))
+                hits.append(_hit(chunk, item, answer, row, score, matcher))
         return hits
 
 
-def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, matcher: Matcher) -> Hit:
+def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, score: float, matcher: Matcher) -> Hit:
     matches, length = matcher.find(chunk.text), answer.request.snippet_length
     return Hit(
         uri=item.uri,
         kind=item.kind,
         parent=item.parent,
         title=item.title,
-        score=float(as_shown(answer.ranking.scores[row])),
+        score=score,
         snippet=snippet(chunk.text, matches, length).text if length else "",
         line=chunk.line_start + best_line(chunk.text, matches),
         headings=chunk.headings,

@@ -74,9 +74,9 @@ def _nth_item(chunks: Ids, scores: Floats, n: int) -> float:
     return -np.inf
 
 
-def as_shown(scores: Floats | np.float32) -> NDArray[np.float64]:
+def as_shown(scores: Floats) -> NDArray[np.float64]:
     """Scores with the digits that hits have: whoever asks for at least what one scores gets that one, too."""
-    return np.asarray(scores, dtype=np.float64).round(4)
+    return scores.astype(np.float64).round(4)
 
 
 def in_order(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:
