@@ -314,6 +314,14 @@ def test_what_a_search_leaves_out_of_what_was_asked_is_said_beside_the_answer(ru
     assert run("query", "oolong water", "--expand").stderr == ""
 
 
+def test_a_collection_that_is_not_there_is_said_also_beside_one_that_has_hits(run: Run, notes: Path) -> None:
+    run("add", str(notes), "--no-embed")
+    assert "tea.md" in run("search", "oolong", "-c", "notes").stdout
+    for wrong in ("nots", ""):
+        said = run("search", "oolong", "-c", "notes", "-c", wrong, code=1)
+        assert (said.stdout, f'There is no collection called "{wrong}"' in said.stderr) == ("", True)
+
+
 def test_sentences_name_the_commands_of_the_program_that_was_called(run: Run, notes: Path) -> None:
     assert "Run 'commonplace add .'" in run("ls").stderr
     run("add", str(notes), "--no-embed")

@@ -123,12 +123,11 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @with_library
     def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **given: Any) -> None:
         aliases = _aliases(library, given["collections"])
+        _check_collections(library, [name for name in given["collections"] if name not in aliases])
         places = (place for name in given["collections"] for place in (name, aliases.get(name, name)))
         filter = Filter(kinds=given["kinds"], parents=tuple(dict.fromkeys(places)), tags=given["tags"])
         more = {"expand": given["expand"], "rerank": given["rerank"]}
         page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
-        if not page.hits:
-            _check_collections(library, [name for name in given["collections"] if name not in aliases])
         page = replace(page, notes=(*page.notes, *_left_out(page, mode, expand=given["expand"])))
         print_page(page, as_json=as_json or explain)
 
@@ -157,9 +156,10 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
 
 def _check_collections(library: Library, names: Sequence[str]) -> None:
     """Collections, or whatever items of other kinds are kept in."""
-    there = {one.name for one in library.folders.all()}.union(*map(library.store.parents, SCHEMES)) if names else ()
-    for name in names:
-        if name not in there:
+    unknown = [name for name in names if library.store.item("collection", "", name, body=False) is None]
+    there = set().union(*map(library.store.parents, SCHEMES)) if unknown else ()
+    for name in unknown:
+        if not name or name not in there:
             raise NotFound(f'There is no collection called "{name}". `commonplace collections list` names them.')
 
 
