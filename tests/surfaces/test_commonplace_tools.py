@@ -30,7 +30,7 @@ from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, No
 from commonplace.ingest.patch import merge
 from commonplace.knowledge.records import put_record
 from commonplace.library import Library
-from commonplace.model import Draft
+from commonplace.model import Draft, Filter
 from commonplace.server.mcp import declared
 from commonplace.surfaces.budget import tokens_of
 from commonplace.surfaces.commonplace import PROFILE, TOOLS, instructions
@@ -653,6 +653,16 @@ def test_the_neighbours_of_a_message_are_what_others_said(call: Call, library: L
     assert item["text"].split("\n") == lines[item["from_line"] - 1 : item["from_line"] - 1 + count]
     (last,) = call("fetch", uri="chats://talk/m29", mode="siblings", max_tokens=4000)["items"]
     assert last["text"] == "\n".join(lines)
+
+
+def test_what_is_held_is_counted_in_words(call: Call, library: Library) -> None:
+    library.delete_where(Filter(kinds=("note", "document")))
+    assert "It holds nothing yet." in instructions(library)
+    library.put(Draft("note", "n", body="One."))
+    for number in range(2):
+        library.put(Draft("media", str(number), body="Heard."))
+        call("remember", kind="memory", text=f"Fact {number}")
+    assert "It holds 2 media, 2 memories, 1 note." in instructions(library)
 
 
 def test_a_memory_is_in_a_thread_that_every_tool_can_name(call: Call, library: Library) -> None:

@@ -10,12 +10,13 @@ from commonplace.surfaces.writing import FORGET, REMEMBER, REVISE
 
 TOOLS = (SEARCH, FETCH, BROWSE, RELATED, REMEMBER, REVISE, FORGET, STATUS)
 LONGEST = 2000
+_SEVERAL = {"media": "media", "memory": "memories"}
 
 
 def instructions(library: Library) -> str:
     """What is inside, for an agent that has never seen the server."""
     status = library.status()
-    counts = ", ".join(f"{count} {kind}s" for kind, count in status.items.items()) or "nothing yet"
+    counts = ", ".join(_counted(*pair) for pair in status.items.items()) or "nothing yet"
     collections = ", ".join(list(called(library, status.collections).values())[:30])
     lines = [
         f"Commonplace keeps what the user wants found again. It holds {counts}.",
@@ -28,6 +29,10 @@ def instructions(library: Library) -> str:
         pending, total = status.coverage.pending, status.coverage.total
         lines.append(f"{pending} of {total} passages are found by their words only, not by meaning.")
     return "\n".join(line for line in lines if line)[:LONGEST]
+
+
+def _counted(kind: str, count: int) -> str:
+    return f"{count} {kind if count == 1 else _SEVERAL.get(kind, f'{kind}s')}"
 
 
 PROFILE = Profile("commonplace", TOOLS, instructions)
