@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -148,6 +150,31 @@ def test_a_message_has_the_size_of_a_request_at_most(place: str) -> None:
     with connect(f"{place}/memory") as socket:  # which takes what its images may be
         opened(socket)
         assert ask(socket, 2, "tools/call", asked | {"name": "list_threads"})["result"]["isError"]
+
+
+def listing(number: int) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {"_meta": ENVELOPE}})
+
+
+def test_who_asks_much_before_reading_is_answered_all_of_it(place: str) -> None:
+    with connect(f"{place}/all", max_size=None) as client:
+        for number in range(300):
+            client.send(listing(number))
+        assert {json.loads(client.recv(timeout=30))["id"] for _ in range(300)} == set(range(300))
+
+
+@pytest.mark.parametrize("settings", [{"COMMONPLACE_CONNECTIONS": "1"}], indirect=True)
+def test_who_asks_and_never_reads_leaves_nothing_behind(place: str) -> None:
+    with connect(f"{place}/all", max_size=None) as client:
+        for number in range(500):
+            client.send(listing(number))
+        client.socket.close()
+    for _ in range(100):
+        with connect(place) as another, suppress(ConnectionClosed):
+            ask(another, 1, "tools/list", {"_meta": ENVELOPE})
+            return
+        time.sleep(0.1)  # the bound of a wait for the server, not a guess at its speed
+    pytest.fail("the connection that is gone is still counted")
 
 
 def test_a_message_takes_no_more_room_here_than_on_its_way(place: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,6 +18,8 @@ from commonplace.server.flaws import has_half, told, unread
 
 _NEVER_ANSWERED = frozenset({"subscriptions/listen"})
 """Requests that go on as long as their connection does."""
+MOST_OWED = 100
+"""How many requests of a connection are at work or wait to be heard: who asks on without reading waits, too."""
 _WHAT_TO_SEND = "Send one message at a time, a JSON object."
 _TOO_MUCH = (
     "This is nested too deep, or has a number too long, to be read. Send less of it, and such a number as a string."
@@ -28,14 +31,14 @@ class Answers:
 
     def __init__(self, write: Any) -> None:
         self._write = write
-        self._asked: set[Any] = set()
+        self._asked: Counter[Any] = Counter()
         self._answered = anyio.Event()
 
     def expect(self, incoming: Any) -> None:
         """Note what a message from the client asks for, or takes back."""
         message = getattr(incoming, "message", None)
         if isinstance(message, types.JSONRPCRequest) and message.method not in _NEVER_ANSWERED:
-            self._asked.add(coerce_request_id(message.id))
+            self._asked[coerce_request_id(message.id)] += 1
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             asked = as_request_id((message.params or {}).get("requestId"))
             if asked is not None:  # the SDK passes over what names no request
@@ -69,13 +72,22 @@ class Answers:
                 self._answered = anyio.Event()
                 await self._answered.wait()
 
+    async def room(self, incoming: Any) -> None:
+        """Wait with a request until fewer are owed than may be: an answer that nobody reads is kept in memory."""
+        asks = isinstance(getattr(incoming, "message", None), types.JSONRPCRequest)
+        while asks and self._asked.total() >= MOST_OWED:
+            self._answered = anyio.Event()
+            await self._answered.wait()
+
     async def send(self, outgoing: Any) -> None:
-        await self._write.send(outgoing)
-        if isinstance(outgoing.message, types.JSONRPCResponse | types.JSONRPCError):
-            self._drop(outgoing.message.id)
+        try:
+            await self._write.send(outgoing)
+        finally:  # where it cannot be sent, nobody waits for it
+            if isinstance(outgoing.message, types.JSONRPCResponse | types.JSONRPCError):
+                self._drop(outgoing.message.id)
 
     def _drop(self, identity: Any) -> None:
-        self._asked.discard(coerce_request_id(identity))  # as the SDK takes 7 and "7" for one
+        self._asked -= Counter([coerce_request_id(identity)])  # as the SDK takes 7 and "7" for one
         self._answered.set()
 
     async def aclose(self) -> None:

@@ -309,6 +309,7 @@ async def _lasting(read: Any, answers: Answers) -> AsyncIterator[Any]:
                     with anyio.move_on_after(PATIENCE_S):  # a client that does not read must not hold up the end
                         await answers.refuse(message)
                 else:
+                    await answers.room(message)
                     answers.expect(message)
                     await sink.send(message)
             await answers.settle(PATIENCE_S)
