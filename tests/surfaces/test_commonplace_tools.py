@@ -176,6 +176,13 @@ def test_related_finds_what_is_like_an_item_but_not_itself(call: Call) -> None:
     assert "notes://tea" not in found
 
 
+@pytest.mark.parametrize("part", ["#water", "#chunk-0", ":5", ":5:2", ":5@3"])
+def test_related_takes_an_address_of_a_part_for_the_item(call: Call, part: str) -> None:
+    assert call("related", uri=f"qmd://docs/guide.md{part}") == call("related", uri="qmd://docs/guide.md")
+    with pytest.raises(NotFound, match=r"There is no qmd://docs/none\.md\. Find it with a search\."):
+        call("related", uri=f"qmd://docs/none.md{part}")
+
+
 def test_related_says_as_search_does_that_it_went_by_words_only(call: Call, library: Library) -> None:
     asked = call("search", query="water", mode="auto")
     assert call("related", uri="notes://tea")["notes"] == asked["notes"] != []
@@ -200,6 +207,25 @@ def test_what_is_remembered_is_found_revised_and_forgotten(call: Call) -> None:
     assert call("forget", uri=[kept["uri"], "notes://tea"])["forgotten"] == [kept["uri"], "notes://tea"]
     with pytest.raises(NotFound):
         call("fetch", uri=kept["uri"])
+
+
+@pytest.mark.parametrize("part", ["#leaves", "#chunk-0", ":1", ":1:2", ":1@3"])
+def test_a_part_is_neither_revised_nor_forgotten_and_the_whole_is_named(call: Call, part: str) -> None:
+    for name, arguments in (("revise", {"text": "Sencha."}), ("forget", {}), ("forget", {"dry_run": True})):
+        with pytest.raises(InvalidInput) as refused:
+            call(name, uri=f"notes://tea{part}", **arguments)
+        told = f"notes://tea{part} is a part of notes://tea, and {name} takes whole items. Give notes://tea."
+        assert str(refused.value) == told
+        with pytest.raises(NotFound, match=r"There is no notes://none\. Find it with a search\."):
+            call(name, uri=f"notes://none{part}", **arguments)
+    assert call("fetch", uri="notes://tea")["items"][0]["text"] == "Oolong and water."
+
+
+def test_a_key_that_reads_like_a_part_is_a_whole_item(call: Call, library: Library) -> None:
+    library.put(Draft("note", "tea:1", title="Odd", body="Water at one."))
+    assert "notes://tea%3A1" not in uris(call("related", uri="notes://tea:1"))
+    assert call("forget", uri="notes://tea:1")["forgotten"] == ["notes://tea%3A1"]
+    assert call("fetch", uri="notes://tea")["items"]
 
 
 def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:

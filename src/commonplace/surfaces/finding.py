@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from commonplace.errors import InvalidInput
+from commonplace.errors import InvalidInput, NotFound
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.sessions import Found, deduped
+from commonplace.surfaces.addresses import whole
 from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.schema import (
@@ -69,7 +70,10 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    page = call.library.related(given["uri"], limit=given["limit"])
+    try:
+        page = call.library.related(given["uri"], limit=given["limit"])
+    except NotFound:
+        page = call.library.related(whole(given["uri"]), limit=given["limit"])
     records, tokens, left_out = fit((hit.record() for hit in page.hits), given["max_tokens"], "snippet")
     notes = [*page.notes, *_by_words_only(page)]
     return {"results": records, "left_out": left_out, "tokens": tokens, "notes": notes}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from commonplace.ingest.files.collections import packages
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
+from commonplace.surfaces.addresses import CHUNK, LINES
 from commonplace.surfaces.budget import FRAME, cut_down, make_cursor, read_cursor, tokens_of
 from commonplace.surfaces.finding import places
 from commonplace.surfaces.schema import (
@@ -35,8 +35,6 @@ from commonplace.text.lines import line_starts, split_lines
 from commonplace.text.outline import Heading, outline
 from commonplace.text.tokens import estimate, reach, safe_cut
 
-_LINES = re.compile(r":(\d{1,9})(?:@(\d{1,9}))?(?::(\d{1,9}))?$")
-_CHUNK = re.compile(r"chunk-(\d{1,7})$")
 _NAME = 80
 """Characters of what something without a title is called by."""
 
@@ -86,7 +84,7 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 def _located(library: Library, uri: str, from_line: int) -> Place:
     """`…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, or an address as it is. `…:line@char` goes on in a line."""
     address, _, heading = uri.partition("#")
-    lines = _LINES.search(address)
+    lines = LINES.search(address)
     item = library.get(address[: lines.start()] if lines and not heading else address)
     body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
     if lines and not heading:
@@ -96,7 +94,7 @@ def _located(library: Library, uri: str, from_line: int) -> Place:
         return Place(item, body, max(first, from_line), last, char=char)
     if not heading:
         return Place(item, body, from_line)
-    if chunk := _CHUNK.match(heading):
+    if chunk := CHUNK.match(heading):
         return _later(_chunk(library, Place(item, body), int(chunk[1])), from_line)
     found = library.heading(item, heading)
     return Place(item, body, max(found.line, from_line), found.line_end)
@@ -313,7 +311,7 @@ def _headings(library: Library, item: Item, name: str) -> list[dict[str, Any]]:
 
 def _named(heading: Heading) -> str:
     """What an address says of a heading: its slug, unless that is nothing or says something else."""
-    return heading.title if not heading.slug or _CHUNK.match(heading.slug) else heading.slug
+    return heading.title if not heading.slug or CHUNK.match(heading.slug) else heading.slug
 
 
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput
+from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
 from commonplace.ingest.patch import merge
 from commonplace.library import Library
 from commonplace.memories import UNSET, New, Revision, normal_tags
 from commonplace.model import JSON, Draft, Item
+from commonplace.surfaces.addresses import whole
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
 from commonplace.surfaces.tool import ADDS, CHANGES, Call, Tool
@@ -100,7 +101,7 @@ def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     if "metadata" in given and "metadata_patch" in given:
         raise InvalidInput("Give metadata to replace it or metadata_patch to change parts of it, not both.")
     _check_text(given)
-    item = call.library.get(given["uri"])
+    item = _item(call.library, given["uri"], "revise")
     if item.kind == "memory":
         return _revise_memory(call, item, given)
     _owned(item, "revised. Change it")
@@ -139,13 +140,22 @@ def forget(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     uris = list(dict.fromkeys(_several(given["uri"])))
     if "expected_version" in given and len(uris) > 1:
         raise InvalidInput("expected_version goes with one address, not with several.")
-    items = [call.library.get(uri, body=False) for uri in uris]
+    items = [_item(call.library, uri, "forget", body=False) for uri in uris]
     for item in items:
         _owned(item, "forgotten. Remove it")
     if not given["dry_run"]:
         call.library.store.delete([item.id for item in items], given.get("expected_version"))
     found = [item.uri for item in items]
     return {"forgotten": [] if given["dry_run"] else found, "found": found}
+
+
+def _item(library: Library, uri: str, tool: str, *, body: bool = True) -> Item:
+    """The item at an address. Who names a part does not mean all of it."""
+    try:
+        return library.get(uri, body=body)
+    except NotFound:
+        found = library.get(whole(uri), body=False).uri
+    raise InvalidInput(f"{uri} is a part of {found}, and {tool} takes whole items. Give {found}.", argument="uri")
 
 
 def _several(uris: JSON) -> list[str]:
