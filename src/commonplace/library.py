@@ -329,7 +329,7 @@ class Library:
 
         headings = outline(item.body or "", item.format)
         wanted = name.casefold()
-        for found in headings:
+        for found in sorted(headings, key=lambda heading: heading.slug != name):  # a slug is of one alone
             if wanted in (found.slug.casefold(), found.title.casefold(), " › ".join(found.path).casefold()):
                 return found
         titles = ", ".join(f'"{found.title}"' for found in headings[:20]) or "none"

@@ -448,11 +448,26 @@ def test_every_entry_of_a_listing_leads_to_what_it_counts(call: Call, library: L
         assert call("fetch", uri=item["at"])["items"][0]["text"] == f"in {entry['name']}"
 
 
-def test_a_heading_whose_slug_says_nothing_or_something_else_is_still_reached(call: Call, library: Library) -> None:
-    body = "# !!!\n\nbang\n\n# Chunk 7\n\nseventh\n\n# Last\n\nend\n"
+@pytest.mark.parametrize(
+    "titles",
+    [
+        ("!!!", "Chunk 7", "Last"),
+        ("chunk-0", "chunk-1", "Chunk 0"),
+        ("", "", "?"),
+        ("Straße", "Strasse", "straße"),
+        ("x", "x", "x-1"),
+    ],
+)
+def test_every_heading_that_is_listed_is_reached_whatever_it_is_called(
+    call: Call, library: Library, titles: tuple[str, ...]
+) -> None:
+    body = "".join(f"# {title}\n\ntext {n}\n\n## Below {n}\n\n" for n, title in enumerate(titles))
     library.put(Draft("note", "odd", title="Odd", body=body, format="markdown"))
-    for entry, text in zip(call("browse", at="notes://odd")["entries"], ("bang", "seventh", "end"), strict=True):
-        assert call("fetch", uri=entry["at"])["items"][0]["text"].split("\n")[2] == text
+    listed = call("browse", at="notes://odd")["entries"][::2]
+    for n, (entry, title) in enumerate(zip(listed, titles, strict=True)):
+        (item,) = call("fetch", uri=entry["at"])["items"]
+        assert (entry["name"], item["text"].strip()) == (title, f"# {title}\n\ntext {n}\n\n## Below {n}".strip())
+        assert [below["name"] for below in call("browse", at=entry["at"])["entries"]] == [f"Below {n}"]
 
 
 def test_a_heading_is_browsed_for_those_below_it(call: Call, library: Library) -> None:

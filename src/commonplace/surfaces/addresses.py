@@ -12,3 +12,9 @@ def whole(uri: str) -> str:
     """The address of the item that an address is of, whatever part of it that says."""
     address, mark, _ = uri.partition("#")
     return address if mark else LINES.sub("", address)
+
+
+def span(lines: re.Match[str]) -> tuple[int, int | None]:
+    """The first line that is meant, counted from 1, and the last, unless it is all from there on."""
+    first = max(1, int(lines[1]))
+    return first, first + int(lines[3]) - 1 if lines[3] else None

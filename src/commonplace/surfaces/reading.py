@@ -13,7 +13,7 @@ from commonplace.ingest.files.collections import packages
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
-from commonplace.surfaces.addresses import CHUNK, LINES
+from commonplace.surfaces.addresses import CHUNK, LINES, span, whole
 from commonplace.surfaces.budget import FRAME, cut_down, make_cursor, read_cursor, tokens_of
 from commonplace.surfaces.finding import places
 from commonplace.surfaces.schema import (
@@ -88,8 +88,7 @@ def _located(library: Library, uri: str, from_line: int) -> Place:
     item = library.get(address[: lines.start()] if lines and not heading else address)
     body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
     if lines and not heading:
-        first = max(1, int(lines[1]))
-        last = first + int(lines[3]) - 1 if lines[3] else None
+        first, last = span(lines)
         char = max(1, int(lines[2])) if lines[2] and from_line <= first else 1
         return Place(item, body, max(first, from_line), last, char=char)
     if not heading:
@@ -259,11 +258,10 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         counts = call.library.status().items
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
-        address, _, heading = place.partition("#")
-        item = call.library.get(address)
+        item = call.library.get(whole(place))
         if item.kind == "conversation":  # which has no text of its own
             return _items(call.library, Filter(kinds=("message",), parents=(item.key,)), given)
-        return _paged(_headings(call.library, item, heading), given)
+        return _paged(_headings(call.library, item, place), given)
     kind, slash, parent = place.partition("/")
     if kind not in SCHEMES:
         raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
@@ -297,21 +295,26 @@ def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
     return {key: name if many[name] == 1 else key for key, name in names.items()}
 
 
-def _headings(library: Library, item: Item, name: str) -> list[dict[str, Any]]:
-    """The headings of an item, or those below one of them."""
+def _headings(library: Library, item: Item, place: str) -> list[dict[str, Any]]:
+    """The headings of an item, or those below the one that a place names, or begins at."""
     headings = outline(item.body or "", item.format)
-    if name:
+    if name := place.partition("#")[2]:
         above = library.heading(item, name)
         headings = [heading for heading in headings if above.line < heading.line <= above.line_end]
+    elif lines := LINES.search(place):
+        first, last = span(lines)
+        headings = [heading for heading in headings if first < heading.line <= (last or heading.line)]
     return [
-        {"at": f"{item.uri}#{_named(heading)}", "name": heading.title, "level": heading.level, "line": heading.line}
+        {"at": f"{item.uri}{_part(heading)}", "name": heading.title, "level": heading.level, "line": heading.line}
         for heading in headings
     ]
 
 
-def _named(heading: Heading) -> str:
-    """What an address says of a heading: its slug, unless that is nothing or says something else."""
-    return heading.title if not heading.slug or CHUNK.match(heading.slug) else heading.slug
+def _part(heading: Heading) -> str:
+    """What an address says of a heading: its slug or, where that is nothing or means a passage, its lines."""
+    if heading.slug and not CHUNK.match(heading.slug):
+        return f"#{heading.slug}"
+    return f":{heading.line}:{heading.line_end - heading.line + 1}"
 
 
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
