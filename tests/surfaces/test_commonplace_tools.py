@@ -651,6 +651,24 @@ def test_what_is_left_out_is_named_within_the_budget(call: Call, library: Librar
     assert read == 40
 
 
+@pytest.mark.parametrize("budget", [100, 500, 1000, 4000])
+def test_what_is_missing_is_told_within_the_budget(call: Call, library: Library, budget: int) -> None:
+    library.put(Draft("note", "long", body="Rain and wind.\n" * 2000))
+    nowhere = [f"notes://nothing-{number}" for number in range(49)]
+    for wanted in (["notes://long", *nowhere], [*nowhere, "notes://long"]):
+        answer = call("fetch", uri=wanted, max_tokens=budget)
+        assert tokens_of(answer) <= max(budget, 600)  # fifty addresses alone are 500
+        assert [entry["uri"] for entry in answer["missing"]] == nowhere
+        assert answer["items"][0]["text"][0] == "R"
+    (missing,) = call("fetch", uri=["notes://long", "notes://nothing"], max_tokens=budget)["missing"]
+    assert missing.get("message") == ("There is no notes://nothing. Find it with a search." if budget > 100 else None)
+    with pytest.raises(NotFound) as refused:
+        call("fetch", uri=nowhere, max_tokens=budget)
+    assert tokens_of(str(refused.value)) <= budget
+    assert str(refused.value).startswith("There is no notes://nothing-0. Find it with a search. ")
+    assert ("More of these addresses lead nowhere: " in str(refused.value)) == (budget < 4000)
+
+
 @pytest.mark.parametrize("budget", [1200, 2000, 2800, 4000])
 def test_a_passage_is_not_cut_for_its_neighbours(call: Call, library: Library, budget: int) -> None:
     library.put(Draft("note", "list", body="\n".join(f"- item {number}" for number in range(1200))))

@@ -38,6 +38,9 @@ from commonplace.text.tokens import estimate, reach, safe_cut
 _NAME = 80
 """Characters of what something without a title is called by."""
 
+_REASON = 30
+"""Tokens kept back to say why an address further on leads nowhere."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -59,16 +62,20 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     wanted = [given["uri"]] if isinstance(given["uri"], str) else given["uri"]
     items: list[dict[str, JSON]] = []
     missing: list[dict[str, JSON]] = []
+    reasons: list[str] = []
     left, unread = max(1, given["max_tokens"] - FRAME), []
-    names = [tokens_of(uri) + 1 for uri in wanted]
+    names, for_reasons = [tokens_of({"uri": uri}) for uri in wanted], given["max_tokens"] // 4
     for number, uri in enumerate(wanted, 1):
+        waiting = min(sum(names[number:]), given["max_tokens"] // 2)  # what does not fit is named, which takes room
         try:
             place = _located(call.library, uri, given["from_line"])
         except CommonplaceError as error:
-            missing.append({"uri": uri, "message": str(error)})
+            reasons.append(str(error))
+            missing.append(_missing(uri, reasons[-1], min(left - waiting, for_reasons)))
+            left -= tokens_of(missing[-1])
+            for_reasons -= tokens_of(missing[-1]) - names[number - 1]
             continue
-        waiting = min(sum(names[number:]), given["max_tokens"] // 2)  # what does not fit is named, which takes room
-        room = max(1, left - waiting)
+        room = max(1, left - waiting - (_REASON if number < len(wanted) else 0))
         if items and room <= FRAME:
             unread.append(uri)
             left -= names[number - 1]
@@ -77,8 +84,16 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         items.append(_read(_narrowed(call.library, place, given["mode"], room), room, standing))
         left -= tokens_of(items[-1])
     if missing and not items:
-        raise NotFound(" ".join(str(entry["message"]) for entry in missing))
+        told = max(1, sum("message" in entry for entry in missing))
+        more = [f"More of these addresses lead nowhere: {len(missing) - told}."] if told < len(missing) else []
+        raise NotFound(" ".join([*reasons[:told], *more]))
     return {"items": items, "missing": missing, "left_out": unread}
+
+
+def _missing(uri: str, reason: str, room: int) -> dict[str, JSON]:
+    """An address that leads nowhere, and why, unless there is no room to say anything."""
+    told = cut_down({"uri": uri, "message": reason}, ("message",), room)
+    return told if tokens_of(told["message"]) >= min(_REASON // 2, tokens_of(reason)) else {"uri": uri}
 
 
 def _located(library: Library, uri: str, from_line: int) -> Place:
