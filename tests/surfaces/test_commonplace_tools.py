@@ -90,6 +90,24 @@ def test_search_pages_by_cursor_and_a_cursor_belongs_to_its_search(call: Call) -
         call("search", query="tea", mode="lexical", cursor=first["next_cursor"])
 
 
+def test_what_is_found_has_a_title_that_people_know_it_by(call: Call, library: Library) -> None:
+    said = [{"id": "m1", "sender": "Ada", "content": "Is the water warm?"}]
+    put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
+    library.put(Draft("message", "m2", parent="unknown", body="Cold water."))
+    call("remember", kind="memory", text="The water\n\nis off. " * 9)
+    titles = {
+        "chats://talk/m1": "Weather",
+        "chats://unknown/m2": "Cold water.",
+        "memory://1": ("The water is off. " * 9)[:79] + "…",
+        "notes://tea": "Tea",
+    }
+    for detail in ("ids", "snippets", "passages"):
+        found = call("search", query="water", mode="lexical", detail=detail)["results"]
+        assert titles.items() <= {result["uri"]: result["title"] for result in found}.items()
+    found = call("related", uri="qmd://docs/old.md")["results"]
+    assert titles.items() <= {result["uri"]: result["title"] for result in found}.items()
+
+
 def test_search_answers_however_often_it_is_asked(call: Call) -> None:
     assert {tuple(uris(call("search", query="oolong", mode="lexical"))) for _ in range(40)} == {("notes://tea",)}
 

@@ -11,6 +11,7 @@ from commonplace.sessions import Found, deduped
 from commonplace.surfaces.addresses import whole
 from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
 from commonplace.surfaces.moments import moment
+from commonplace.surfaces.naming import titled
 from commonplace.surfaces.schema import (
     INTEGER,
     OBJECT,
@@ -48,7 +49,8 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             exclude=seen,
             rerank=given["rerank"],
         )
-        shown = fit((_shown(hit, detail) for hit in page.hits), given["max_tokens"], _trimmed(detail))
+        hits = titled(call.library, page.hits)
+        shown = fit((_shown(hit, detail) for hit in hits), given["max_tokens"], _trimmed(detail))
         return Found((page, *shown), [record["uri"] for record in shown[0]], page.found, page.skipped)
 
     session = call.open_session(given["session"]) if "session" in given else None  # nothing is left out unasked
@@ -74,7 +76,8 @@ def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         page = call.library.related(given["uri"], limit=given["limit"])
     except NotFound:
         page = call.library.related(whole(given["uri"]), limit=given["limit"])
-    records, tokens, left_out = fit((hit.record() for hit in page.hits), given["max_tokens"], "snippet")
+    hits = titled(call.library, page.hits)
+    records, tokens, left_out = fit((hit.record() for hit in hits), given["max_tokens"], "snippet")
     notes = [*page.notes, *_by_words_only(page)]
     return {"results": records, "left_out": left_out, "tokens": tokens, "notes": notes}
 

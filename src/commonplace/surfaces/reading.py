@@ -16,6 +16,7 @@ from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
 from commonplace.surfaces.addresses import CHUNK, LINES, span, whole
 from commonplace.surfaces.budget import FRAME, cut_down, make_cursor, read_cursor, tokens_of
 from commonplace.surfaces.finding import places
+from commonplace.surfaces.naming import beginnings, conversations
 from commonplace.surfaces.schema import (
     INTEGER,
     OBJECT,
@@ -34,9 +35,6 @@ from commonplace.surfaces.tool import READ_ONLY, Call, Tool
 from commonplace.text.lines import line_starts, split_lines
 from commonplace.text.outline import Heading, outline
 from commonplace.text.tokens import estimate, reach, safe_cut
-
-_NAME = 80
-"""Characters of what something without a title is called by."""
 
 _REASON = 30
 """Tokens kept back to say why an address further on leads nowhere."""
@@ -297,8 +295,7 @@ def _names(library: Library, kind: str, keys: Sequence[str]) -> dict[str, str]:
     if kind == "document":
         return called(library, library.store.parents(kind))
     if kind == "message":
-        conversations = (library.store.item("conversation", "", key, body=False) for key in keys)
-        return {found.key: found.title for found in conversations if found}
+        return conversations(library, keys)
     return {table.id: table.name for table in library.store.tables()} if kind == "table" else {}
 
 
@@ -336,19 +333,17 @@ def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[
     after = read_cursor(given["cursor"], given) if "cursor" in given else 0
     items = library.store.scan(filter, after=after, limit=given["limit"] + 1)
     shown = items[: given["limit"]]
+    names = beginnings(library, shown)
     entries: list[dict[str, Any]] = [
-        {"at": item.uri, "name": _name(library, item), "updated_at": item.updated_at.isoformat(), **standing}
+        {
+            "at": item.uri,
+            "name": item.title or names.get(item.id, item.key),
+            "updated_at": item.updated_at.isoformat(),
+            **standing,
+        }
         for item, standing in zip(shown, _standing(library, shown), strict=True)
     ]
     return _entries(entries, make_cursor(shown[-1].id, given) if len(items) > len(shown) else None)
-
-
-def _name(library: Library, item: Item) -> str:
-    """The title; of what has none, as memories and messages, how it begins."""
-    if item.title:
-        return item.title
-    body = " ".join(library.store.body_part(item.id, 0, 2 * _NAME).split())
-    return (body if len(body) <= _NAME else body[: safe_cut(body, _NAME - 1)] + "…") or item.key
 
 
 def _paged(entries: list[dict[str, Any]], given: Mapping[str, JSON]) -> dict[str, JSON]:
