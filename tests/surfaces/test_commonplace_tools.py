@@ -333,6 +333,30 @@ def test_what_does_not_go_together_is_said(call: Call, arguments: dict[str, Any]
         call("remember", **arguments)
 
 
+@pytest.mark.parametrize("kind", ["note", "memory"])
+def test_what_cannot_be_stored_is_told_of_the_argument_it_is_in(call: Call, kind: str) -> None:
+    wrong = {"text": "a\0b", "collection": "a\0b", "tags": ["a\0b"], "metadata": {"a": ["a\0b"]}}
+    kept = call("remember", kind=kind, text="water")["uri"]
+    for name, value in [*wrong.items(), *([("title", "a\0b"), ("key", "a\0b")] if kind == "note" else [])]:
+        with pytest.raises(InvalidInput) as refused:
+            call("remember", **{"kind": kind, "text": "water", name: value})
+        assert str(refused.value) == f"{name} contains U+0000, which cannot be stored. Remove it."
+        assert refused.value.details == {"argument": name}
+    for name, value in (("text", "a\0b"), ("tags", ["a\0b"]), ("metadata_patch", {"a\0b": 1})):
+        with pytest.raises(InvalidInput, match=rf"^{name} contains U\+0000"):
+            call("revise", uri=kept, **{name: value})
+
+
+def test_what_is_wrong_with_a_memory_is_told_as_of_anything_else(call: Call, library: Library) -> None:
+    with pytest.raises(NotFound) as missing:
+        call("remember", kind="memory", text="water", supersedes=["memory://99999"])
+    assert str(missing.value) == "There is no memory://99999. Find it with a search."
+    kept = call("remember", kind="memory", text="water")["uri"]
+    with pytest.raises(VersionConflict) as changed:
+        call("revise", uri=kept, text="ice", expected_version=7)
+    assert str(changed.value) == f"{kept} is at version 1, not 7. Fetch it and repeat the change."
+
+
 def test_an_expired_memory_is_seen_by_nothing(call: Call, library: Library) -> None:
     soon = datetime.now(UTC) + timedelta(seconds=1)
     kept = call("remember", kind="memory", text="Parking is free today.", expires_at=soon.isoformat())

@@ -88,7 +88,7 @@ def check(draft: Draft) -> None:
         if moment is not None and moment.tzinfo is not None:
             _check_moment(moment, name)
     for place, value in (("fields", draft.fields), ("metadata", draft.metadata)):
-        _check_json(value, f"The {place} of {name}", 0)
+        check_json(value, f"The {place} of {name}")
     if draft.spans is not None:
         for span in draft.spans:
             _check_span(span, draft.body, name)
@@ -127,7 +127,7 @@ def _check_span(span: Span, body: str, name: str) -> None:
     if not 1 <= span.line_start <= span.line_end <= LAST_LINE:
         raise InvalidInput(f"A passage of {name} has lines that cannot be: {span.line_start} to {span.line_end}.")
     if span.anchor is not None:
-        _check_json(span.anchor, f"The anchors of {name}", 0)
+        check_json(span.anchor, f"The anchors of {name}")
 
 
 def _type(value: object) -> str:
@@ -157,7 +157,8 @@ def _check_text(text: str, place: str) -> None:
         raise InvalidInput(f"{place} contains a lone surrogate, which is no character. Remove it.") from None
 
 
-def _check_json(value: JSON, place: str, depth: int) -> None:
+def check_json(value: JSON, place: str, depth: int = 0) -> None:
+    """Refuse what no store keeps of a value, with a sentence about the place it has."""
     if depth > DEEPEST:
         raise InvalidInput(f"{place} are nested more than {DEEPEST} deep. Flatten them.")
     if isinstance(value, str):
@@ -172,10 +173,10 @@ def _check_json(value: JSON, place: str, depth: int) -> None:
             if "\0" in name or not name.isascii():
                 _check_text(name, place)
             if type(member) is not str or depth == DEEPEST or "\0" in member or not member.isascii():
-                _check_json(member, place, depth + 1)
+                check_json(member, place, depth + 1)
     elif isinstance(value, list | tuple):
         for member in value:
-            _check_json(member, place, depth + 1)
+            check_json(member, place, depth + 1)
     elif isinstance(value, int):
         if value.bit_length() > LARGEST_BITS:
             raise InvalidInput(f"{place} hold a number of more than 300 digits. Use a string.")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
+from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.patch import merge
+from commonplace.ingest.prepare import check_json
 from commonplace.library import Library
-from commonplace.memories import UNSET, New, Revision, normal_tags
+from commonplace.memories import UNSET, EntryChanged, New, NoEntry, Revision, normal_tags
 from commonplace.model import JSON, Draft, Item
 from commonplace.surfaces.addresses import whole
 from commonplace.surfaces.moments import moment
@@ -19,16 +21,23 @@ from commonplace.text.structure import front_matter_title
 
 THREAD = "main"
 """Where a memory goes that belongs to no thread in particular."""
+_KEPT = ("text", "title", "key", "collection", "tags", "metadata", "metadata_patch")
+"""Arguments that are stored as they are."""
 
 
 def remember(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    _check_text(given)
+    _check(given)
     return _remember_memory(call, given) if given["kind"] == "memory" else _remember_note(call, given)
 
 
-def _check_text(given: Mapping[str, JSON]) -> None:
+def _check(given: Mapping[str, JSON]) -> None:
     if "text" in given and not given["text"].strip():
         raise InvalidInput("text has nothing in it. Give what is to be remembered.", argument="text")
+    for name in _KEPT:
+        try:
+            check_json(given.get(name), name)
+        except InvalidInput as error:
+            raise InvalidInput(str(error), argument=name) from None
 
 
 def _remember_note(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -68,10 +77,22 @@ def _remember_memory(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         expires_at=_expiry(given),
         supersedes=tuple(_number(uri) for uri in _several(given.get("supersedes", []))),
     )
-    (made,) = call.library.memories.store([new])
-    if isinstance(made, CommonplaceError):
-        raise made
+    with _told_of_addresses():
+        (made,) = call.library.memories.store([new])
+        if isinstance(made, CommonplaceError):
+            raise made
     return _written(call.library.get(f"memory://{made.number}", body=False))
+
+
+@contextmanager
+def _told_of_addresses() -> Iterator[None]:
+    """What is wrong with entries, which have numbers elsewhere, as these tools say it."""
+    try:
+        yield
+    except NoEntry as error:
+        raise NotFound(f"There is no memory://{error.number}. Find it with a search.") from None
+    except EntryChanged as error:
+        raise VersionConflict(error.uri, error.expected, error.actual) from None
 
 
 def _thread(given: Mapping[str, JSON]) -> str:
@@ -100,7 +121,7 @@ def _tags(given: Mapping[str, JSON]) -> tuple[str, ...] | None:
 def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     if "metadata" in given and "metadata_patch" in given:
         raise InvalidInput("Give metadata to replace it or metadata_patch to change parts of it, not both.")
-    _check_text(given)
+    _check(given)
     item = _item(call.library, given["uri"], "revise")
     if item.kind == "memory":
         return _revise_memory(call, item, given)
@@ -132,7 +153,8 @@ def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[st
         expires_at=_expiry(given) if "expires_at" in given else UNSET,
         expected_version=given.get("expected_version", item.version),
     )
-    call.library.memories.revise([revision])
+    with _told_of_addresses():
+        call.library.memories.revise([revision])
     return _written(call.library.get(item.uri, body=False))
 
 
