@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,14 @@ def test_a_dry_run_leaves_no_clone_behind(world: World) -> None:
     assert (counts(done), done.total) == ((2, 0, 0, 0), 2)
     assert not (world.library.folder / "clones").exists()
     assert world.bodies(f"git+file://{origin}") == {}
+
+
+def test_a_repository_needs_no_temporary_folder_but_the_home(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin = repository(world.folder / "origin", FILES)
+    monkeypatch.setattr(tempfile, "tempdir", str(world.folder / "none"))
+    assert counts(world.sync(f"git+file://{origin}", dry=True)) == (2, 0, 0, 0)
+    assert not list(world.library.folder.glob("clones*"))
+    assert counts(world.sync(f"git+file://{origin}")) == (2, 0, 0, 0)
 
 
 def test_documents_of_one_commit_are_removed_with_the_next(world: World) -> None:

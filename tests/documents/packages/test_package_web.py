@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import socket
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -317,3 +318,24 @@ def test_a_password_may_be_kept_in_netrc(world: World, monkeypatch: pytest.Monke
 )  # fmt: skip
 def test_only_addresses_of_the_open_internet_are_public(address: str, public: bool) -> None:
     assert is_public(address) is public
+
+
+def test_an_archive_is_fetched_into_the_home_and_not_into_the_system_s_temporary_folder(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(world.folder / "none"))
+    with web_server() as server:
+        server.pages["/tea.tgz"] = tarball(world.folder / "tea.tgz", {"tea.md": "# Tea\n"}).read_bytes()
+        assert counts(world.sync(server.url("/tea.tgz"), dry=True)) == (1, 0, 0, 0)
+        assert counts(world.sync(server.url("/tea.tgz"))) == (1, 0, 0, 0)
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_an_archive_that_there_is_no_room_for_is_no_fault_of_the_network(
+    world: World, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **given: open("/dev/full", "w+b"))  # noqa: SIM115 - the sync closes it
+    with web_server() as server:
+        server.pages["/tea.tgz"] = b"x" * size
+        done = world.sync(server.url("/tea.tgz"))
+    assert "There is no room left on the disk that holds " in (done.error or "")

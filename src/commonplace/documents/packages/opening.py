@@ -30,7 +30,10 @@ from commonplace.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to open, and what is known of the last time. `clones` is where repositories are kept."""
+    """What to open, and what is known of the last time.
+
+    `clones` is where repositories are kept; what is fetched for the moment lies beside it: /tmp may be memory, or none.
+    """
 
     source: Source
     glob: tuple[str, ...]
@@ -114,7 +117,8 @@ def open_package(wanted: Wanted) -> Iterator[Package]:
         _open_repository(package, wanted)
         yield package
     elif source.kind == "archive":
-        with tempfile.TemporaryFile() if source.path is None else _opened(source.path) as file:
+        beside = wanted.clones.parent
+        with tempfile.TemporaryFile(dir=beside) if source.path is None else _opened(source.path) as file:
             _open_archive(package, wanted, file)
             yield package
     elif source.path is not None:

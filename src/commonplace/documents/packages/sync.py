@@ -26,6 +26,7 @@ from commonplace.documents.packages.source import Source, without_credentials
 from commonplace.documents.packages.sources.folder import Folder
 from commonplace.documents.packages.sources.http import Validators
 from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.index.files import writable
 from commonplace.ingest.files.read import READERS, reader_of, stamp_of
 from commonplace.ingest.files.stage import Stage
 from commonplace.ingest.files.update import YOUNG_NS, Progress, collection_lock, file_moment
@@ -65,7 +66,7 @@ def sync(
     """Bring one collection level. Whatever is wrong with its source is in the outcome's `error`."""
     source = declaration.source()
     try:
-        with nullcontext() if options.dry else collection_lock(keeping.folder, source.key):
+        with nullcontext() if options.dry else collection_lock(keeping.folder, source.key), writable(keeping.folder):
             return _Sync(keeping, declaration, source, options, progress).run()
     except CommonplaceError as error:
         versions = keeping.store.document_versions(source.key)
@@ -125,10 +126,12 @@ class _Sync:
 
     @contextmanager
     def _clones(self) -> Iterator[Path]:
+        kept = self._keeping.folder
         if not self._options.dry:
-            yield self._keeping.folder / "clones"
+            yield kept / "clones"
             return
-        with tempfile.TemporaryDirectory() as folder:
+        kept.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=kept, prefix="clones-") as folder:
             yield Path(folder)
 
     def _wanted(self, clones: Path) -> Wanted:

@@ -281,7 +281,7 @@ class _Git:
 
     def listed(self, *arguments: str, folder: Path) -> bytes:
         """The same of what may be without end."""
-        with tempfile.TemporaryFile() as told:
+        with tempfile.TemporaryFile(dir=folder) as told:
 
             def check() -> None:
                 if os.fstat(told.fileno()).st_size > _LONGEST_LIST:

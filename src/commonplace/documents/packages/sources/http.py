@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import http.client
 import ipaddress
@@ -91,6 +92,8 @@ class Web:
                 (_copy if is_archive else _copy_plain)(reply, into.write, address, most)
                 return Fetched(address, validators)
             except (OSError, http.client.HTTPException) as error:
+                if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT):  # it is `into` that takes no more
+                    raise
                 raise _failed(address, error) from None
             finally:
                 reply.close()
