@@ -70,6 +70,24 @@ def test_collections_are_added_listed_renamed_and_removed(run: Run, notes: Path)
     assert "Collection not found: papers" in run("collections", "remove", "papers", code=1).stderr
 
 
+def test_a_path_on_disk_names_the_document_there(run: Run, notes: Path, tmp_path: Path) -> None:
+    run("add", str(notes), "--no-embed")
+    (tmp_path / "way").symlink_to(notes)
+    (tmp_path / "other.md").write_text("# Other\n", "utf-8")
+    for path in (
+        notes / "tea.md",
+        tmp_path / "way" / "tea.md",
+        f"{notes}/drafts/../tea.md",
+        os.path.relpath(notes / "tea.md"),
+    ):
+        assert run("get", str(path)).stdout == "# Tea\n\nOolong.\n"
+        assert run("get", f"{path}:3").stdout == "Oolong.\n"
+        assert run("outline", str(path)).stdout == "     1  Tea\n"
+        run("related", str(path))
+    assert "There is no qmd://notes/none.md." in run("get", f"{notes}/none.md", code=1).stderr
+    assert "other.md is in no collection. Give a path inside one" in run("get", f"{tmp_path}/other.md", code=1).stderr
+
+
 def test_update_says_what_it_did_for_each_and_goes_on_after_a_failure(run: Run, notes: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
 
 _WITH_LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
+_ON_DISK = ("/", "./", "../", "~/")
 YES = click.option("-y", "--yes", is_flag=True, help="Begin without asking.")
 
 
@@ -168,13 +170,29 @@ def _place(library: Library, uri: str) -> tuple[str, int]:
 
     A path stands for the document there. One that ends like a line is taken for what it says first.
     """
-    address = uri if "://" in uri else f"qmd://{uri}"
-    if named := _WITH_LINE.fullmatch(address):
-        for candidate, line in ((address, 0), (named[1], int(named[2]))):
+    named = _WITH_LINE.fullmatch(uri)
+    for text, line in ((uri, 0), (named[1], int(named[2]))) if named else ((uri, 0),):
+        for address in _addresses(library, text):
             with suppress(NotFound):
-                library.get(candidate, body=False)
-                return candidate, line
-    return address, 0
+                library.get(address, body=False)
+                return address, line
+    return _addresses(library, uri)[0], 0
+
+
+def _addresses(library: Library, text: str) -> list[str]:
+    """What a text may be the address of. A path on disk is that of a document in each collection it is inside of."""
+    if not text.startswith(_ON_DISK):
+        return [text if "://" in text else f"qmd://{text}"]
+    folder, name = os.path.split(text)
+    found = library.folders.locate(folder)  # of its folder: the file itself may be a link that leads elsewhere
+    if not found:
+        raise NotFound(f"{text} is in no collection. Give a path inside one, or its qmd:// address.")
+    return [_of_path("/".join(filter(None, (one.name, inside, name)))) for one, inside in found]
+
+
+def _of_path(path: str) -> str:
+    """The address of a collection and a path in it, whose percent signs encode nothing."""
+    return f"qmd://{path.replace('%', '%25')}"
 
 
 @click.command()
@@ -196,6 +214,7 @@ def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
 def get(library: Library, uri: str, section: str | None, first: int, lines: int | None) -> None:
     """Print an item, or part of it: a path such as notes/tea.md, which stands for qmd://notes/tea.md, or an address.
 
+    A path on disk, such as ./tea.md, stands for what was read from there.
     With :12 at its end, as a search prints it, from that line on.
     """
     address, line = _place(library, uri)
