@@ -88,6 +88,26 @@ def test_a_path_on_disk_names_the_document_there(run: Run, notes: Path, tmp_path
     assert "other.md is in no collection. Give a path inside one" in run("get", f"{tmp_path}/other.md", code=1).stderr
 
 
+def test_what_is_printed_leads_to_what_it_names_though_a_name_looks_encoded(run: Run, tmp_path: Path) -> None:
+    names = {"A.md": "plain", "%41.md": "percent", "a b.md": "blank", "a%20b.md": "encoded blank", "100% é.md": "é"}
+    for name, said in names.items():
+        (tmp_path / "odd" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "odd" / name).write_text(f"oolong {said}\n", "utf-8")
+    run("add", str(tmp_path / "odd"), "--no-embed")
+    listed = {line.partition("qmd://")[2] for line in run("ls", "odd").stdout.splitlines()}
+    hits = {record["uri"] for record in json.loads(run("search", "oolong", "--json").stdout)}
+    files = {record["file"] for record in json.loads(run("ls", "odd", "--json").stdout)}
+    assert files == {f"qmd://{place}" for place in listed}
+    for printed in (files, hits):
+        assert {run("get", address).stdout for address in printed} == {f"oolong {said}\n" for said in names.values()}
+    for name, said in names.items():
+        assert run("get", f"odd/{name}").stdout == f"oolong {said}\n"
+    assert "qmd://odd/100%25 é.md" in files
+    (tmp_path / "odd" / "a b.md").unlink()
+    run("update")
+    assert run("get", "qmd://odd/a%20b.md").stdout == "oolong encoded blank\n"
+
+
 def test_update_says_what_it_did_for_each_and_goes_on_after_a_failure(run: Run, notes: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

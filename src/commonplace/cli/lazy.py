@@ -114,10 +114,15 @@ def _is_somewhere() -> bool:
         return False
 
 
+def called_qmd() -> bool:
+    """Whether this is the program `qmd`, some of whose commands the other one has, too."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.find_root().info_name == "qmd"
+
+
 def as_called(sentence: str) -> str:
     """A sentence that names a command of qmd's, for whoever runs this program: the same by its own name."""
-    context = click.get_current_context(silent=True)
-    if context is not None and context.find_root().info_name == "qmd":
+    if called_qmd():
         return sentence
     return _OF_QMD.sub(lambda found: f"{found[1]}commonplace {_NAMED_HERE.get(found[2], found[2])}", sentence)
 

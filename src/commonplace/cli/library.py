@@ -180,9 +180,15 @@ def _place(library: Library, uri: str) -> tuple[str, int]:
 
 
 def _addresses(library: Library, text: str) -> list[str]:
-    """What a text may be the address of. A path on disk is that of a document in each collection it is inside of."""
+    """What a text may be the address of, the likeliest first.
+
+    A percent sign encodes something in an address and nothing in a path, unless there is only what the other way of
+    reading it names. A path on disk is that of a document in each collection it is inside of.
+    """
+    if "://" in text:
+        return [text, text.replace("%", "%25")]
     if not text.startswith(_ON_DISK):
-        return [text if "://" in text else f"qmd://{text}"]
+        return [_of_path(text), f"qmd://{text}"]
     folder, name = os.path.split(text)
     found = library.folders.locate(folder)  # of its folder: the file itself may be a link that leads elsewhere
     if not found:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from commonplace.cli.common import with_library
-from commonplace.cli.lazy import as_called
+from commonplace.cli.lazy import as_called, called_qmd
 from commonplace.cli.qmd.formats import FORMATS, Hit, format_options, hits, print_as_it_is
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
@@ -189,9 +189,14 @@ class _Presentation:
 
 
 def place_of(collection: str, path: str, roots: dict[str, str]) -> str:
-    """`qmd://{collection}/{path}`, unencoded; the path on disk where the collection's root is given."""
+    """`qmd://{collection}/{path}`, unencoded; the path on disk where the collection's root is given.
+
+    The other program decodes every address it is given, so its percent signs are encoded, and nothing else.
+    """
     root = roots.get(collection)
-    return f"{root.rstrip('/')}/{path}" if root else f"qmd://{collection}/{path}"
+    if root:
+        return f"{root.rstrip('/')}/{path}"
+    return f"qmd://{collection}/{path if called_qmd() else path.replace('%', '%25')}"
 
 
 COMMANDS = {"search": search, "vsearch": vsearch, "query": query}

@@ -155,7 +155,7 @@ def ls(library: Library, place: str, json_wanted: bool) -> None:
     shown_sizes = {item.id: _size(sizes.get(item.id, 0)) for item in items}
     width = max(map(len, shown_sizes.values()))
     for item in items:
-        path = painted(f"qmd://{name}/{item.key}", fg="cyan")
+        path = painted(place_of(name, item.key, {}), fg="cyan")
         click.echo(f"{shown_sizes[item.id]:>{width}}  {_date(item.updated_at)}  {path}")
 
 
@@ -195,7 +195,7 @@ def _is_under(path: str, prefix: str) -> bool:
 
 def _record(item: Item, size: int, docids: dict[int, str]) -> dict[str, JSON]:
     return {
-        "file": f"qmd://{item.parent}/{item.key}",
+        "file": place_of(item.parent, item.key, {}),
         "docid": docids.get(item.id),
         "title": item.title,
         "bytes": size,
