@@ -108,6 +108,16 @@ def test_what_is_printed_leads_to_what_it_names_though_a_name_looks_encoded(run:
     assert run("get", "qmd://odd/a%20b.md").stdout == "oolong encoded blank\n"
 
 
+def test_a_folder_without_documents_is_level_and_one_that_nobody_has_read_is_not(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    run("add", str(tmp_path / "empty"), "--no-embed")
+    assert "empty: 0 documents, global, synced\n" in run("collections", "list").stdout
+    (tmp_path / "empty" / "tea.md").write_text("# Tea\n", "utf-8")
+    assert "empty: 0 documents, global, never synced\n" in run("collections", "list").stdout
+    run("update")
+    assert "empty: 1 documents, global, synced\n" in run("collections", "list").stdout
+
+
 def test_update_says_what_it_did_for_each_and_goes_on_after_a_failure(run: Run, notes: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

@@ -95,9 +95,9 @@ def _status(library: Library, holding: Holding, item: Item | None) -> str:
 
 
 def _folder_status(library: Library, holding: Holding) -> str:
-    if library.folders.changed_at(holding.folder) is None:
-        return "never synced"
-    return _now(library, holding)
+    """What never changed has either not been read yet, or had nothing to read and has nothing now."""
+    now = _now(library, holding)
+    return "never synced" if now == "changed" and library.folders.changed_at(holding.folder) is None else now
 
 
 def _now(library: Library, holding: Holding) -> str:
