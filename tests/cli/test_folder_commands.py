@@ -118,6 +118,13 @@ def test_a_folder_without_documents_is_level_and_one_that_nobody_has_read_is_not
     assert "empty: 1 documents, global, synced\n" in run("collections", "list").stdout
 
 
+def test_a_folder_whose_name_no_collection_may_have_is_told_of_the_option_for_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / ".hidden").mkdir()
+    for folder in ("/", str(tmp_path / ".hidden")):
+        assert run("add", folder, "--no-embed", code=2).stderr.endswith(". Give this one a --name.\n")
+    run("add", str(tmp_path / ".hidden"), "--no-embed", "--name", "hidden")
+
+
 def test_update_says_what_it_did_for_each_and_goes_on_after_a_failure(run: Run, notes: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from commonplace.errors import AlreadyExists, CommonplaceError, NotFound
+from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
 from commonplace.index.base import WordIndex
 from commonplace.ingest.embedding import Embedding
 from commonplace.ingest.files import collections, contexts
@@ -211,7 +211,12 @@ class Folders:
 
 
 def _name_of(root: Path) -> str:
-    return os.path.basename(os.path.realpath(os.path.expanduser(root)))
+    name = os.path.basename(os.path.realpath(os.path.expanduser(root)))
+    try:
+        collections.check_name(name)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error} Give this one a --name.") from None
+    return name
 
 
 __all__ = ["DEFAULT_PATTERN", "Collection", "Context", "Folders", "Outcome", "Progress", "Report"]
