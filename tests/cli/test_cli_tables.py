@@ -155,3 +155,8 @@ def test_a_refusal_names_commands_and_options_and_not_tools_and_arguments(home: 
         refused = run(home, *arguments, input="1")
         assert refused.exit_code == 1
         assert said in str(refused.exception)
+
+
+def test_an_instance_that_is_not_there_is_looked_for_with_a_command_of_this_program(home: Path) -> None:
+    result = CliRunner().invoke(cli, ["--home", str(home), "mcp", "--instance", "nope"])
+    assert str(result.exception) == 'There is no instance "nope". `commonplace tables instance list` shows them.'

@@ -87,7 +87,12 @@ def mcp(
 def _serve_instance(settings: Settings, name: str, space: str) -> None:
     """Whoever may open the space's files may serve its instances: no key is asked for."""
     with Library.open(settings.home, space, settings) as library:
-        found = library.tables.instances.find(name)
+        try:
+            found = library.tables.instances.find(name)
+        except NotFound as error:
+            from commonplace.cli.table_group import as_commands  # for mistakes alone
+
+            raise NotFound(as_commands(str(error)), **error.details) from None
     if not found.enabled:
         raise Denied(f'The instance "{found.name}" is disabled. `commonplace tables instance update` enables it.')
     from commonplace.server.instances import principal_of, serve_instance

@@ -38,6 +38,11 @@ _OF_THE_SYSTEM = 64
 """Exit codes from here on say that something is wrong with the machine or the settings, not with what was asked."""
 
 
+def as_commands(sentence: str) -> str:
+    """A sentence that names tools, for whoever types commands."""
+    return _SAID.sub(lambda found: _HERE[found[0]], sentence)
+
+
 def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Callable[..., Any]:
     """A command of a group: its options, `--json`, an open library, and 1 as the exit code of a refusal."""
 
@@ -47,7 +52,7 @@ def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Call
             try:
                 return function(*args, **kwargs)
             except CommonplaceError as error:
-                error.args = (_SAID.sub(lambda found: _HERE[found[0]], str(error)),)
+                error.args = (as_commands(str(error)),)
                 error.exit_code = 1 if error.exit_code < _OF_THE_SYSTEM else error.exit_code
                 raise
 

@@ -132,7 +132,7 @@ def status(library: Library, json_wanted: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @with_library
 def cleanup(library: Library, dry_run: bool) -> None:
-    """Drop caches, orphan vectors and old tombstones, then compact."""
+    """Drop caches, orphan vectors, records of files of no collection and old answers, then compact."""
     before = _database_bytes(library)
     found = (rubbish if dry_run else clean)(library.store, library.folder, library.embedding)
     would = "Would drop" if dry_run else "Dropped"
@@ -143,7 +143,11 @@ def cleanup(library: Library, dry_run: bool) -> None:
         click.echo(f"✓ Compacted: {before} bytes before, {_database_bytes(library)} after")
 
 
-_LEFT = {"vectors": "orphan vectors", "tombstones": "old tombstones", "answers": "old answers to repeated calls"}
+_LEFT = {
+    "vectors": "orphan vectors",
+    "tombstones": "records of files of no collection",
+    "answers": "old answers to repeated calls",
+}
 
 
 def _database_bytes(library: Library) -> int:
