@@ -12,6 +12,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -67,6 +68,22 @@ def test_reads_and_writes_go_on_when_connections_were_cut(store: PostgresStore, 
     store.enqueue("k", {})
     assert [change.seq for change in store.changes(0, 9)] == [1, 2]
     assert store.check() == []
+
+
+def test_reads_and_writes_go_on_when_the_server_ends_what_was_idle(database: tuple[Server, str]) -> None:
+    server, name = database
+    server.execute(f"alter role {APP} in database {name} set idle_session_timeout = '100ms'")
+    with closing(open_postgres(server.url(APP, name), "s", owner=server.url(OWNER, name))) as store:
+        for key in ("a", "b"):
+            time.sleep(0.3)
+            store.put([prepare(note(key))])
+        time.sleep(0.3)
+        assert store.counts() == {"note": 2}
+        time.sleep(0.3)
+        store.enqueue("k", {})
+        time.sleep(0.3)
+        with closing(open_postgres(server.url(APP, name), "another")) as other:
+            assert other.counts() == {}
 
 
 def test_a_read_goes_on_when_every_connection_of_a_full_pool_was_cut(
@@ -148,6 +165,26 @@ def test_a_write_that_lost_its_connection_is_not_stored_and_says_so(
     assert (store.counts(), store.last_change()) == ({}, 0)
     assert store.put([prepare(note("c"))])[0].id == 1
     assert not caplog.messages  # the error says it all
+
+
+def test_a_write_that_was_idle_for_too_long_is_not_stored_and_says_so(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        store._database, "_settings", store._database._settings.replace(f"{connection._IDLE_S}s", "100ms")
+    )
+
+    def write() -> None:
+        with store._database.writing():
+            store.put([prepare(note("a"))])
+            time.sleep(0.3)
+            store.put([prepare(note("b"))])
+
+    with pytest.raises(Unavailable, match=r"lost.*What was under way is not stored: repeat it"):
+        write()
+    assert store.counts() == {}
+    store.put([prepare(note("c"))])
+    assert store.check() == []
 
 
 def test_a_connection_lost_in_the_moment_of_storing_leaves_it_open_and_says_so(

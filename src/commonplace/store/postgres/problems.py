@@ -47,6 +47,10 @@ _AT_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.
 """What comes when a connection goes. InternalError: what a pooler said of that was taken for an answer."""
 
 
+_ENDED = ("25P03", "25P04", "57P05")
+"""A server ends connections that were idle, in a transaction or not, or whose transaction took too long for it."""
+
+
 class Lost(Unavailable):
     """The connection broke while nothing of the transaction under way was stored."""
 
@@ -78,6 +82,8 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, Lost):
         return True
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
+        return True
+    if isinstance(error, psycopg.Error) and error.sqlstate in _ENDED:
         return True
     if not isinstance(error, _AT_THE_CONNECTION) or _is_waited_for(error):
         return False
