@@ -219,6 +219,27 @@ def test_a_library_opens_on_it_and_closes_it(tmp_path: Path) -> None:
         library.store.counts()
 
 
+@pytest.mark.parametrize(
+    "set_for_the_role",
+    [
+        "client_encoding = 'LATIN1'",
+        "row_security = off",
+        "bytea_output = 'escape'",
+        "search_path = pg_catalog",
+        "lock_timeout = '1ms'",
+    ],
+)
+def test_what_is_set_for_a_role_changes_nothing(database: tuple[Server, str], set_for_the_role: str) -> None:
+    server, name = database
+    server.execute(f"alter role {APP} in database {name} set {set_for_the_role}")
+    with closing(open_postgres(server.url(APP, name), "s", owner=server.url(OWNER, name))) as store:
+        draft = Draft("note", "茶 \\'", body="Thé 茶 \\ ' off the boil.", tags=("漢",), metadata={"é": "茶\\"})
+        assert [store.put([prepare(draft)])[0].version for _ in range(2)] == [1, 1]
+        [kept] = store.items(store.ids_of([("note", "", draft.key)]), body=True)
+        assert (kept.key, kept.body, kept.tags, kept.metadata) == (draft.key, draft.body, draft.tags, draft.metadata)
+        assert store.check() == []
+
+
 def test_a_library_is_opened_and_searched_while_another_writes_to_it(tmp_path: Path) -> None:
     settings, space = library_settings(tmp_path, store=postgres().app), f"l{uuid4().hex[:12]}"
     with Library.open(tmp_path, space, settings) as writer, ThreadPoolExecutor(1) as thread:

@@ -235,13 +235,17 @@ class Database:
 
 
 def _settings(space: str) -> str:
-    """What holds for one transaction and ends with it, so that any pooler may stand in between."""
+    """What holds for one transaction and ends with it, so that any pooler may stand in between.
+
+    Whatever is set for the role or the database, so that neither changes what a statement means.
+    """
     given = {
         "search_path": f"{SCHEMA}, pg_temp",
         "commonplace.space": space,
         "statement_timeout": f"{STATEMENT_S}s",
         "lock_timeout": f"{LOCK_S}s",
         "idle_in_transaction_session_timeout": f"{_IDLE_S}s",
+        "row_security": "on",
     }
     return "select " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in given.items())
 
@@ -305,6 +309,7 @@ def options() -> dict[str, Any]:
     """How connections are made: no statement is prepared on the server, for poolers that hand each transaction on."""
     return {
         "autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S, "application_name": "commonplace",
+        "client_encoding": "UTF8",
         "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": GONE_S * 1000,
     }  # fmt: skip
 
