@@ -143,6 +143,27 @@ def test_a_bad_line_is_named_by_file_and_line(run: Run, tmp_path: Path) -> None:
     assert f'{path}:2: media needs "media_type".'.encode() in done.stderr
 
 
+def test_the_file_of_another_export_is_refused_with_the_command_that_takes_it(
+    run: Run, notes: Path, tmp_path: Path
+) -> None:
+    run("import", "notes", notes)
+    said = {"thread_id": "tea", "source": "agent", "text": "Oolong steeps at 90 degrees."}
+    run("call", "store_context", json.dumps(said), COMMONPLACE_ALLOW_WRITES="true")
+    written = {"jsonl": ["export"], "everything": ["export", "everything"], "memory": ["export", "memory"]}
+    for command, export in written.items():
+        (tmp_path / f"{command}.jsonl").write_bytes(run(*export).stdout)
+    before = run("export", "everything").stdout
+    for command in written:
+        for other, export in written.items():
+            source = tmp_path / f"{other}.jsonl"
+            if other == command:
+                run("import", command, source, COMMONPLACE_HOME=str(tmp_path / command))
+                continue
+            told = run("import", command, source, code=2).stderr.decode()
+            assert f"`commonplace {' '.join(export)}` wrote it, and `commonplace import {other}` stores it." in told
+    assert run("export", "everything").stdout == before
+
+
 def test_a_dry_run_keeps_nothing(run: Run, notes: Path) -> None:
     assert b"created 2" in run("import", "notes", notes, "--dry-run").stdout
     assert run("export").stdout == b""

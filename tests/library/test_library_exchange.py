@@ -181,8 +181,8 @@ def test_what_has_expired_is_not_exported(library: Library) -> None:
     assert _records(library) == []
 
 
-@pytest.mark.parametrize(("line", "lacks"), [('{"text": "a memory"}', "kind"), ('{"kind": "note", "id": "a"}', "key")])
-def test_a_line_of_another_export_is_told_what_it_lacks(line: str, lacks: str, library: Library) -> None:
+@pytest.mark.parametrize(("line", "lacks"), [('{"text": "a memory"}', "kind"), ('{"kind": "note"}', "key")])
+def test_a_line_of_something_else_is_told_what_it_lacks(line: str, lacks: str, library: Library) -> None:
     with pytest.raises(InvalidInput, match=f"^Line 1 is no exported item: it has no '{lacks}'. 0 items"):
         library.import_([line])
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
+from commonplace.ingest.exports import refuse_others
 from commonplace.ingest.files.contexts import global_context, set_context
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.lazy_dataclass import dataclass
@@ -80,6 +81,7 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
             continue
         try:
             record = json.loads(text)
+            refuse_others(record, "everything")
             if record["kind"] == "table" and "data" not in record:  # a node, as they once were written
                 continue
             if record["kind"] in _OF_TABLES:

@@ -9,6 +9,8 @@ from tempfile import SpooledTemporaryFile
 from typing import IO
 
 from commonplace.batches import batches
+from commonplace.errors import InvalidInput
+from commonplace.ingest.exports import refuse_others
 from commonplace.ingest.imports.run import BATCH_BYTES, BATCH_FILES, REFUSED, Options, Put, Summary, kept
 from commonplace.ingest.imports.source import Problem, Record, Unreadable, storable
 from commonplace.store.base import Store
@@ -46,6 +48,8 @@ class _LineImport:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
+            if not self.summary.found:
+                self._refuse_others(line, number)
             self.summary.found += 1
             if self._is_conversation(line):
                 self._waiting.append(number)
@@ -76,6 +80,14 @@ class _LineImport:
                 continue
             self.summary.warnings += [Problem(self._path, reason, number) for reason in done.warnings]
             self._done[number] = {"uri": done.uri, "status": done.status, "path": self._path}
+
+    def _refuse_others(self, line: bytes, number: int) -> None:
+        """Take nothing of a file that another export wrote: what its lines have would be taken for something else."""
+        try:
+            with suppress(Unreadable):
+                refuse_others(self._parsed(line), "jsonl")
+        except InvalidInput as error:
+            raise InvalidInput(f"{self._path}:{number}: {error}. Nothing was imported.") from None
 
     def _is_conversation(self, line: bytes) -> bool:
         with suppress(Unreadable):

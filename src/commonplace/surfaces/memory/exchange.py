@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.errors import InvalidInput
+from commonplace.ingest.exports import refuse_others
 from commonplace.library import Library
 from commonplace.memories import Image, normal_tags
 from commonplace.memories.importing import Imported, Kept
@@ -43,7 +44,9 @@ def _entries(path: Path) -> Iterator[Kept]:
             if not line.strip():
                 continue
             try:
-                kept = _kept(json.loads(line))
+                record = json.loads(line)
+                refuse_others(record, "memory")
+                kept = _kept(record)
             except (ValueError, TypeError, KeyError, AttributeError, InvalidInput) as error:
                 raise InvalidInput(f"Line {number} is no exported entry: {error}. Nothing was imported.") from error
             yield kept

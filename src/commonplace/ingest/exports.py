@@ -1,0 +1,33 @@
+"""Which `export` wrote a line of JSON, for whoever is given the file of another one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from commonplace.errors import InvalidInput
+from commonplace.model import JSON
+
+Command = Literal["everything", "jsonl", "memory"]
+"""What `commonplace import` calls the one that stores it."""
+
+_WRITERS = {"everything": "export everything", "jsonl": "export", "memory": "export memory"}
+_OF_AN_ITEM = frozenset({"kind", "parent", "key", "body", "fields"})
+_OF_AN_ENTRY = frozenset({"thread_id", "text_content"})
+_RECORDS = ("note", "media", "conversation", "character", "prompt")
+
+
+def refuse_others(record: JSON, own: Command) -> None:
+    """Raise InvalidInput, in half a sentence, where a line is not of the own kind but surely of another."""
+    found = _command(record)
+    if found not in (None, own):
+        raise InvalidInput(f"`commonplace {_WRITERS[found]}` wrote it, and `commonplace import {found}` stores it")
+
+
+def _command(record: JSON) -> Command | None:
+    if not isinstance(record, dict):
+        return None
+    if record.keys() >= _OF_AN_ITEM:
+        return "everything"
+    if record.keys() >= _OF_AN_ENTRY:
+        return "memory"
+    return "jsonl" if record.get("kind") in _RECORDS and "id" in record and "key" not in record else None
