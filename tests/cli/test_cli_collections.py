@@ -210,6 +210,28 @@ def test_an_alias_is_removed_and_its_documents_only_when_asked(run: Run, guide: 
     assert "Collection not found: docs" in run("collections", "remove", "docs", code=1).stderr
 
 
+def test_documents_that_an_alias_left_behind_are_listed_and_dropped_by_their_id(run: Run, guide: Path) -> None:
+    id = f"pkg:{guide.as_uri()}"
+    run("collections", "init")
+    run("collections", "add", "docs", "./guide", "--no-embed")
+    assert "undeclared" not in shape(run("collections", "list", "--json"))
+    assert f"Collection not found: {id}" in run("collections", "remove", id, "--drop", code=1).stderr
+    run("collections", "remove", "docs")
+    listed = shape(run("collections", "list", "--json"))
+    assert listed["collections"] == []
+    (left,) = listed["undeclared"]
+    assert (left["collectionId"], left["source"], left["documentCount"]) == (id, str(guide), 2)
+    said = run("collections", "list").stdout
+    assert f"{id}: 2 documents, declared by nothing here" in said
+    assert "`commonplace collections remove ID --drop`" in said
+    assert "undeclared" not in shape(run("collections", "list", "--json", "--no-global"))
+    assert "Repeat with --drop" in run("collections", "remove", id, code=2).stderr
+    assert shape(run("collections", "remove", id, "--drop", "--dry-run", "--json"))["dropped"] == 2
+    assert shape(run("collections", "remove", id, "--drop", "--json")) == {"dryRun": False, "file": None, "dropped": 2}
+    assert "No results found." in run("search", "oolong").stdout
+    assert shape(run("collections", "list", "--json")) == {"collections": []}
+
+
 def test_a_folder_of_the_users_is_removed_only_when_that_is_said(run: Run, guide: Path) -> None:
     run("add", str(guide), "--no-embed", code=0)
     run("collections", "init")

@@ -36,7 +36,7 @@ from commonplace.documents.packages.outcome import Outcome
 from commonplace.documents.packages.pack import pack as pack_folder
 from commonplace.documents.packages.pack import save
 from commonplace.documents.packages.places import MANIFEST
-from commonplace.documents.packages.registry import Holding, holding_of, holdings, unique
+from commonplace.documents.packages.registry import Holding, holding_of, holdings, undeclared, unique
 from commonplace.documents.packages.source import read_source, without_credentials
 from commonplace.documents.packages.sync import Keeping, Options, drop
 from commonplace.documents.visible import Visible
@@ -209,6 +209,9 @@ def remove(place: Place, alias: str, everywhere: bool, and_drop: bool) -> None:
     folder = place.file_of(everywhere)
     with place.library() as library:
         found = next((each for each in declarations(folder, "project") if each.alias == alias), None)
+        if found is None and (left := undeclared(library, holdings(library, place.project)).get(alias)):
+            _drop_left(place, library, alias, left.key, and_drop)
+            return
         if found is None:
             _remove_folder(place, library, alias, folder, and_drop)
             return
@@ -225,6 +228,16 @@ def remove(place: Place, alias: str, everywhere: bool, and_drop: bool) -> None:
                 drop(_keeping(library), holding.declared.key)
     record = {"dryRun": place.dry, "file": str(folder / FILE), "dropped": count}
     place.say(record, f"Removed {alias} from {folder / FILE}" + (f", and {count} documents" if and_drop else ""))
+
+
+def _drop_left(place: Place, library: Library, id: str, key: str, and_drop: bool) -> None:
+    """Documents of a package that nothing declares here go by its id."""
+    if not and_drop:
+        raise InvalidInput(f"{id} has no alias here, only documents. Repeat with --drop to delete those.")
+    count = library.store.parents("document").get(key, 0)
+    if not place.dry:
+        drop(_keeping(library), key)
+    place.say({"dryRun": place.dry, "file": None, "dropped": count}, f"Removed {id}: {count} documents")
 
 
 def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and_drop: bool) -> None:
@@ -250,7 +263,8 @@ def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and
 def list_collections(place: Place, no_global: bool) -> None:
     """Say which collections there are, where they come from and how level they are."""
     with replace(place, dry=True).library() as library:
-        print_list(library, holdings(library, place.project, not no_global), as_json=place.as_json)
+        found = holdings(library, place.project, not no_global)
+        print_list(library, found, {} if no_global else undeclared(library, found), as_json=place.as_json)
 
 
 @collections.command()

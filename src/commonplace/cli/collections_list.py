@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -14,13 +15,15 @@ from commonplace.library import Library
 from commonplace.model import Item
 
 
-def print_list(library: Library, found: list[Holding], *, as_json: bool) -> None:
-    """Every alias with its source, its documents and how level it is."""
+def print_list(library: Library, found: list[Holding], left: Mapping[str, Item], *, as_json: bool) -> None:
+    """Every alias with its source, its documents and how level it is; then what is left that no alias stands for."""
     counts = library.store.parents("document")
     items = {item.key: item for item in library.store.collections()}
     records = [_record(library, each, counts.get(each.declared.key, 0), items) for each in found]
+    others = [_left(id, item, counts[item.key]) for id, item in left.items()]
     if as_json:
-        click.echo(json.dumps({"collections": records}, ensure_ascii=False, indent=2))
+        shown = {"collections": records, "undeclared": others} if others else {"collections": records}
+        click.echo(json.dumps(shown, ensure_ascii=False, indent=2))
         return
     for holding, record in zip(found, records, strict=True):
         version = f" {record['version']}" if "version" in record else ""
@@ -28,12 +31,21 @@ def print_list(library: Library, found: list[Holding], *, as_json: bool) -> None
         click.echo(f"{line}, {record['status']}")
         click.echo(f"  {record['source']}")
         _print_folder(library, holding)
-    if not found:
+    for other in others:
+        click.echo(f"{other['collectionId']}: {other['documentCount']} documents, declared by nothing here")
+    if others:
+        click.echo("  another project's, or left over; `commonplace collections remove ID --drop` deletes them")
+    if not (found or others):
         click.echo(
             "There are no collections yet. Make one with `commonplace add FOLDER`, or declare one with "
             "`commonplace collections add ALIAS SOURCE`.",
             err=True,
         )
+
+
+def _left(id: str, item: Item, documents: int) -> dict[str, Any]:
+    known = {"collectionId": id, "source": item.fields.get("source"), "documentCount": documents}
+    return {**known, "lastSyncAt": item.fields.get("synced_at")}
 
 
 def _print_folder(library: Library, holding: Holding) -> None:

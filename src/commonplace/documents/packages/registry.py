@@ -76,6 +76,13 @@ def holding_of(library: Holder, declaration: Declaration) -> Holding:
     return _of_declaration(declaration, items, folders)
 
 
+def undeclared(library: Holder, found: Sequence[Holding]) -> dict[str, Item]:
+    """Packages with documents that none of these is, by id: left by an alias that went, or another project's."""
+    known, counts = {each.declared.key for each in found}, library.store.parents("document")
+    packages = (item for item in library.store.collections() if "package" in item.fields)
+    return {str(item.fields["package"]): item for item in packages if item.key not in known and item.key in counts}
+
+
 def unique(found: Sequence[Holding]) -> list[Holding]:
     """Each collection once, under its first alias."""
     return list({holding.declared.key: holding for holding in reversed(found)}.values())[::-1]
