@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 import click
 
@@ -27,6 +29,7 @@ from commonplace.knowledge.records import Outcome, References, put_record, recor
 from commonplace.library import Library
 from commonplace.model import Item
 
+_LANGUAGE = re.compile("[a-z]{2}")
 _PATHS = click.argument("paths", nargs=-1, required=True, type=SomePath(path_type=Path))
 _FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Read every file as this, whatever it looks like.")
 _TAGS = click.option("--tags", default="", help="Tags for everything that comes in, with commas between.")
@@ -80,7 +83,19 @@ def _fields(given: dict[str, str | None]) -> dict[str, str]:
                 f'--date "{date}" is not an ISO 8601 date; write 2024-05-01 or 2024-05-01T09:30:00Z.', argument="date"
             )
         fields["created_at"] = found
+    if (language := fields.get("language")) and not _LANGUAGE.fullmatch(language):
+        raise InvalidInput(f'--language "{language}" is no ISO 639-1 code; write en or ja.', argument="language")
+    if (url := fields.get("url")) and not _is_on_the_web(url):
+        raise InvalidInput(f'--url "{url}" is no http or https address.', argument="url")
     return fields
+
+
+def _is_on_the_web(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not any(map(str.isspace, url))
 
 
 def _put(library: Library) -> Put:

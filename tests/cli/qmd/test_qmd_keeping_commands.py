@@ -230,6 +230,14 @@ def test_pull_passes_by_what_is_no_repository(qmd: Ask, notes: Path) -> None:
 # vectors
 
 
+@pytest.mark.parametrize("option", ["--timeout", "--max-batch-mb"])
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_embed_is_limited_by_numbers_alone(qmd: Ask, notes: Path, option: str, number: str) -> None:
+    done = qmd("embed", option, number)
+    assert done.code != 0
+    assert f"Invalid value for '{option}': {number} is no number to limit anything by." in done.err
+
+
 def test_embed_makes_what_is_missing(qmd: Ask, notes: Path) -> None:
     assert qmd("embed", "-c", "notes", "--max-docs-per-batch", "1").out.startswith("✓ Embedded 3 passages of 3 doc")
     assert said(qmd("embed")) == "✓ All documents have vectors.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,24 @@ def _pull(collection: Collection) -> None:
         raise CommandFailed(f"git pull --ff-only failed with status {done.returncode} in {root}.")
 
 
+class _Amount(click.FloatRange):
+    """Neither `nan`, which is in no range and out of none, nor `inf`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        amount = super().convert(value, param, ctx)
+        if not math.isfinite(amount):
+            self.fail(f"{value} is no number to limit anything by.", param, ctx)
+        return amount
+
+
 @click.command()
 @click.option("-f", "--force", is_flag=True, help="Make all vectors anew.")
 @_NAMES
 @click.option(
-    "--timeout", type=click.FloatRange(min=0), default=30, show_default=True, help="Minutes; 0 is no limit.",
+    "--timeout", type=_Amount(min=0), default=30, show_default=True, help="Minutes; 0 is no limit.",
 )  # fmt: skip
 @click.option("--max-docs-per-batch", type=click.IntRange(min=1), default=64, show_default=True)
-@click.option("--max-batch-mb", type=click.FloatRange(min=0, min_open=True), default=64, show_default=True)
+@click.option("--max-batch-mb", type=_Amount(min=0, min_open=True), default=64, show_default=True)
 @with_library
 def embed(
     library: Library,
