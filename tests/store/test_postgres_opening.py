@@ -440,4 +440,34 @@ def test_what_is_no_text_is_refused_in_words(store: PostgresStore, text: str) ->
 def test_an_owner_who_may_create_nothing_is_told(database: tuple[Server, str]) -> None:
     server, name = database
     server.execute(f"drop role if exists stranger; create role stranger login password '{server.password}'")
-    assert refusal(server.url(APP, name), server.url("stranger", name)).exit_code == 78
+    error = refusal(server.url(APP, name), server.url("stranger", name))
+    assert error.exit_code == 78
+    assert "permission denied for database" in str(error)
+    assert str(error).endswith(
+        "COMMONPLACE_STORE_OWNER must name a role that may make and change the schema commonplace."
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (
+            "create schema commonplace",
+            "has a schema commonplace of another role. COMMONPLACE_STORE_OWNER must name a role",
+        ),
+        (
+            "create schema commonplace; grant usage on schema commonplace to commonplace_owner",
+            "permission denied for schema commonplace",
+        ),
+        (
+            "set role commonplace_owner; create schema commonplace; create table commonplace.items (x integer)",
+            'has a schema commonplace of something else: relation "items" already exists',
+        ),
+    ],
+)
+def test_a_schema_of_that_name_that_is_not_ours_is_refused(database: tuple[Server, str], made: str, said: str) -> None:
+    server, name = database
+    server.execute(made, server.url("postgres", name))
+    error = refusal(server.url(APP, name), server.url(OWNER, name))
+    assert isinstance(error, BadSetting)
+    assert said in str(error)

@@ -50,6 +50,9 @@ _AT_THE_CONNECTION = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.
 _ENDED = ("25P03", "25P04", "57P05")
 """A server ends connections that were idle, in a transaction or not, or whose transaction took too long for it."""
 
+_TAKEN = (errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateFunction)
+"""What comes where a schema holds tables and the like that are not ours."""
+
 
 class Lost(Unavailable):
     """The connection broke while nothing of the transaction under way was stored."""
@@ -110,6 +113,23 @@ def explained(name: str) -> Iterator[None]:
         if found is None:
             raise
         raise found from error
+
+
+@contextmanager
+def explained_to_owner(name: str, schema: str) -> Iterator[None]:
+    """The same, of who makes the schema or changes it: a right is missing, or something else has its name."""
+    try:
+        yield
+    except errors.InsufficientPrivilege as error:
+        raise BadSetting(f"{name} cannot be used: {_said(error)}. {owner_advice(schema)}") from error
+    except _TAKEN as error:
+        raise BadSetting(
+            f"{name} has a schema {schema} of something else: {_said(error)}. Use a database of its own."
+        ) from error
+
+
+def owner_advice(schema: str) -> str:
+    return f"COMMONPLACE_STORE_OWNER must name a role that may make and change the schema {schema}."
 
 
 def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:

@@ -11,7 +11,7 @@ from psycopg import sql
 from commonplace.settings import BadSetting
 from commonplace.store.postgres.addresses import checked, shown
 from commonplace.store.postgres.connection import SCHEMA, Connection, lent, options
-from commonplace.store.postgres.problems import explained, refused
+from commonplace.store.postgres.problems import explained, explained_to_owner, owner_advice, refused
 
 LEAST_VERSION = 14
 _LOCK = 0x636F6D6D6F6E  # "common": one migrates at a time, whichever server it comes from
@@ -32,22 +32,29 @@ def migrate(owner: str, app: str) -> int:
     with closing(connect(app)) as connection:
         role = connection.info.user
     name = shown(owner)
-    with closing(connect(owner, "COMMONPLACE_STORE_OWNER")) as connection, explained(name):
+    with (
+        closing(connect(owner, "COMMONPLACE_STORE_OWNER")) as connection,
+        explained(name),
+        explained_to_owner(name, SCHEMA),
+    ):
         _check_server(connection, name)
         if role == connection.info.user:
             raise BadSetting(f"COMMONPLACE_STORE and COMMONPLACE_STORE_OWNER both are {role}. Use two roles.")
-        while _migrate_once(connection, role):
+        while _migrate_once(connection, role, name):
             pass
         return _version(connection) or 0
 
 
-def _migrate_once(connection: Connection, role: str) -> bool:
+def _migrate_once(connection: Connection, role: str, name: str) -> bool:
     migrations = load_migrations()
     with connection.transaction():
         connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
         number = _version(connection) or 0
         if number == 0:
             connection.execute(f"create schema if not exists {SCHEMA}".encode())
+            if connection.execute("select has_schema_privilege(%s, 'usage')", (SCHEMA,)).fetchone() == (False,):
+                # A schema that may not be used is passed over in a search path: tables would go into pg_temp.
+                raise BadSetting(f"{name} has a schema {SCHEMA} of another role. {owner_advice(SCHEMA)}")
         connection.execute(f"set local search_path = {SCHEMA}, pg_temp".encode())
         if number < len(migrations):
             connection.execute(
