@@ -471,3 +471,13 @@ def test_a_schema_of_that_name_that_is_not_ours_is_refused(database: tuple[Serve
     error = refusal(server.url(APP, name), server.url(OWNER, name))
     assert isinstance(error, BadSetting)
     assert said in str(error)
+
+
+def test_a_migration_may_take_longer_than_its_owner_s_statements(
+    database: tuple[Server, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, name = database
+    server.execute(f"alter role {OWNER} in database {name} set statement_timeout = '1s'")
+    slow = [*schema.load_migrations(), "select pg_sleep(1.3)"]
+    monkeypatch.setattr(schema, "load_migrations", lambda: slow)
+    assert migrate(server.url(OWNER, name), server.url(APP, name)) == len(slow)

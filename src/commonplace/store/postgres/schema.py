@@ -48,6 +48,8 @@ def migrate(owner: str, app: str) -> int:
 def _migrate_once(connection: Connection, role: str, name: str) -> bool:
     migrations = load_migrations()
     with connection.transaction():
+        for limit in ("statement_timeout", "lock_timeout"):  # it takes what it takes, whatever is set for the role
+            connection.execute(f"set local {limit} = 0".encode())
         connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
         number = _version(connection) or 0
         if number == 0:
