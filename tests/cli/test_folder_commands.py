@@ -103,6 +103,8 @@ def test_what_is_printed_leads_to_what_it_names_though_a_name_looks_encoded(run:
     for name, said in names.items():
         assert run("get", f"odd/{name}").stdout == f"oolong {said}\n"
     assert "qmd://odd/100%25 é.md" in files
+    assert run("ls", "qmd://odd/100%25 é.md").stdout.endswith("qmd://odd/100%25 é.md\n")
+    assert run("ls", "odd/100% é.md").stdout.endswith("qmd://odd/100%25 é.md\n")
     (tmp_path / "odd" / "a b.md").unlink()
     run("update")
     assert run("get", "qmd://odd/a%20b.md").stdout == "oolong encoded blank\n"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from unicodedata import normalize
+from urllib.parse import unquote
 
 import click
 
@@ -142,8 +143,9 @@ def ls(library: Library, place: str, json_wanted: bool) -> None:
     if not name:
         _list_collections(library, json_wanted)
         return
-    prefix = prefix.strip("/")
-    items = [item for item in _items(library, name) if _is_under(item.key, prefix)]
+    prefix, there = prefix.strip("/"), _items(library, name)
+    items = [item for item in there if _is_under(item.key, prefix)]
+    items = items or [item for item in there if _is_under(item.key, unquote(prefix))]
     sizes = library.store.body_sizes([item.id for item in items])
     if json_wanted:
         docids = _docids(library, [item.id for item in items])
