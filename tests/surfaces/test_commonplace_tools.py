@@ -90,6 +90,23 @@ def test_search_pages_by_cursor_and_a_cursor_belongs_to_its_search(call: Call) -
         call("search", query="tea", mode="lexical", cursor=first["next_cursor"])
 
 
+def test_a_name_that_nothing_is_kept_under_is_said_also_beside_hits(call: Call, library: Library) -> None:
+    said = [{"sender": "Ada", "content": "Is the water warm?"}]
+    put_record(library.store, {"kind": "conversation", "id": "3f2a", "title": "Weather", "messages": said})
+    library.put(Draft("collection", "bare"))
+    call("remember", kind="memory", text="No tea.", collection="home")
+
+    def notes(*names: str) -> list[str]:
+        return call("search", query="water", mode="lexical", collections=list(names))["notes"]
+
+    assert notes("docs", "home", "bare", "3f2a") == []
+    assert notes("docs", "none") == ['No collection, thread or conversation is called "none".']
+    assert notes("weather") == ['"weather" is a title. What is in it goes by "3f2a" in collections.']
+    many = notes("docs", *(f"none-{number}" for number in range(900)))
+    assert many[-1] == "Nothing is kept under others of these names either: 895."
+    assert len(many) == 6
+
+
 def test_what_is_found_has_a_title_that_people_know_it_by(call: Call, library: Library) -> None:
     said = [{"id": "m1", "sender": "Ada", "content": "Is the water warm?"}]
     put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})

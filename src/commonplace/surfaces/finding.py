@@ -31,6 +31,8 @@ from commonplace.surfaces.tool import READ_ONLY, Call, Tool
 
 MOST_NAMED = 1000
 """How many kinds, collections or tags a search may name."""
+_FEW = 5
+"""How many names that nothing is kept under are told one by one."""
 _DATES = ("created_from", "created_to", "updated_from", "updated_to")
 
 
@@ -59,8 +61,8 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     )
     following = offset + len(records)
     notes = [*page.notes, *(_by_words_only(page) if given["mode"] != "lexical" else ())]
-    if not page.found and (names := given.get("collections")):
-        notes += [f'No collection, thread or conversation is called "{name}".' for name in _unknown(call, names)]
+    if names := set(given.get("collections", ())).difference(hit.parent for hit in page.hits):
+        notes += _nowhere(call, [name for name in given["collections"] if name in names])
     return {
         "results": records,
         "left_out": left_out,
@@ -113,9 +115,28 @@ def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *keys)))
 
 
+def _nowhere(call: Call, names: Sequence[str]) -> list[str]:
+    """What is said of names that nothing is kept under."""
+    unknown = _unknown(call, names)
+    told = [_called(call, name) for name in unknown[:_FEW]]
+    rest = [f"Nothing is kept under others of these names either: {len(unknown) - _FEW}."]
+    return told + rest if len(unknown) > _FEW else told
+
+
+def _called(call: Call, name: str) -> str:
+    store = call.library.store
+    keys = [item.key for item in store.items(store.named("conversation", name))]
+    keys += [table.id for table in store.tables() if table.name == name]
+    if not keys:
+        return f'No collection, thread or conversation is called "{name}".'
+    known_as = " or ".join(f'"{key}"' for key in keys[:_FEW])
+    return f'"{name}" is a title. What is in it goes by {known_as} in collections.'
+
+
 def _unknown(call: Call, names: Sequence[str]) -> list[str]:
     store = call.library.store
-    there = {item.key for item in store.collections()}.union(*map(store.parents, SCHEMES))
+    names = [name for name in dict.fromkeys(names) if not store.item("collection", "", name, body=False)]
+    there = set[str]().union(*map(store.parents, SCHEMES)) if names else set()
     return [name for name in names if name not in there and len(places(call, [name])) == 1]
 
 
