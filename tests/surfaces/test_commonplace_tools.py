@@ -195,6 +195,13 @@ def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
         call("browse", at="cakes")
 
 
+def test_browse_says_that_a_collection_is_not_there(call: Call, library: Library) -> None:
+    library.put(Draft("collection", "bare"))
+    assert call("browse", at="document/bare") == {"entries": [], "next_cursor": None}
+    with pytest.raises(NotFound, match=r'There is no collection "dcos"\. Browse "document" to see which there are\.'):
+        call("browse", at="document/dcos")
+
+
 def test_browse_reaches_what_is_in_no_notebook_beside_what_is_in_one(call: Call) -> None:
     call("remember", text="In a notebook.", key="inside", collection="diary")
     places = [entry["at"] for entry in call("browse", at="note")["entries"]]

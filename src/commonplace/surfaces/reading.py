@@ -287,7 +287,16 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         return page
     parent = parent if parent in parents else parent.rstrip("/")
     meant = places(call, [parent]) if kind == "document" else (parent,)
+    if kind == "document" and parent and not _is_there(call.library, meant, parents):
+        raise NotFound(f'There is no collection "{parent}". Browse "document" to see which there are.')
     return _items(call.library, Filter(kinds=(kind,), parents=meant), given)
+
+
+def _is_there(library: Library, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
+    """Whether any of these is a collection: one that is declared may have no documents, and others have no record."""
+    if not filled.keys().isdisjoint(collections):
+        return True
+    return bool(library.store.ids_of([("collection", "", key) for key in collections]))
 
 
 def _names(library: Library, kind: str, keys: Sequence[str]) -> dict[str, str]:
