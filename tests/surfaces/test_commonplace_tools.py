@@ -874,6 +874,9 @@ def test_a_section_is_read_on_inside_its_bounds(call: Call) -> None:
 
 def test_an_item_that_is_named_twice_is_forgotten_once(call: Call) -> None:
     assert call("forget", uri=["notes://tea", "notes://tea"])["forgotten"] == ["notes://tea"]
+    call("remember", text="Sencha.", key="green tea")
+    spellings = ["notes://green tea", "notes://green%20tea"]
+    assert call("forget", uri=spellings) == {"forgotten": ["notes://green%20tea"], "found": ["notes://green%20tea"]}
 
 
 def test_a_package_is_known_by_the_name_that_people_gave_it(call: Call, library: Library, tmp_path: Path) -> None:

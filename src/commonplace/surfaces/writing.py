@@ -159,15 +159,16 @@ def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[st
 
 
 def forget(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    uris = list(dict.fromkeys(_several(given["uri"])))
+    uris = dict.fromkeys(_several(given["uri"]))
     if "expected_version" in given and len(uris) > 1:
         raise InvalidInput("expected_version goes with one address, not with several.")
-    items = [_item(call.library, uri, "forget", body=False) for uri in uris]
-    for item in items:
+    named = (_item(call.library, uri, "forget", body=False) for uri in uris)
+    items = {item.id: item for item in named}  # one address may be spelled in many ways
+    for item in items.values():
         _owned(item, "forgotten. Remove it")
     if not given["dry_run"]:
-        call.library.store.delete([item.id for item in items], given.get("expected_version"))
-    found = [item.uri for item in items]
+        call.library.store.delete(list(items), given.get("expected_version"))
+    found = [item.uri for item in items.values()]
     return {"forgotten": [] if given["dry_run"] else found, "found": found}
 
 
