@@ -428,6 +428,16 @@ def test_a_store_that_cannot_be_read_is_closed_again(store: PostgresStore, datab
     assert connection._Shared._open[server.url(APP, name), 20, os.getpid()][1] == users
 
 
+def test_a_store_whose_space_cannot_be_made_keeps_no_connections(database: tuple[Server, str]) -> None:
+    server, name = database
+    url = server.url(APP, name)
+    migrate(server.url(OWNER, name), url)
+    server.execute(f"revoke insert on commonplace.spaces from {APP}", server.url(OWNER, name))
+    with pytest.raises(BadSetting, match="permission denied for table spaces"):
+        open_postgres(url, "s")
+    assert (url, 20, os.getpid()) not in connection._Shared._open
+
+
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_what_is_no_text_is_refused_in_words(store: PostgresStore, text: str) -> None:
     with pytest.raises(InvalidInput, match="Remove it"):

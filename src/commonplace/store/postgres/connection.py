@@ -65,8 +65,12 @@ class Database:
         self._closed = False
         self._process = os.getpid()
         self._settings = _settings(space)
-        with self.changing() as db:
-            db.execute("insert into spaces default values on conflict do nothing")
+        try:
+            with self.changing() as db:
+                db.execute("insert into spaces default values on conflict do nothing")
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         if not self._closed and os.getpid() == self._process:  # else the connections are another process's
