@@ -71,6 +71,13 @@ TABLE = [
     (Condition(K, "array_contains", True), {LIST}),
     (Condition(("k", "x"), "eq", "y"), {OBJECT}),
     (Condition(("k", "0"), "exists"), set()),
+    (Condition(K, "eq", float("nan")), set()),
+    (Condition(K, "ne", float("nan")), ALL - {NULL, MISSING}),
+    (Condition(K, "lt", float("nan")), set()),
+    (Condition(K, "gte", float("nan"), case_sensitive=True), set()),
+    (Condition(K, "in", [7, float("nan")]), {SEVEN, FLOAT7}),
+    (Condition(K, "not_in", [float("nan")], include_missing=True), ALL),
+    (Condition(K, "array_contains", float("nan")), set()),
 ]
 
 

@@ -7,7 +7,9 @@ that comparing them is exact, and strings in NFC, in one copy with their case fo
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -89,8 +91,20 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
             sql.parts.append(f"items.{column} {compare} {sql.bind(micros(bound), 'bigint')}")
     if filter.entries:
         sql.parts.extend(_entries(sql, filter.entries))
-    sql.parts.extend(_indexed(sql, condition, fields) for condition in filter.where)
+    sql.parts.extend(_indexed(sql, _without_nan(condition), fields) for condition in filter.where)
     return " and ".join(f"({part})" for part in sql.parts) or "true", sql.values
+
+
+def _without_nan(condition: Condition) -> Condition:
+    """What is compared with NaN, which JSON has not, is compared with nothing: no value is equal, less or more."""
+    op, wanted = condition.op, condition.value
+    if op in ("in", "not_in"):
+        return replace(condition, value=tuple(member for member in wanted if not _is_nan(member)))
+    return replace(condition, op="not_in" if op == "ne" else "in", value=()) if _is_nan(wanted) else condition
+
+
+def _is_nan(value: JSON) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _entries(sql: _Sql, entries: Entries) -> list[str]:
