@@ -26,6 +26,7 @@ from commonplace.search.ranking import (
     Ranking,
     as_shown,
     best_per_item,
+    enough,
     few_per_item,
     fused,
     in_order,
@@ -80,7 +81,7 @@ class _Ranked:
     @property
     def kept(self) -> Ids:
         """The rows that score enough."""
-        return np.flatnonzero(as_shown(self.ranking.scores) >= self.request.min_score)
+        return np.flatnonzero(enough(self.ranking.scores, self.request.min_score))
 
     @property
     def answer(self) -> Answer:
@@ -96,7 +97,7 @@ class _Ranked:
             self.notes,
             more=len(kept) > wanted,
             found=len(kept),
-            skipped=int(np.count_nonzero(as_shown(self.skipped.scores) >= self.request.min_score)),
+            skipped=int(np.count_nonzero(enough(self.skipped.scores, self.request.min_score))),
             tied=_tied(self.ranking.scores[kept], wanted),
             unplaced=self.ranking.unplaced,
         )

@@ -75,8 +75,13 @@ def _nth_item(chunks: Ids, scores: Floats, n: int) -> float:
 
 
 def as_shown(scores: Floats) -> NDArray[np.float64]:
-    """Scores with the digits that hits have: whoever asks for at least what one scores gets that one, too."""
+    """Scores with the digits that hits have."""
     return scores.astype(np.float64).round(4)
+
+
+def enough(scores: Floats, least: float) -> NDArray[np.bool_]:
+    """Which of them are at least that as they are shown: whoever asks for what a hit scores gets that one, too."""
+    return (as_shown(scores) if least else scores) >= least
 
 
 def in_order(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:

@@ -101,12 +101,13 @@ class Matcher:
                 if not flat[at - 1].isalnum() or text[at].isupper():
                     likely.append(at)
                 at = flat.find(hint, at + 1)
-        at = flat.find("-")
+        joined = flat.replace("- ", "  ")  # what ends a token, as nearly every full stop does, joins nothing
+        at = joined.find("-")
         while at >= 0:
-            after = flat[at + 1] if flat[at + 1] != "-" else flat[at + 2]  # two may join as one does, in `std::vector`
-            if flat[at - 1] + after in within:  # `em` of `email`, in `e-mail`
+            after = joined[at + 1] if joined[at + 1] != "-" else joined[at + 2]  # two may join as one, in `std::vector`
+            if joined[at - 1] + after in within:  # `em` of `email`, in `e-mail`
                 likely.append(at)
-            at = flat.find("-", at + 2)
+            at = joined.find("-", at + 2)
         return likely
 
     def _places(self, token: str) -> Sequence[Match]:
