@@ -7,7 +7,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -281,7 +280,6 @@ class Library:
 
         What is left out stays as it was.
         """
-        ignore = ignore and each(ignore)
         collection = self.folders.ensure(root, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
         return self.folders.update(collection.name, progress=progress)
 
@@ -474,10 +472,7 @@ def space_folder(home: Path, space: str) -> Path:
     """Where a space lives, wherever the process goes. Its name is a plain word: no caller can name another folder."""
     if not _SPACE.fullmatch(space):
         raise InvalidInput(f"A space is named with a-z, 0-9, dots, dashes and underscores, not {space!r}.")
-    folder = home.expanduser() / SPACES / space
-    with suppress(FileNotFoundError):  # of a working directory that is gone: whoever makes something there says so
-        folder = folder.absolute()
-    return folder
+    return (home.expanduser() / SPACES / space).absolute()
 
 
 def restore(source: Path, home: Path, space: str = "default", settings: Settings | None = None) -> None:

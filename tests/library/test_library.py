@@ -266,6 +266,8 @@ def test_one_pattern_alone_leaves_out_what_it_does_in_a_list(library: Library, t
     library.add_folder(tmp_path / "docs", ignore="*.draft.md")
     assert [item.key for item in library.store.scan(Filter(kinds=("document",)))] == ["guide.md"]
     assert library.folders.get("docs").ignore == ("*.draft.md",)
+    assert library.folders.change("docs", ignore="*.old.md").ignore == ("*.old.md",)
+    assert library.folders.add(tmp_path / "docs", "more", ignore="*.draft.md", pattern="*.md").ignore == ("*.draft.md",)
 
 
 @pytest.mark.parametrize("by_filter", [False, True])

@@ -18,6 +18,7 @@ from commonplace.ingest.files.collections import Collection
 from commonplace.ingest.files.contexts import Context
 from commonplace.ingest.files.read import DEFAULT_PATTERN
 from commonplace.ingest.files.update import Progress, Report, collection_lock, update
+from commonplace.model import each
 from commonplace.store.base import Store
 
 Outcome = Report | CommonplaceError
@@ -61,7 +62,7 @@ class Folders:
         included: bool = True,
     ) -> Collection:
         """Make a folder a collection; `update` then reads it. AlreadyExists for a taken name, or the same once more."""
-        made = Collection(_name_of(root) if name is None else name, root, pattern, tuple(ignore), gitignore, included)
+        made = Collection(_name_of(root) if name is None else name, root, pattern, each(ignore), gitignore, included)
         return collections.create(self._store, made)
 
     def ensure(
@@ -105,12 +106,12 @@ class Folders:
             return replace(
                 found,
                 pattern=found.pattern if pattern is None else pattern,
-                ignore=found.ignore if ignore is None else tuple(ignore),
+                ignore=found.ignore if ignored is None else ignored,
                 gitignore=found.gitignore if gitignore is None else gitignore,
                 included=found.included if included is None else included,
             )
 
-        ignore = None if ignore is None else tuple(ignore)
+        ignored = None if ignore is None else each(ignore)
         return collections.change(self._store, name, edit)
 
     def rename(self, old: str, new: str) -> None:
