@@ -162,6 +162,11 @@ def found(library: Library, query: str, mode: Mode = "lexical") -> set[str]:
         ('"off the boil"', {"oolong"}),
         ('"OFF the Boil" water', {"oolong"}),
         ('"tea wants"', {"green"}),
+        ("“tea wants”", {"green"}),
+        ("„off the boil“ water", {"oolong"}),
+        ("« off the boil »", {"oolong"}),
+        ("water -“tea wants” -oolong", {"black"}),
+        ("“off the boil", {"oolong", "black", "words"}),
         ("water -boil -words", {"oolong", "green", "black"} - {"oolong"}),
         ('water -"tea wants" -oolong', {"black"}),
         ("tea -green -oolong", {"black"}),
@@ -338,6 +343,19 @@ def test_a_quoted_compound_stands_in_a_longer_one_too(
     page = library.search(f'"{phrase}"', mode="lexical")
     assert {hit.item.key for hit in page.hits} == set(having)
     assert page.notes == ()
+
+
+@pytest.mark.parametrize("mode", ["lexical", "hybrid"])
+@pytest.mark.parametrize("phrase", ["real time clock", "the real time", "real time"])
+def test_quoted_words_are_found_joined_too(library: Library, phrase: str, mode: Mode) -> None:
+    having, lacking = ("set the real-time clock", "set the real time clock"), ("real clock time", "the real, in time")
+    for text in (*having, *lacking):
+        library.put(Draft("note", text, body=text))
+    library.embed()
+    page = library.search(f'"{phrase}"', mode=mode)
+    assert {hit.item.key for hit in page.hits} == set(having)
+    assert page.notes == ()
+    assert {hit.item.key for hit in library.search(f'real -"{phrase}"', mode=mode).hits} == set(lacking)
 
 
 @pytest.mark.parametrize("query", ["수(受", "東・西", "東/西", "受"])

@@ -66,6 +66,7 @@ def found(library: Library, query: str, mode: LexicalMode = "match", count: int 
         ("the letter f", "F#", "match"),
         ("東京都庁に行った", "都庁", "match"),
         ("東京都庁に行った", "東京都", "phrase"),
+        ("東京都庁に行った", "東京都 !", "phrase"),
         ("会议在5月举行", "5月", "phrase"),
         ("東・西の比較", "東・西", "phrase"),
         ("C++の本", "C++の", "phrase"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.text.analyze import exact
-from commonplace.text.terms import FUNCTION_WORD_WEIGHT, Term, beginning, phrase_terms, query_terms
+from commonplace.text.terms import FUNCTION_WORD_WEIGHT, Term, beginning, query_terms
 from strategies import WORDS
 
 
@@ -50,20 +50,6 @@ def test_grammar_weighs_little_in_text_without_spaces(word: str, heavy: str, lig
     found = weights(f"{word} tea")
     assert found[light] == FUNCTION_WORD_WEIGHT
     assert not heavy or found[heavy] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("phrase", "terms"),
-    [
-        ("off the Boil", ("off", "the", "boil")),
-        ("東京都", ("東京", "京都")),
-        ("庁", ("庁",)),
-        ("C++ code", ("c", "c++", "code")),
-        ("?!", ()),
-    ],
-)
-def test_a_phrase_is_its_exact_terms(phrase: str, terms: tuple[str, ...]) -> None:
-    assert phrase_terms(phrase) == terms
 
 
 @pytest.mark.parametrize(

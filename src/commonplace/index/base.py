@@ -97,6 +97,10 @@ class WordReader(Protocol):
         """Whether any indexed word begins so."""
         ...
 
+    def occurs(self, word: str) -> bool:
+        """Whether an exact word is indexed, or was until a moment ago."""
+        ...
+
     def entries(self, wanted: Wanted, language: str) -> EntryFinder:
         """A search for whole entries, stemmed as this language and the library's own are."""
         ...

@@ -8,7 +8,7 @@ from tantivy import Occur, Query
 
 from commonplace.index.engine import Snapshot, engine
 from commonplace.index.lexical_query import beginning_query, phrase_query
-from commonplace.index.phrases import is_beginning, readings, units_of
+from commonplace.index.phrases import is_beginning, loose_phrase
 from commonplace.index.wanted import Atom
 from commonplace.text.analyze import exact_terms, pairs, parts_of, pieces, stems
 from commonplace.text.languages import UNKNOWN
@@ -103,11 +103,10 @@ class Atoms:
     # phrases
 
     def _phrase(self, text: str) -> Query:
-        units = units_of(text)
-        if is_beginning(text, units):
-            return self._beginning_of(units[0][0])
-        found = readings(units, lambda term: self._searcher.doc_freq("words", term))
-        return _either([phrase_query(self._schema, reading) for reading in found]) if found else Query.empty_query()
+        phrase = loose_phrase(text, lambda term: self._searcher.doc_freq("words", term))
+        if is_beginning(phrase):
+            return self._beginning_of(phrase[0][0])
+        return phrase_query(self._schema, phrase) if phrase else Query.empty_query()
 
 
 def _either(queries: Sequence[Query]) -> Query:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 import regex
 from tantivy import FieldType, Occur, Query, Schema
 
+from commonplace.index.phrases import Phrase
 from commonplace.index.scope import Scope
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.terms import Term, is_beginning
+from commonplace.text.terms import Term, ends_in_beginning
 
 TITLE_WEIGHT = 0.3
 """What a term in the title adds to the same term in the body, which repeats the title (docs/benchmarks.md)."""
@@ -27,8 +28,8 @@ class LexicalQuery:
     """Terms are alternatives, phrases are required, exclusions are refused. All of them are already analysed."""
 
     terms: tuple[Term, ...] = ()
-    phrases: tuple[tuple[str, ...], ...] = ()
-    excluded: tuple[tuple[str, ...], ...] = ()
+    phrases: tuple[Phrase, ...] = ()
+    excluded: tuple[Phrase, ...] = ()
     by_name: bool = True
     """Whether a document answers that has a term in its key alone."""
 
@@ -135,9 +136,14 @@ def _beginning(prefix: str) -> str:
     return regex.escape(prefix, special_only=True) + ".*"
 
 
-def phrase_query(schema: Schema, terms: tuple[str, ...]) -> Query:
-    """Exact terms one after the other."""
-    if is_beginning(terms):
+def phrase_query(schema: Schema, phrase: Phrase) -> Query:
+    """Exact terms one after the other, as the phrase may stand."""
+    ways = [_sequence(schema, terms) for terms in phrase]
+    return ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways)
+
+
+def _sequence(schema: Schema, terms: tuple[str, ...]) -> Query:
+    if ends_in_beginning(terms):
         return _begun_phrase(schema, terms)
     if len(terms) == 1:
         return Query.term_query(schema, "words", terms[0], "position")

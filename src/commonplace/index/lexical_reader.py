@@ -61,6 +61,10 @@ class LexicalReader:
         # A removed chunk's words are there until tantivy merges its segment.
         return not snapshot.removed or len(hits(snapshot.searcher, beginning_query(snapshot.schema, prefix), 1)[0]) > 0
 
+    def occurs(self, word: str) -> bool:
+        """Whether an exact word is indexed, or was until a moment ago."""
+        return engine(lambda: self._snapshot.searcher.doc_freq("words", word)) > 0
+
     def entries(self, wanted: Wanted, language: str) -> EntrySearch:
         """A search for whole entries, stemmed as this language and the library's own are."""
         return EntrySearch(self._snapshot, language, wanted)

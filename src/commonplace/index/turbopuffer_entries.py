@@ -13,7 +13,7 @@ from commonplace.index.lexical_atoms import (
     WHOLE_WEIGHT,
 )
 from commonplace.index.lexical_entries import Found, nothing_found
-from commonplace.index.phrases import is_beginning, readings, units_of
+from commonplace.index.phrases import is_beginning, loose_phrase
 from commonplace.index.scope import Scope
 from commonplace.index.turbopuffer_match import ANYTHING, NOTHING, Best, Every, Match, Times
 from commonplace.index.wanted import Atom, Join, Wanted, atoms, fold
@@ -183,8 +183,7 @@ class AtomMatches:
     # phrases
 
     def _phrase(self, text: str) -> Match:
-        units = units_of(text)
-        if is_beginning(text, units):
-            return self._beginning_of(units[0][0])
-        found = readings(units, lambda term: self._ledger.occurs("words", term))
-        return Best(tuple(map(self._vocabulary.phrase, found))) if found else NOTHING
+        phrase = loose_phrase(text, lambda term: self._ledger.occurs("words", term))
+        if is_beginning(phrase):
+            return self._beginning_of(phrase[0][0])
+        return self._vocabulary.phrase(phrase) if phrase else NOTHING

@@ -14,10 +14,11 @@ from typing import Protocol
 from rapidfuzz.distance import OSA
 
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery
+from commonplace.index.phrases import Phrase
 from commonplace.index.turbopuffer_ledger import FIELDS, Ledger, Terms
 from commonplace.index.turbopuffer_wire import Filter, all_of, any_of
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.terms import Term, is_beginning
+from commonplace.text.terms import Term, ends_in_beginning
 
 K1, B = 1.2, 0.75
 MOST_EXPANDED = 1_000
@@ -254,8 +255,11 @@ class Vocabulary:
         each = [self.idf_of(field, term) for term in terms]
         return Sequenced(field, tuple(terms), sum(each) * (1 + K1) if all(each) else 0.0, self._means[field])
 
-    def phrase(self, terms: Sequence[str]) -> Match:
-        if not is_beginning(terms):
+    def phrase(self, phrase: Phrase) -> Match:
+        return Best(tuple(map(self._sequence, phrase)))
+
+    def _sequence(self, terms: Sequence[str]) -> Match:
+        if not ends_in_beginning(terms):
             return self.adjacent(terms)
         return Begins(" ".join(terms), tuple(self.ledger.beginning(terms[-1], MOST_EXPANDED + 1)))
 

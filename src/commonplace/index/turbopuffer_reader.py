@@ -200,6 +200,10 @@ class TurbopufferReader:
         """Whether any indexed word begins so."""
         return bool(self.ledger.beginning(prefix, 1))
 
+    def occurs(self, word: str) -> bool:
+        """Whether an exact word is indexed, or was until a moment ago."""
+        return self.ledger.occurs("words", word) > 0
+
     def is_all(self, kinds: Sequence[str]) -> bool:
         """Whether there is nothing but items of these kinds."""
         return sum(self.ledger.tally(f"kind:{kind}") for kind in set(kinds)) == self.vocabulary.rows

@@ -9,11 +9,11 @@ from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed, parse
-from commonplace.search.plan import understood
+from commonplace.search.plan import refused, required, understood
 from commonplace.text.analyze import stems
 from commonplace.text.matches import Matcher
 from commonplace.text.snippet import Match, snippet
-from commonplace.text.terms import Term, beginning, phrase_terms, phrases_of
+from commonplace.text.terms import Term, beginning
 
 MOST_MATCHES = 2000
 """Places that decide where a window is; a text with more says the same thing everywhere."""
@@ -47,9 +47,8 @@ def _planned(parsed: Parsed, reader: WordReader) -> Asked:
     languages, words = understood(whole, reader)
     begun = [_begun(form, languages) for prefix in parsed.prefixes if (form := beginning(prefix))]
     known = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
-    phrases = tuple(terms for phrase in parsed.phrases for terms in phrases_of(phrase))
-    excluded = tuple(filter(None, map(phrase_terms, parsed.excluded)))
-    return Asked(LexicalQuery((*known, *begun), phrases, excluded), len(words) - len(known), languages)
+    query = LexicalQuery((*known, *begun), required(parsed, reader), refused(parsed, reader))
+    return Asked(query, len(words) - len(known), languages)
 
 
 def _begun(form: str, languages: Sequence[str]) -> Term:

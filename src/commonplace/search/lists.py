@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import MOST_MARKS
+from commonplace.index.phrases import phrases
 from commonplace.index.scope import Ids, Scope, distinct, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
@@ -21,7 +22,7 @@ from commonplace.search.legs import Floats, LexicalLeg, VectorLeg, trust_for, we
 from commonplace.search.parse import Parsed
 from commonplace.search.pipeline import Semantic
 from commonplace.search.plan import LexicalPlan, plan_lexical
-from commonplace.text.terms import Term, phrases_of
+from commonplace.text.terms import Term
 
 NamesOf = Callable[[Sequence[int]], Mapping[int, str]]
 """What items are called: the last resort between equals."""
@@ -114,8 +115,8 @@ class WordSearch:
         return listed, plan
 
     def _holders(self, phrase: str, scope: Scope) -> Ids | None:
-        phrases = phrases_of(phrase)
-        return self._reader.holders(LexicalQuery(phrases=phrases), scope) if phrases else None
+        sought = phrases(phrase, self._reader.occurs)
+        return self._reader.holders(LexicalQuery(phrases=sought), scope) if sought else None
 
     def _absent(self, plan: LexicalPlan, scope: Scope, seen: int, complete: bool) -> frozenset[str]:
         """The forms of words that the library has and the scope has not."""
@@ -323,6 +324,9 @@ class _InScope:
     def begins(self, prefix: str) -> bool:
         begun = LexicalQuery((Term((prefix,), 1.0, "prefix"),))
         return bool(len(self._reader.search(begun, 1, self._scope)[0]))
+
+    def occurs(self, word: str) -> bool:
+        return self._reader.occurs(word)
 
 
 def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> _Found:

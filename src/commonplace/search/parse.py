@@ -14,7 +14,7 @@ NO_WORD = "The query has no word that can be looked for."
 
 _TOKEN = regex.compile(
     r"""
-      (?<!\S) (?P<minus>-)? " (?P<phrase>[^"]+) "
+      (?<!\S) (?P<minus>-)? (?: " (?P<phrase>[^"]+) " | [“„] (?P<phrase>[^“”„]+) [”“] | « (?P<phrase>[^«»]+) » )
     | (?<!\S) - (?P<excluded>\w\S*)
     | (?<!\S) [(\[{]* (?P<prefix>\w{2,}) \* [)\]},.;:!?]* (?!\S)
     | (?P<plain>\S+)
@@ -22,7 +22,7 @@ _TOKEN = regex.compile(
     regex.VERBOSE,
 )
 _SEARCHABLE = regex.compile(r"\w|\p{Extended_Pictographic}|\p{Regional_Indicator}")
-_MARKS = '"-*'
+_MARKS = '"“„«-*'
 """Without any of these a query is nothing but words."""
 
 
@@ -41,8 +41,8 @@ class Parsed:
 def parse(text: str) -> Parsed:
     """`"a phrase"` is required, `-word` and `-"a phrase"` are refused, `pre*` is a beginning; the rest are words.
 
-    A quote without a partner, a lone `-` or `*`, `AND`, brackets and colons are plain text. A query of nothing but
-    exclusions has nothing to look for, so it is read as plain words.
+    Telephones write “a phrase”, and people „so“ or « so ». A quote without a partner, a lone `-` or `*`, `AND`,
+    brackets and colons are plain text. A query of nothing but exclusions has nothing to look for: it is plain words.
     """
     text = text[:LONGEST].replace("\0", " ")
     if not any(mark in text for mark in _MARKS):

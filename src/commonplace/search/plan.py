@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from commonplace.index.lexical_query import LexicalQuery
+from commonplace.index.phrases import Phrase, phrase, phrases
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed
 from commonplace.text.analyze import stems
 from commonplace.text.languages import detect, stemmed_as
-from commonplace.text.terms import MOST_TERMS, Term, beginning, phrase_terms, phrases_of, query_terms
+from commonplace.text.terms import MOST_TERMS, Term, beginning, query_terms
 
 GUESS_WEIGHT = 0.5
 """What a beginning or a near miss counts beside the word itself."""
@@ -30,6 +31,7 @@ class Vocabulary(Protocol):
     def idf(self, form: str) -> float: ...
     def knows(self, language: str, form: str) -> bool: ...
     def begins(self, prefix: str) -> bool: ...
+    def occurs(self, word: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,16 @@ def understood(words: str, vocabulary: Vocabulary) -> tuple[tuple[str, ...], tup
     asked = missing[:MOST_TERMS]
     more = [one for one in vocabulary.rarer() if any(vocabulary.knows(one, stems(word, one)) for word in asked)]
     return (languages, terms) if not more else ((*languages, *more), query_terms(words, (*languages, *more)))
+
+
+def required(parsed: Parsed, vocabulary: Vocabulary) -> tuple[Phrase, ...]:
+    """The phrases of a query, as an index looks for them."""
+    return tuple(part for quoted in parsed.phrases for part in phrases(quoted, vocabulary.occurs))
+
+
+def refused(parsed: Parsed, vocabulary: Vocabulary) -> tuple[Phrase, ...]:
+    """What a query leaves out, as an index looks for it."""
+    return tuple(filter(None, (phrase(excluded, vocabulary.occurs) for excluded in parsed.excluded)))
 
 
 def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
@@ -78,8 +90,8 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
             *(replace(guess, weight=guess.weight * mean) for guess in guesses),
             *begun,
         ),
-        phrases=tuple(terms for phrase in parsed.phrases for terms in phrases_of(phrase)),
-        excluded=tuple(filter(None, map(phrase_terms, parsed.excluded))),
+        phrases=required(parsed, vocabulary),
+        excluded=refused(parsed, vocabulary),
     )
     shares = (
         *(term.weight * idf for term, idf in known),

@@ -39,9 +39,10 @@ class Matcher:
     """The terms of one query, ready to be found in any number of texts, compared as the index compares them."""
 
     def __init__(
-        self, terms: Sequence[Term], languages: Sequence[str], phrases: Sequence[tuple[str, ...]] = ()
+        self, terms: Sequence[Term], languages: Sequence[str], phrases: Sequence[Sequence[tuple[str, ...]]] = ()
     ) -> None:
-        """`phrases`: exact terms one after the other; each counts as many further terms as it has, where it stands."""
+        """`phrases`: exact terms one after the other, in any of several ways; where one stands it counts as many
+        further terms as the first way has."""
         self._languages = languages
         self._which = {form: number for number, term in enumerate(terms) if term.match == "word" for form in term.forms}
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
@@ -242,13 +243,14 @@ def _few_slips(word: str, form: str, most: int) -> bool:
     return row[-1] <= most
 
 
-def _numbered(phrases: Sequence[tuple[str, ...]], first: int) -> list[tuple[list[str], range]]:
-    """Phrases of words with spaces between them, and the numbers that the terms of each have."""
+def _numbered(phrases: Sequence[Sequence[tuple[str, ...]]], first: int) -> list[tuple[list[str], range]]:
+    """The ways of phrases of words with spaces between them, and the numbers that the terms of each phrase have."""
     numbered = list[tuple[list[str], range]]()
-    for phrase in phrases:
-        if len(phrase) > 1 and not any(map(UNSPACED.match, phrase)):
-            numbered.append((list(phrase), range(first, first + len(phrase))))
-            first += len(phrase)
+    for plain, *others in phrases:
+        if len(plain) > 1 and not any(map(UNSPACED.match, plain)):
+            numbers = range(first, first + len(plain))
+            numbered += [(list(way), numbers) for way in (plain, *others)]
+            first = numbers.stop
     return numbered
 
 

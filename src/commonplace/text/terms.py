@@ -10,7 +10,7 @@ from typing import Literal
 import regex
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.text.analyze import UNSPACED, exact, exact_terms, parts_of, stems, token_forms
+from commonplace.text.analyze import UNSPACED, exact, stems, token_forms
 from commonplace.text.languages import stop_words
 
 FUNCTION_WORD_WEIGHT = 0.3
@@ -103,34 +103,6 @@ def beginning(prefix: str) -> str | None:
     return None if not terms or UNSPACED.match(terms[-1]) else terms[-1]
 
 
-def phrase_terms(words: str) -> tuple[str, ...]:
-    """The exact terms of a phrase, to be found adjacent and in order."""
-    terms = exact(words).split()
-    if len(terms) > 1 and _is_single(terms[-1]) and (_ends_a_run(terms) or not _FEW_FOLLOW.match(terms[-1])):
-        terms.pop()  # in the text the run may go on: its last character need not stand alone
-    return tuple(terms)
-
-
-def phrases_of(words: str) -> tuple[tuple[str, ...], ...]:
-    """The sequences of exact terms that text with a phrase has: one, or two where the phrase ends in a compound.
-
-    Inside of a longer one it has its parts and their joins, each adjacent, but not its own end: `docs.example.org` in
-    an address. Words side by side have no joins.
-    """
-    terms = phrase_terms(words)
-    last = exact_terms(words.split()[-1]) if terms else ()
-    parts = parts_of(last)
-    if parts is None:
-        return (terms,) if terms else ()
-    joins = last[len(parts) : -1] or last[-1:]
-    return (*terms[: len(terms) - len(last)], *parts), joins
-
-
-def _ends_a_run(terms: Sequence[str]) -> bool:
-    """Whether the last of some terms, one character, is the end of a longer run, whose pairs stand before it."""
-    return UNSPACED.match(terms[-2]) is not None and _is_pair(terms[-2])
-
-
-def is_beginning(phrase: Sequence[str]) -> bool:
+def ends_in_beginning(phrase: Sequence[str]) -> bool:
     """Whether a phrase ends in one character of an unspaced script: any term that begins so may stand there."""
     return _is_single(phrase[-1]) and (len(phrase) == 1 or _FEW_FOLLOW.match(phrase[-1]) is not None)

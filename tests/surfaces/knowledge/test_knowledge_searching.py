@@ -169,6 +169,8 @@ def test_phrases_exclusions_and_beginnings_hold_for_whole_items(tools: Tools) ->
     assert set(uris(tools("notes.search", query="zeb*"))) == {"notes://far", "notes://near"}
     assert uris(tools("notes.search", query='"wine red zebra"')) == []
     assert set(uris(tools("notes.search", query="-zebra"))) == {"notes://far", "notes://near"}
+    tools.note("Joined", "red-wine glasses")
+    assert set(uris(tools("notes.search", query='"red wine"'))) == {"notes://far", "notes://joined"}
 
 
 @pytest.mark.parametrize("query", ["kett*", "kettl*", "kettle*", "kettles*"])

@@ -85,6 +85,16 @@ def test_phrases_hold_for_the_whole_document(backend: str, tmp_path: Path) -> No
         assert found(call("search", query="blue -filler")) == ["n/near.md"]
 
 
+def test_a_phrase_is_found_where_its_words_are_joined(backend: str, tmp_path: Path) -> None:
+    with open_library(backend, tmp_path) as library:
+        for number, text in enumerate(("A real-time clock.", "A real time clock.", "A clock of the real time.")):
+            library.put(Draft("document", f"{number}.md", parent="n", title=str(number), body=text))
+        call = tools_over(library)
+        assert set(found(call("search", query='"real time clock"'))) == {"n/0.md", "n/1.md"}
+        assert found(call("search", query='clock -"real time clock"')) == ["n/2.md"]
+        assert found(call("search", query='"real-time clock"')) == ["n/0.md"]
+
+
 def test_a_phrase_that_nothing_has_falls_back_to_its_words_and_says_so(call: Tools) -> None:
     reply = call("search", query='"lantern blue"')
     assert set(found(reply)) == {"notes/phrase.md", "notes/no-phrase.md"}
