@@ -225,6 +225,7 @@ def test_a_library_opens_on_it_and_closes_it(tmp_path: Path) -> None:
         "client_encoding = 'LATIN1'",
         "row_security = off",
         "bytea_output = 'escape'",
+        "standard_conforming_strings = off",
         "search_path = pg_catalog",
         "lock_timeout = '1ms'",
     ],

@@ -327,9 +327,15 @@ for _name in ("psycopg", "psycopg.pool"):
     logging.getLogger(_name).addFilter(_is_news)
 
 
+def _read_backslashes(connection: Connection) -> None:
+    """libpq writes bytes by what a connection says of backslashes, which a pipeline would hear of too late."""
+    if connection.info.parameter_status("standard_conforming_strings") == "off":
+        connection.execute("set standard_conforming_strings = on")  # poolers keep this one for who has set it
+
+
 def _pool(url: str, connections: int) -> ConnectionPool[Connection]:
     checked(url, "COMMONPLACE_STORE")  # a pool would write into the log what is wrong with it, and the address, too
     return ConnectionPool(
         url, kwargs=options(), min_size=1, max_size=connections, open=True, max_idle=300, timeout=CONNECT_S,
-        reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace",
+        reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace", configure=_read_backslashes,
     )  # fmt: skip
