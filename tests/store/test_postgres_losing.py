@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.errors import Unavailable
+from commonplace.errors import Busy, Unavailable
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
@@ -185,6 +185,23 @@ def test_a_write_that_was_idle_for_too_long_is_not_stored_and_says_so(
     assert store.counts() == {}
     store.put([prepare(note("c"))])
     assert store.check() == []
+
+
+def test_a_statement_that_somebody_cancelled_is_not_stored_and_not_called_slow(
+    store: PostgresStore, database: tuple[Server, str]
+) -> None:
+    server, name = database
+    server.execute(
+        """create function commonplace.cancelled() returns trigger language plpgsql as
+           $$ begin perform pg_cancel_backend(pg_backend_pid()); perform pg_sleep(5); return null; end $$;
+           create trigger cancelled after insert on commonplace.changes
+           for each row execute function commonplace.cancelled()""",
+        server.url(OWNER, name),
+    )
+    with pytest.raises(Busy, match=r"gave this up: .*user request\. What was under way is not stored: repeat it"):
+        store.put([prepare(note("a"))])
+    server.execute("drop trigger cancelled on commonplace.changes", server.url(OWNER, name))
+    assert store.put([prepare(note("a"))])[0].version == 1
 
 
 def test_a_connection_lost_in_the_moment_of_storing_leaves_it_open_and_says_so(

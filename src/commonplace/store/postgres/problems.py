@@ -141,8 +141,10 @@ def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
     match error:
         case errors.LockNotAvailable():
             return Busy(f"{name} has been busy for {LOCK_S} s. Try again when the running import is done.")
-        case errors.QueryCanceled():
+        case errors.QueryCanceled() if "timeout" in said:
             return Busy(f"{name} took longer than {STATEMENT_S} s. Ask for less, or try again when it is less busy.")
+        case errors.QueryCanceled():  # pg_cancel_backend
+            return Busy(f"{name} gave this up: {said}. What was under way is not stored: repeat it.")
         case errors.DeadlockDetected() | errors.SerializationFailure():
             return Busy(f"{name} was changed by another at the same moment. Repeat the call.")
         case errors.ReadOnlySqlTransaction() | errors.FeatureNotSupported():  # a replica supports no writing
