@@ -35,7 +35,7 @@ from serving import served
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-SAID = "gives no connection"
+SAID = "cannot be reached: "
 
 
 class Place(NamedTuple):

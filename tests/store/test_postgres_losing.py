@@ -113,6 +113,24 @@ def test_another_space_is_opened_when_connections_were_cut(store: PostgresStore,
         assert other.counts() == {}
 
 
+def test_who_has_it_open_hears_what_keeps_it_from_connecting_as_who_opens_it_does(
+    store: PostgresStore, database: tuple[Server, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_S", 1)
+    server, name = database
+    server.execute(f"alter database {name} connection limit 0")
+    cut(server, name)
+    with pytest.raises(Unavailable) as opening:
+        open_postgres(server.url(APP, name), "s", connections=2)
+    for call in (store.counts, lambda: store.put([prepare(note("a"))])):
+        with pytest.raises(Unavailable, match="too many connections for database") as caught:
+            call()
+        assert str(caught.value) == str(opening.value)
+    server.execute(f"alter database {name} connection limit -1")
+    monkeypatch.undo()
+    assert store.counts() == {}
+
+
 def test_a_read_that_was_under_way_is_made_again(store: PostgresStore, database: tuple[Server, str]) -> None:
     tries = []
 

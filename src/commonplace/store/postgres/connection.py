@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
-from psycopg_pool import ConnectionPool
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
 from commonplace.lazy_dataclass import dataclass
 from commonplace.store.postgres.addresses import checked, shown
+from commonplace.store.postgres.pooling import Connection, Pool, Told
 from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost
 
 SCHEMA = "commonplace"
@@ -32,7 +32,6 @@ _IDLE_S = 600
 _WRITE = "begin isolation level read committed read write"
 _NUMBERS = ("change", "item", "entry", "part")
 R = TypeVar("R")
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @dataclass(slots=True)
@@ -257,7 +256,7 @@ def _settings(space: str) -> str:
 class _Shared:
     """The pool of an address, shared by every space that is open in this process, and not in one it was forked from."""
 
-    _open: dict[tuple[str, int, int], tuple[ConnectionPool[Connection], int]] = {}
+    _open: dict[tuple[str, int, int], tuple[Pool, int]] = {}
     _lock = threading.Lock()
 
     def __init__(self, url: str, connections: int) -> None:
@@ -333,9 +332,9 @@ def _read_backslashes(connection: Connection) -> None:
         connection.execute("set standard_conforming_strings = on")  # poolers keep this one for who has set it
 
 
-def _pool(url: str, connections: int) -> ConnectionPool[Connection]:
+def _pool(url: str, connections: int) -> Pool:
     checked(url, "COMMONPLACE_STORE")  # a pool would write into the log what is wrong with it, and the address, too
-    return ConnectionPool(
-        url, kwargs=options(), min_size=1, max_size=connections, open=True, max_idle=300, timeout=CONNECT_S,
-        reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace", configure=_read_backslashes,
+    return Pool(
+        url, connection_class=Told, kwargs=options(), min_size=1, max_size=connections, open=True, max_idle=300,
+        timeout=CONNECT_S, reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace", configure=_read_backslashes,
     )  # fmt: skip

@@ -10,7 +10,8 @@ from psycopg import sql
 
 from commonplace.settings import BadSetting
 from commonplace.store.postgres.addresses import checked, shown
-from commonplace.store.postgres.connection import SCHEMA, Connection, lent, options
+from commonplace.store.postgres.connection import SCHEMA, lent, options
+from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained, explained_to_owner, owner_advice, refused
 
 LEAST_VERSION = 14
