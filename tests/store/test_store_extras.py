@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -205,6 +206,10 @@ class Clock:
     def __call__(self) -> int:
         return self.now
 
+    def __str__(self) -> str:
+        """As a part of a statement: PostgreSQL tells the time itself."""
+        return str(self.now)
+
     def advance(self, seconds: float) -> None:
         self.now += int(seconds * 1e6)
 
@@ -212,8 +217,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for room in (sqlite_extras, keeping):
-        monkeypatch.setattr(room, "_now", clock)
+    monkeypatch.setattr(sqlite_extras, "_now", clock)
+    monkeypatch.setattr(keeping, "CLOCK", clock)
     return clock
 
 
@@ -289,6 +294,25 @@ def test_what_a_clock_that_was_ahead_put_off_or_held_is_due_when_it_is_right_aga
     taken = [store.claim("embed", 10), store.claim("embed", 10)]
     assert [(job.id, job.attempts) for job in taken if job] == [(held, 2), (waiting, 1)]
     assert store.claim("embed", 10) is None
+
+
+@pytest.mark.parametrize("backend", ["postgres"], indirect=True)
+@pytest.mark.parametrize("apart_s", [-3600, 3600])
+def test_servers_whose_clocks_are_apart_have_one_for_their_work(
+    store: Store, apart_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = time.time_ns
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(time, "time_ns", lambda: here() + apart_s * 10**9)
+        store.enqueue("embed", {})
+        store.enqueue("embed", {}, delay_s=1800)
+        held = store.claim("embed", 60)
+    assert held is not None
+    assert store.claim("embed", 60) is None, "one is held and the other is not due"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(time, "time_ns", lambda: here() + apart_s * 10**9)
+        store.fail(held, "no network", retry_s=0)
+    assert store.claim("embed", 60) == replace(held, attempts=2)
 
 
 # settings

@@ -139,12 +139,32 @@ def test_a_job_of_a_clock_that_was_ahead_is_done_when_it_is_right_again(
     store = calls.library.tables.store
     with monkeypatch.context() as patch:
         patch.setattr(time, "time_ns", lambda: ahead)
+        patch.setattr("commonplace.store.postgres.table_nodes.CLOCK", str(ahead // 1000))
         calls.table([{"x": "words"}], searchable=False)
         calls.tool("search")
         assert store.claim_table_job(store.table_jobs()[0], "elsewhere:1:1", 10.0)
     assert work(calls.library)
     calls.settle()
     assert store.table_jobs() == []
+
+
+@pytest.mark.parametrize("backend", ["postgres"], indirect=True)
+@pytest.mark.parametrize("apart_s", [-3600, 3600])
+def test_a_lease_holds_however_far_apart_the_clocks_of_two_servers_are(
+    calls: Calls, apart_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, here = calls.library.tables.store, time.time_ns
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(time, "time_ns", lambda: here() + apart_s * 10**9)
+        calls.table([{"x": "words"}], searchable=False)
+        calls.tool("search")
+        held = store.claim_table_job(store.table_jobs()[0], "elsewhere:1:1", 10.0)
+    assert held
+    assert not work(calls.library), "it is held"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(time, "time_ns", lambda: here() + apart_s * 10**9)
+        store.fail_table_job(held, "no model", 0)
+    assert work(calls.library), "and it is due when it is free"
 
 
 def test_what_fails_three_times_is_an_error_until_the_next_write(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -238,6 +238,9 @@ class TableNodes(TableRows):
                 (error, _now() + int(retry_s * 1e6), job.id, job.holder),
             )
 
+    def clock(self) -> int:
+        return _now()
+
 
 def _job(row: Any) -> TableJob:
     identity, table, kind, progress, *rest = row

@@ -86,8 +86,9 @@ class Jobs:
             pass
 
     def _claim(self, table: int | None) -> TableJob | None:
-        now = time.time_ns() // 1000
-        for job in self._store.table_jobs(table):
+        jobs = self._store.table_jobs(table)
+        now = self._store.clock() if jobs else 0
+        for job in jobs:
             if _is_to_come(job.run_after, now) or (job.attempts >= MOST_ATTEMPTS and not self._is_sent(job)):
                 continue
             ours = job.holder == self._holder

@@ -27,6 +27,9 @@ GONE_S = 15
 RETRY_S = (0.05, 0.5, 2.0)
 """How long is waited before what only reads, or has not begun to write, is tried again."""
 
+CLOCK = "(extract(epoch from statement_timestamp()) * 1000000)::bigint"
+"""Microseconds by the server's clock. Leases go by it, since those of the machines that share it may be apart."""
+
 _SPACE = re.compile(r"[a-z0-9@][a-z0-9._-]{0,63}")
 _IDLE_S = 600
 _WRITE = "begin isolation level read committed read write"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON
+from commonplace.store.postgres.connection import CLOCK
 from commonplace.store.postgres.items import Items, reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.rows import LONGEST_WAIT, Attachment, Job
@@ -59,19 +59,18 @@ class Keeping(Items):
 
     def enqueue(self, kind: str, payload: dict[str, JSON], delay_s: float = 0) -> int:
         with explained(self.name), self._database.changing():
-            query = "insert into jobs (kind, payload, run_after) values (%s, %s, %s) returning id"
-            return int(self._one(query, (kind, json_text(payload), _now() + int(delay_s * 1e6))))
+            query = f"insert into jobs (kind, payload, run_after) values (%s, %s, {CLOCK} + %s) returning id"
+            return int(self._one(query, (kind, json_text(payload), int(delay_s * 1e6))))
 
     def claim(self, kind: str, lease_s: float) -> Job | None:
-        now = _now()
+        to_come = f"between {CLOCK} + 1 and {CLOCK} + {LONGEST_WAIT}"
         with explained(self.name), self._database.changing():
             rows = self._all(
-                """update jobs set claimed_until = %(until)s, attempts = attempts + 1 where id =
-                     (select id from jobs where kind = %(kind)s and run_after not between %(later)s and %(latest)s
-                      and claimed_until not between %(later)s and %(latest)s
-                      order by run_after, id limit 1 for update skip locked)
-                   returning id, kind, payload, attempts""",
-                {"kind": kind, "later": now + 1, "latest": now + LONGEST_WAIT, "until": now + int(lease_s * 1e6)},
+                f"""update jobs set claimed_until = {CLOCK} + %(lease)s, attempts = attempts + 1 where id =
+                      (select id from jobs where kind = %(kind)s and run_after not {to_come}
+                       and claimed_until not {to_come} order by run_after, id limit 1 for update skip locked)
+                    returning id, kind, payload, attempts""",
+                {"kind": kind, "lease": int(lease_s * 1e6)},
             )
             return Job(rows[0][0], rows[0][1], json.loads(rows[0][2]), rows[0][3]) if rows else None
 
@@ -82,8 +81,9 @@ class Keeping(Items):
     def fail(self, job: Job, error: str, retry_s: float) -> None:
         with explained(self.name), self._database.changing():
             self._run(
-                "update jobs set claimed_until = 0, run_after = %s, error = %s where id = %s and attempts = %s",
-                (_now() + int(retry_s * 1e6), _storable(error), job.id, job.attempts),
+                f"""update jobs set claimed_until = 0, run_after = {CLOCK} + %s, error = %s
+                    where id = %s and attempts = %s""",
+                (int(retry_s * 1e6), _storable(error), job.id, job.attempts),
             )
 
     @reads
@@ -123,7 +123,3 @@ class Keeping(Items):
 def _storable(error: str) -> str:
     """What went wrong may quote what caused it: U+0000 and lone surrogates, which no text holds here."""
     return error.replace("\0", "\ufffd").encode(errors="replace").decode()
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from commonplace.model import CHUNK_BITS, JSON, MOST_CHUNKS
 from commonplace.store.places import around, is_stale, place_number, plain
+from commonplace.store.postgres.connection import CLOCK
 from commonplace.store.postgres.items import CHUNK, reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.tables import TableRows
@@ -160,12 +160,12 @@ class TableNodes(TableRows):
     def want_job(self, table: int, kind: str, progress: Mapping[str, JSON] | None = None) -> int:
         return int(
             self._one(
-                """insert into table_jobs (id, tbl, kind, progress, run_after) values (%s, %s, %s, %s, %s)
-                   on conflict (space, tbl) do update set attempts = 0, error = null, run_after = excluded.run_after,
-                     progress = case when excluded.progress = '{}' then '{}' else table_jobs.progress end,
-                     kind = case when excluded.kind = 'rebuild' then 'rebuild' else table_jobs.kind end
-                   returning id""",
-                (self._next_part(), table, kind, json_text(progress or {}), _now()),
+                f"""insert into table_jobs (id, tbl, kind, progress, run_after) values (%s, %s, %s, %s, {CLOCK})
+                    on conflict (space, tbl) do update set attempts = 0, error = null, run_after = excluded.run_after,
+                      progress = case when excluded.progress = '{{}}' then '{{}}' else table_jobs.progress end,
+                      kind = case when excluded.kind = 'rebuild' then 'rebuild' else table_jobs.kind end
+                    returning id""",
+                (self._next_part(), table, kind, json_text(progress or {})),
             )
         )
 
@@ -176,27 +176,26 @@ class TableNodes(TableRows):
         return [_job(row) for row in self._all(query, {"tbl": table})]
 
     def claim_table_job(self, job: TableJob, holder: str, lease_s: float) -> TableJob | None:
-        now = _now()
         with explained(self.name), self._database.changing():
             rows = self._all(
-                f"""update table_jobs set holder = %(holder)s, lease_until = %(until)s, heartbeat_at = %(now)s
+                f"""update table_jobs
+                    set holder = %(holder)s, lease_until = {CLOCK} + %(lease)s, heartbeat_at = {CLOCK}
                     where id = (select id from table_jobs where id = %(id)s and holder = %(seen)s
                       and lease_until = %(seen_until)s and attempts = %(attempts)s for update skip locked)
                     returning {_JOB}""",
                 {
-                    "holder": holder, "until": now + int(lease_s * 1e6), "now": now, "id": job.id, "seen": job.holder,
+                    "holder": holder, "lease": int(lease_s * 1e6), "id": job.id, "seen": job.holder,
                     "seen_until": job.lease_until, "attempts": job.attempts,
                 },
             )  # fmt: skip
             return _job(rows[0]) if rows else None
 
     def beat_table_job(self, job: TableJob, progress: Mapping[str, JSON], lease_s: float) -> bool:
-        now = _now()
         with explained(self.name), self._database.changing():
             rows = self._all(
-                """update table_jobs set lease_until = %s, heartbeat_at = %s, progress = %s
-                   where id = %s and holder = %s returning 1""",
-                (now + int(lease_s * 1e6), now, json_text(progress), job.id, job.holder),
+                f"""update table_jobs set lease_until = {CLOCK} + %s, heartbeat_at = {CLOCK}, progress = %s
+                    where id = %s and holder = %s returning 1""",
+                (int(lease_s * 1e6), json_text(progress), job.id, job.holder),
             )
             return bool(rows)
 
@@ -211,17 +210,17 @@ class TableNodes(TableRows):
     def fail_table_job(self, job: TableJob, error: str, retry_s: float) -> None:
         with explained(self.name), self._database.changing():
             self._run(
-                """update table_jobs set holder = '', lease_until = 0, attempts = attempts + 1, error = %s,
-                     run_after = %s where id = %s and holder = %s""",
-                (error.replace("\0", "\ufffd"), _now() + int(retry_s * 1e6), job.id, job.holder),
+                f"""update table_jobs set holder = '', lease_until = 0, attempts = attempts + 1, error = %s,
+                      run_after = {CLOCK} + %s where id = %s and holder = %s""",
+                (error.replace("\0", "\ufffd"), int(retry_s * 1e6), job.id, job.holder),
             )
+
+    @reads
+    def clock(self) -> int:
+        return int(self._one(f"select {CLOCK}"))
 
 
 def _dirty(row: tuple[Any, ...]) -> DirtyRow:
     identity, table, generation, pointer, first, alone, cursor, swept, upto = row
     reached = None if cursor is None else cursor.decode()
     return DirtyRow(identity, table, generation, pointer.decode(), first, alone, reached, swept, upto)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
