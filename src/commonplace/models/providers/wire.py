@@ -16,10 +16,11 @@ from typing import Any
 
 import httpx2
 
-from commonplace.models.hurry import time_left
+from commonplace.models.hurry import hurried, time_left
 from commonplace.models.providers.breaker import Breaker
 from commonplace.models.providers.endpoint import PROVIDERS, Endpoint
 from commonplace.models.providers.failures import ProviderFailed, Refused, TooLong
+from commonplace.models.providers.punctual import PunctualBackend
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +54,10 @@ def line_to(endpoint: Endpoint) -> Line:
 @cache
 def _client() -> httpx2.Client:
     """One pool for all. It follows no redirect, and asks neither for a proxy nor for somebody's .netrc."""
-    client = httpx2.Client(
-        verify=ssl.create_default_context(),
-        trust_env=False,
-        follow_redirects=False,
-        limits=httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=20.0),
-    )
+    limits = httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=20.0)
+    transport = httpx2.HTTPTransport(verify=ssl.create_default_context(), trust_env=False, limits=limits)
+    transport._pool._network_backend = PunctualBackend()  # which the client takes from nobody
+    client = httpx2.Client(transport=transport, trust_env=False, follow_redirects=False)
     atexit.register(client.close)
     return client
 
@@ -111,7 +110,7 @@ class Line:
                 reason = str(again)
                 wait = max(again.wait, self._pause(attempt))
                 log.debug("%s %s (attempt %d)", self._label, reason, attempt + 1)
-                if again.wait > min(LONGEST_PAUSE_S, deadline - time.monotonic()):
+                if again.wait > max(0.0, min(LONGEST_PAUSE_S, deadline - time.monotonic())):
                     self._health.rest(again.wait)
                     raise self._failed(f"{reason} and asks to be left alone for {again.wait:.0f} s") from None
                 if attempt + 1 == self.endpoint.attempts or time.monotonic() + wait >= deadline:
@@ -148,18 +147,17 @@ class Line:
 
     def _post(self, path: str, body: Mapping[str, Any], seconds: float) -> tuple[int, httpx2.Headers, bytes]:
         """Status, headers and body, whole and in time: a server that only trickles is late, too."""
-        endpoint, until = self.endpoint, time.monotonic() + seconds
+        endpoint = self.endpoint
         pieces, size = list[bytes](), 0
         query = {"api-version": endpoint.version} if endpoint.version else None
-        with _client().stream(
+        asked = _client().stream(
             "POST", f"{endpoint.url}{path}", json=body, params=query, headers=self._headers(), timeout=seconds
-        ) as reply:
+        )
+        with hurried(seconds), asked as reply:
             for piece in reply.iter_bytes():
                 size += len(piece)
                 if size > MOST_BYTES:
                     raise self._failed(f"sent more than {MOST_BYTES >> 20} MiB. Ask for less at once")
-                if time.monotonic() > until:
-                    raise httpx2.ReadTimeout("the answer trickles")
                 pieces.append(piece)
         return reply.status_code, reply.headers, b"".join(pieces)
 
