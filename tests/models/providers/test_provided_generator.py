@@ -40,6 +40,22 @@ def test_a_thought_that_never_ends_is_no_answer(make: Make, site: Site) -> None:
     assert generator.generate("How hot?") == ""
 
 
+@pytest.mark.parametrize("provider", GENERATORS)
+def test_what_cannot_be_written_anywhere_is_no_part_of_an_answer(make: Make, site: Site, provider: str) -> None:
+    site.says = "Tea \ud83c\udf75, and half of another \ud83c, \0 and so on"
+    generator = open_generator(make(generator=f"{provider}:static"))
+    assert generator is not None
+    assert generator.generate("How hot?") == "Tea \U0001f375, and half of another \ufffd, \ufffd and so on"
+
+
+def test_what_a_provider_says_of_an_error_steers_no_terminal_and_can_be_sent_on(make: Make, site: Site) -> None:
+    site.always = status(400, {"error": "odd \ud83c \x1b[2J request"})
+    generator = open_generator(make(generator="ollama:static"))
+    assert generator is not None
+    with pytest.raises(Unavailable, match=r"\(odd \ufffd \ufffd\[2J request\)"):
+        generator.generate("How hot?")
+
+
 @pytest.mark.parametrize(
     ("trouble", "sentence"),
     [

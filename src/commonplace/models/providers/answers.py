@@ -9,6 +9,8 @@ import numpy as np
 
 from commonplace.models.embedder import Vectors
 
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
 
 class Nonsense(ValueError):
     """An answer of another form than the provider's own description has."""
@@ -45,7 +47,10 @@ def read_indexed(found: Any, count: int, value: str) -> list[Any]:
 
 
 def read_text(found: Any, *path: str | int) -> str:
-    """The text at a path of an answer."""
+    """The text at a path of an answer, with U+FFFD for what neither a store nor a door can take.
+
+    Models that stop in the middle of an emoji send half of it.
+    """
     for step in path:
         try:
             found = found[step]
@@ -53,7 +58,12 @@ def read_text(found: Any, *path: str | int) -> str:
             raise Nonsense("no text") from None
     if not isinstance(found, str):
         raise Nonsense("no text")
-    return found
+    return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", _REPLACEMENT)
+
+
+def printable(text: str) -> str:
+    """A text for a log, a terminal and a door: without what would steer one, or cannot be written to another."""
+    return "".join(sign if sign.isprintable() else _REPLACEMENT for sign in text)
 
 
 def member(found: Any, name: str) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 
 from commonplace.models.hurry import hurried, time_left
+from commonplace.models.providers.answers import printable
 from commonplace.models.providers.breaker import Breaker
 from commonplace.models.providers.endpoint import PROVIDERS, Endpoint
 from commonplace.models.providers.failures import ProviderFailed, Refused, TooLong
@@ -225,7 +226,7 @@ class Line:
         words = " ".join(text.split())
         if self.endpoint.key:
             words = words.replace(self.endpoint.key, "…")
-        return f" ({words[:SHOWN].rstrip('. ')})"
+        return f" ({printable(words[:SHOWN]).rstrip('. ')})"
 
     def _pause(self, attempt: int) -> float:
         """Longer each time, and never the same for two who wait: 50 to 100 % of base · 2^attempt."""
