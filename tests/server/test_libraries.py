@@ -14,14 +14,17 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from commonplace.errors import InvalidInput, StorageBroken, Unavailable
-from commonplace.library import Library, restore
+from commonplace.library import Library, Status, restore
 from commonplace.model import Draft
 from commonplace.server.libraries import Libraries
+from commonplace.server.metrics import Metrics
+from commonplace.server.service import Service
 from opening import library_settings, space_of
 from postgres_server import postgres
 
@@ -82,6 +85,41 @@ def test_a_library_in_use_is_never_closed(libraries: Libraries) -> None:
         opened = [held.enter_context(libraries.borrow(name)) for name in ("ann", "bob", "cem", "dan")]
         assert not any(map(is_closed, opened))
     assert sum(map(is_closed, opened)) == 2
+
+
+def test_who_only_looks_opens_nothing_and_keeps_what_is_open(libraries: Libraries) -> None:
+    with libraries.borrow_open("ann") as nothing:
+        assert nothing is None
+    with libraries.borrow("ann") as ann:
+        pass
+    with libraries.borrow_open("ann") as seen:
+        assert seen is ann
+        with libraries.borrow("bob"), libraries.borrow("cem") as cem:
+            pass
+        assert not is_closed(ann)
+        assert is_closed(cem)
+    with libraries.borrow("bob"), libraries.borrow("cem"):
+        assert is_closed(ann)
+
+
+def test_what_is_counted_of_a_library_is_counted_while_it_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prometheus looks at all of them while calls of others have the least recently used closed."""
+    service, metrics = Service(replace(library_settings(tmp_path), open_libraries=1)), Metrics()
+    metrics.watch(service)
+    counted = Library.status
+
+    def late(library: Library) -> Status:
+        with service.libraries.borrow("bob"):
+            pass
+        return counted(library)
+
+    with closing(service):
+        with service.libraries.borrow("ann") as ann:
+            ann.put(Draft("note", "tea", body="Oolong."))
+        monkeypatch.setattr(Library, "status", late)
+        assert b"commonplace_chunks 1.0" in metrics.text()
 
 
 def test_closing_waits_for_nobody_and_takes_all(libraries: Libraries) -> None:

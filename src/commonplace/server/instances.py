@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -51,7 +51,6 @@ _SCOPES = frozenset({"read", "write"})
 _INSTRUCTIONS = (
     "Tools over JSON data of the user. Each works on its own part of it; json_path is relative to that part."
 )
-T = TypeVar("T")
 
 
 def principal_of(instance: InstanceRow, space: str) -> Principal:
@@ -69,15 +68,9 @@ def _profile(instance_id: str) -> Profile:
     return Profile(f"{_NAME}{instance_id}", (), lambda library: _INSTRUCTIONS, always_writes=True, lists=lists)
 
 
-async def _look(service: Service, space: str, task: Callable[[Library], T]) -> T:
-    """A plain read: where the library is open and in a file, no thread is needed."""
-    library = None if service.settings.store else service.libraries.peek(space)
-    return await service.work(space, task) if library is None else task(library)
-
-
 async def _served(service: Service, principal: Principal, name: str | None = None) -> Sequence[ToolRow]:
     identity = _instance_of(principal)
-    return await _look(service, principal.space, lambda library: library.tables.instances.served(identity, name))
+    return await service.look(principal.space, lambda library: library.tables.instances.served(identity, name))
 
 
 def make_instance_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> Server[Any]:
@@ -163,7 +156,7 @@ class InstanceDoor:
         if key is not None and space is not None:
             name = scope["path_params"]["name"]
             look = partial(_admitted, name, key)
-            instance = await _look(self._service, space, look)
+            instance = await self._service.look(space, look)
         if instance is None or space is None:
             await _refused()(scope, receive, send)
         elif not instance.enabled:

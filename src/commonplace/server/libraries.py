@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -54,17 +55,35 @@ class Libraries:
         try:
             yield self._library(place, space)
         finally:
-            self._leave(space, place)
+            self._leave(space, place, self._most)
+
+    @contextmanager
+    def borrow_open(self, space: str) -> Iterator[Library | None]:
+        """The library if it is open, and until the block ends at least. Nothing is opened, closed or waited for."""
+        with self._lock:
+            place = self._places.get(space)
+            library = place.library if place else None
+            if place is not None and library is not None:
+                place.borrowers += 1
+        try:
+            yield library
+        finally:
+            if place is not None and library is not None:
+                self._leave(space, place, math.inf)
 
     def peek(self, space: str) -> Library | None:
-        """The library if it is open. Nothing is opened, waited for, or kept from being closed."""
+        """The library if it is open, and perhaps not any more. Nothing is opened, or kept from being closed."""
         place = self._places.get(space)
         return place.library if place else None
 
-    def opened(self) -> list[Library]:
-        """Those that are open now."""
+    def opened(self) -> Iterator[Library]:
+        """Those that are open, one after another: each is while it is looked at."""
         with self._lock:
-            return [place.library for place in self._places.values() if place.library is not None]
+            spaces = list(self._places)
+        for space in spaces:
+            with self.borrow_open(space) as library:
+                if library is not None:
+                    yield library
 
     def close(self) -> None:
         """Close every library: those in use when they are given back. From now on nothing is lent."""
@@ -97,14 +116,15 @@ class Libraries:
         """What tells it from another; None where there is none yet, or it holds no more than indexes."""
         return None if self._settings.store else identity_of(self._home)
 
-    def _leave(self, space: str, place: _Place) -> None:
+    def _leave(self, space: str, place: _Place, most: float) -> None:
+        """Give it back. Those that nobody uses are closed until no more than `most` are left."""
         with self._lock:
             place.borrowers -= 1
             if place.library is None and not place.borrowers:
                 del self._places[space]  # it could not be opened
             is_out = self._places.get(space) is not place
             outdated = [place.library] if place.library and is_out and not place.borrowers else []
-            idle = self._take_idle(0 if self._closed else self._most)
+            idle = self._take_idle(0 if self._closed else most)
         _close(outdated + idle)
 
     def _take_outdated(self, space: str) -> list[Library]:
@@ -115,12 +135,12 @@ class Libraries:
         del self._places[space]
         return [] if place.borrowers else [place.library]
 
-    def _take_idle(self, most: int) -> list[Library]:
+    def _take_idle(self, most: float) -> list[Library]:
         """Take out the least recently used that nobody uses, until no more than `most` are left. Needs the lock."""
         surplus = len(self._places) - most
         if surplus <= 0:
             return []
-        idle = [space for space, place in self._places.items() if not place.borrowers][:surplus]
+        idle = [space for space, place in self._places.items() if not place.borrowers][: int(surplus)]
         taken = [self._places.pop(space).library for space in idle]
         return [library for library in taken if library is not None]
 

@@ -53,15 +53,15 @@ class _State(Collector):
         self._service = service
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        lag = pending = total = jobs = 0
-        libraries = self._service.libraries.opened()
-        for library in libraries:
+        libraries = lag = pending = total = jobs = 0
+        for library in self._service.libraries.opened():
             status = library.status()
+            libraries += 1
             lag += status.changes - status.indexed
             pending += status.coverage.pending
             total += status.coverage.total
             jobs += library.store.job_total()
-        yield GaugeMetricFamily("commonplace_open_libraries", "Libraries that are open.", len(libraries))
+        yield GaugeMetricFamily("commonplace_open_libraries", "Libraries that are open.", libraries)
         yield GaugeMetricFamily("commonplace_calls_waiting", "Calls not answered yet.", self._service.waiting)
         yield GaugeMetricFamily("commonplace_jobs_waiting", "Jobs in the queues.", jobs)
         yield GaugeMetricFamily("commonplace_index_lag_changes", "Changes no index has applied yet.", lag)

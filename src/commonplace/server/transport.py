@@ -152,15 +152,14 @@ class Endpoint:
         await self._stateful.handle_request(scope, receive, send)
 
     async def _knows(self, principal: Principal, session: str) -> bool:
-        """Whether this is a living session of this principal: in an open file a plain read, so no thread."""
+        """Whether this is a living session of this principal."""
         if session in self._here and self._owners.get(self._here[session]) != (principal.space, principal.name):
             return False
 
         def find(library: Library) -> Session | None:
             return library.sessions.of(principal.name).find(session)
 
-        library = None if self._service.settings.store else self._service.libraries.peek(principal.space)
-        found = await self._service.work(principal.space, find) if library is None else find(library)
+        found = await self._service.look(principal.space, find)
         if found is not None and found.fades:
             await self._service.work(principal.space, lambda library: found.touch())
         return found is not None
