@@ -122,6 +122,19 @@ def test_what_is_counted_of_a_library_is_counted_while_it_is_open(
         assert b"commonplace_chunks 1.0" in metrics.text()
 
 
+def test_a_library_that_is_gone_keeps_nobody_from_being_counted(tmp_path: Path) -> None:
+    service, metrics = Service(library_settings(tmp_path)), Metrics()
+    metrics.watch(service)
+    with closing(service), service.libraries.borrow("ann") as ann, service.libraries.borrow("bob"):
+        ann.put(Draft("note", "tea", body="Oolong."))
+        shutil.rmtree(tmp_path / "spaces" / "bob")
+        with ThreadPoolExecutor(1) as another:  # which has nothing of it open yet
+            told = another.submit(metrics.text).result()
+    assert b"commonplace_open_libraries 2.0\n" in told
+    assert b"commonplace_unread_libraries 1.0\n" in told
+    assert b"commonplace_chunks 1.0\n" in told
+
+
 def test_closing_waits_for_nobody_and_takes_all(libraries: Libraries) -> None:
     with libraries.borrow("ann") as ann:
         pass

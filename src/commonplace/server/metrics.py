@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from commonplace.errors import CommonplaceError
 from commonplace.server.service import Service
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -53,15 +54,20 @@ class _State(Collector):
         self._service = service
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        libraries = lag = pending = total = jobs = 0
+        libraries = unread = lag = pending = total = jobs = 0
         for library in self._service.libraries.opened():
-            status = library.status()
             libraries += 1
+            try:
+                status, waiting = library.status(), library.store.job_total()
+            except CommonplaceError:  # such as a file that is damaged or gone: the others are told of all the same
+                unread += 1
+                continue
             lag += status.changes - status.indexed
             pending += status.coverage.pending
             total += status.coverage.total
-            jobs += library.store.job_total()
+            jobs += waiting
         yield GaugeMetricFamily("commonplace_open_libraries", "Libraries that are open.", libraries)
+        yield GaugeMetricFamily("commonplace_unread_libraries", "Those of them that cannot be read.", unread)
         yield GaugeMetricFamily("commonplace_calls_waiting", "Calls not answered yet.", self._service.waiting)
         yield GaugeMetricFamily("commonplace_jobs_waiting", "Jobs in the queues.", jobs)
         yield GaugeMetricFamily("commonplace_index_lag_changes", "Changes no index has applied yet.", lag)
