@@ -169,6 +169,22 @@ def test_an_answer_of_a_mebibyte_is_sent_whole(world: World) -> None:
     anyio.run(main)
 
 
+def test_calls_are_counted_by_what_a_tool_does_and_not_by_the_name_its_owner_gave_it(world: World) -> None:
+    async def main() -> None:
+        async with world.client() as client:
+            await client.call_tool("all", {})
+            await anyio.to_thread.run_sync(rename, world)
+            await client.call_tool("everything", {})
+
+    anyio.run(main)
+    connection = http.client.HTTPConnection("127.0.0.1", world.port, timeout=20)
+    connection.request("GET", "/metrics")
+    told = connection.getresponse().read().decode()
+    connection.close()
+    assert 'commonplace_calls_total{tool="instance.get_all_data"} 2.0' in told
+    assert "everything" not in told
+
+
 def test_each_call_is_checked_against_what_is_bound_now(world: World) -> None:
     async def main() -> None:
         async with world.client() as client:

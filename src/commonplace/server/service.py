@@ -124,7 +124,7 @@ class Service:
             self.changes.nudge(visitor.principal.space)
         if self.observe:
             outcome = answer.code if isinstance(answer, Failure) else "ok"
-            self.observe(tool.name, outcome, time.perf_counter() - started)
+            self.observe(tool.counted_as, outcome, time.perf_counter() - started)
         return answer
 
     async def work(self, space: str, task: Callable[[Library], T]) -> T:

@@ -235,7 +235,7 @@ class Endpoint:
                 return True  # the call itself says so
             except RateLimited as error:
                 if self._service.observe:
-                    self._service.observe(tool.name, error.code, 0.0)
+                    self._service.observe(tool.counted_as, error.code, 0.0)
                 refusal = _said(429, types.INVALID_REQUEST, str(error), asked, error.retry_after)
                 await refusal(request.scope, receive, send)
                 return False

@@ -86,6 +86,11 @@ class Tool:
     def writes(self) -> bool:
         return not self.annotations["readOnlyHint"]
 
+    @property
+    def counted_as(self) -> str:
+        """What its calls are counted under: a name of ours, of which there are few."""
+        return self.name
+
     def call(self, call: Call, arguments: Mapping[str, JSON]) -> Answer:
         """Check the arguments, then do it."""
         return self.handler(call, self.check(self.name, self.signature, arguments))

@@ -168,6 +168,11 @@ class BoundTool(Tool):
     def signature(self) -> Signature:
         return _signature(self.type)
 
+    @property
+    def counted_as(self) -> str:
+        """Its type: its name is its owner's, and there may be any number of them."""
+        return f"instance.{self.type}"
+
 
 def bound_tool(row: ToolRow) -> Tool:
     """A tool of a table as doors serve it."""
