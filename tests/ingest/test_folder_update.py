@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from commonplace.ingest.folders import Report
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from opening import library_settings
+from small_disk import mounted
 from unprivileged import unprivileged
 
 DOCUMENTS = Filter(kinds=("document",))
@@ -184,6 +186,35 @@ def test_a_root_that_disappears_loses_nothing_and_one_that_is_empty_loses_all(li
     assert counts(library.folders.update("notes")) == (0, 0, 0, len(WORLD))
     assert library.status().items == {}
     assert library.doctor() == []
+
+
+def test_a_disk_that_is_not_mounted_loses_nothing_and_an_empty_one_loses_all(library: Library, tmp_path: Path) -> None:
+    with mounted(tmp_path / "disk", "size=1m") as root:
+        library.add_folder(build(root, {"a.md": b"# One", "sub/b.md": b"# Two"}))
+    assert list(root.iterdir()) == []
+    for _ in range(2):
+        with pytest.raises(NotFound, match=f"not mounted at {root} any more. Its documents stay as they were"):
+            library.folders.update("disk")
+    assert library.status().items == {"document": 2}
+    root.rmdir()
+    with mounted(root, "size=1m"):
+        assert counts(library.folders.update("disk")) == (0, 0, 0, 2), "a disk on which there is nothing"
+        build(root, {"c.md": b"# Three"})
+        library.folders.update("disk")
+    build(root, {"c.md": b"# Three", "d.md": b"# Four"})
+    assert counts(library.folders.update("disk")) == (1, 0, 1, 0), "files that were brought to the folder itself"
+    (root / "c.md").unlink()
+    (root / "d.md").unlink()
+    assert counts(library.folders.update("disk")) == (0, 0, 0, 2)
+
+
+def test_a_disk_that_goes_while_its_files_are_read_loses_nothing(library: Library, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        root = stack.enter_context(mounted(tmp_path / "disk", "size=1m"))
+        library.add_folder(build(root, {"a.md": b"# One", "b.md": b"# Two"}))
+        with pytest.raises(NotFound, match="Its documents stay as they were"):
+            library.folders.update("disk", force=True, progress=lambda done, total: stack.close())
+    assert library.status().items == {"document": 2}
 
 
 def test_unreadable_files_and_folders_keep_their_last_version(library: Library, root: Path, tmp_path: Path) -> None:

@@ -42,6 +42,8 @@ class Collection:
     """Off: searched only when it is named."""
     contexts: Mapping[str, str] = field(default_factory=dict)
     """What people say about it, by path; the empty path is the collection itself."""
+    mounted: bool = False
+    """Whether a disk was mounted at the root when files were last found there."""
 
     def selection(self) -> Selection:
         from commonplace.ingest.files.walk import Selection
@@ -137,7 +139,7 @@ def move(store: Store, name: str, root: Path) -> Collection:
     files = store.file_records(name)
     if files and not any((made.root / path).is_file() for path in files):
         raise NotFound(f"None of the files of {name} are in {made.root}. Nothing was changed.")
-    return change(store, name, lambda found: replace(found, root=made.root))
+    return change(store, name, lambda found: replace(found, root=made.root, mounted=False))
 
 
 def remove(store: Store, name: str) -> int:
@@ -229,6 +231,8 @@ def _draft(collection: Collection) -> Draft:
         fields["included"] = False
     if collection.contexts:
         fields["contexts"] = dict(sorted(collection.contexts.items()))
+    if collection.mounted:
+        fields["mounted"] = True
     return Draft("collection", collection.name, title=collection.name, fields=fields)
 
 
@@ -242,4 +246,5 @@ def _collection(item: Item) -> Collection:
         gitignore=bool(fields.get("gitignore", False)),
         included=bool(fields.get("included", True)),
         contexts=dict(fields.get("contexts", {})),
+        mounted=bool(fields.get("mounted", False)),
     )

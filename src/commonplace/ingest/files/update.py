@@ -15,13 +15,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from commonplace.errors import Busy, InvalidInput, NotFound
 from commonplace.index.files import writable
-from commonplace.ingest.files.collections import Collection, find_collection
+from commonplace.ingest.files.collections import Collection, change, find_collection
 from commonplace.ingest.files.read import BINARY, DAMAGED, EMPTY, Skipped, Text, read_text, reader_of, stamp_of
 from commonplace.ingest.files.stage import Stage
 from commonplace.ingest.files.walk import (
@@ -143,6 +143,7 @@ class _Update:
         self._fresh: list[FileRecord] = []
 
     def run(self) -> Report:
+        mounted, was_mounted = os.path.ismount(self._root), self._collection.mounted
         survey = self._survey()
         pending = [file for file in survey.files if not self._settled(file)]
         self._keep_unreadable(survey)
@@ -151,8 +152,10 @@ class _Update:
                 self._look_into(file, stage)
                 if self._progress:
                     self._progress(done, len(pending))
-            self._check_root()
+            self._check_root(mounted or (was_mounted and not survey.files))
             self._write(stage)
+        if survey.files and mounted != was_mounted and not self._dry:
+            change(self._store, self._collection.name, lambda found: replace(found, mounted=mounted))
         self._report.skipped.sort()
         return self._report
 
@@ -162,12 +165,17 @@ class _Update:
         except OSError as error:
             raise self._unreadable(error) from error
 
-    def _check_root(self) -> None:
-        """Files that went because the root did, while others were read, are not deleted ones."""
+    def _check_root(self, on_a_disk: bool) -> None:
+        """Files that went because the root did, or the disk that was mounted there, are not deleted ones."""
         try:
             os.stat(self._root)
         except OSError as error:
             raise self._unreadable(error) from error
+        if on_a_disk and not os.path.ismount(self._root):
+            raise NotFound(
+                f"The disk with collection {self._collection.name} is not mounted at {self._collection.root} any more. "
+                "Its documents stay as they were."
+            )
 
     def _unreadable(self, error: OSError) -> NotFound:
         return NotFound(
