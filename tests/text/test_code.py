@@ -149,3 +149,12 @@ def test_definitions_nested_without_end_take_no_longer_than_others(language: str
     blocks = code_blocks(opens * 10_000 + "}" * 10_000, language)
     assert time.process_time() - begun < 5
     assert blocks
+
+
+@pytest.mark.parametrize(("language", "remark"), [("go", "// tea\n"), ("python", "# tea\n")])
+def test_comments_without_end_above_a_definition_take_no_longer_than_others(language: str, remark: str) -> None:
+    begins, ends = ("package tea\n", "func brew() {}\n") if language == "go" else ("", "def brew(): pass\n")
+    begun = time.process_time()
+    blocks = code_blocks(begins + remark * 40_000 + ends, language)
+    assert time.process_time() - begun < 5
+    assert [(block.kind, block.source) for block in blocks] == [("definition", "brew"), ("lead", "")]

@@ -93,6 +93,8 @@ LANGUAGES = frozenset(_GRAMMARS)
 _CRASHES = "0.26.0"  # reads freed memory in long files (py-tree-sitter issue 472), which would end our process
 _DEEPEST = 200
 """Deeper definitions start no block. A node finds its parent from the root down, so depth costs its square."""
+_MOST_LEADS = 200
+"""Comments looked at above a definition, more than a passage holds: each finds the one before it from the first on."""
 
 _WRAPPERS = frozenset(
     {"decorated_definition", "export_statement", "ambient_declaration", "type_definition", "declaration"}
@@ -164,7 +166,9 @@ def _first_line(node: Node, leads: Sequence[str]) -> int:
     before = node.prev_sibling
     if before is None and node.parent is not None and node.parent.type == "block":
         before = node.parent.prev_sibling  # Python's first definition in a class: its comments stand before the block
-    while before is not None and before.type in leads and _last_row(before) + 1 >= line:
+    for _ in range(_MOST_LEADS):
+        if before is None or before.type not in leads or _last_row(before) + 1 < line:
+            break
         if before.prev_sibling is not None and _last_row(before.prev_sibling) == before.start_point.row:
             break  # a remark at the end of a line of code
         line = before.start_point.row
