@@ -766,6 +766,25 @@ def test_a_passage_too_long_is_read_from_the_line_asked_for(call: Call, library:
     assert len(text) < 2 * len(chunk.text)
 
 
+@pytest.mark.parametrize("mode", ["full", "chunk", "siblings"])
+def test_a_passage_goes_on_after_a_line_that_was_cut(call: Call, library: Library, mode: str) -> None:
+    """Passages share lines: what was left of one is not taken for what the one before it has of these."""
+    lines = [f"Line {number} says {'much ' * (60 if number % 3 else 2)}" for number in range(80)]
+    library.put(Draft("note", "list", body="\n".join(lines)))
+    for chunk in library.store.chunks_of(library.get("notes://list").id):
+        text, at, first = "", f"notes://list#chunk-{chunk.ordinal}", 1
+        for _ in range(400):
+            (item,) = call("fetch", uri=at, from_line=first, mode=mode, max_tokens=120)["items"]
+            text += item["text"].removesuffix("…")
+            if rest := item.get("rest_of_line"):
+                at, first = rest, 1
+            elif item["next_line"]:
+                text, first = text + "\n", item["next_line"]
+            else:
+                break
+        assert text.strip() == chunk.text.strip()
+
+
 def test_the_neighbours_of_a_message_are_what_others_said(call: Call, library: Library) -> None:
     said = [{"id": f"m{n}", "sender": "Ada" if n % 2 else "Bo", "content": f"Word {n}.\n\nMore."} for n in range(30)]
     put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
@@ -778,6 +797,22 @@ def test_the_neighbours_of_a_message_are_what_others_said(call: Call, library: L
     assert item["text"].split("\n") == lines[item["from_line"] - 1 : item["from_line"] - 1 + count]
     (last,) = call("fetch", uri="chats://talk/m29", mode="siblings", max_tokens=4000)["items"]
     assert last["text"] == "\n".join(lines)
+
+
+def test_a_message_too_long_for_neighbours_is_read_to_its_end(call: Call, library: Library) -> None:
+    long = "\n".join(f"Word {number}." for number in range(300))
+    said = [{"id": f"m{n}", "sender": "Ada " * 9, "content": long if n == 1 else "Yes."} for n in range(3)]
+    put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
+    whole = call("fetch", uri="chats://talk/m1", mode="siblings", max_tokens=4000)["items"][0]["text"]
+    for budget in (100, 500, *range(tokens_of(whole) + 100, tokens_of(whole) + 200, 7)):
+        text, line = "", 1
+        for _ in range(400):
+            (item,) = call("fetch", uri="chats://talk/m1", from_line=line, mode="siblings", max_tokens=budget)["items"]
+            text, line = text + item["text"] + "\n", item["next_line"]
+            if line is None:
+                break
+        assert line is None
+        assert long in text
 
 
 def test_what_is_held_is_counted_in_words(call: Call, library: Library) -> None:

@@ -54,6 +54,8 @@ class Place:
     """Where its characters are, where it shares a line with what is not wanted."""
     char: int = 1
     """The first character that is wanted of the first line, counted from 1."""
+    rest: bool = False
+    """Whether it is what was left where a line was cut, however that was asked for."""
 
 
 def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -79,7 +81,8 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             left -= names[number - 1]
             continue
         standing = _standing(call.library, [place.item])[0]
-        items.append(_read(_narrowed(call.library, place, given["mode"], room), room, standing))
+        narrowed = _narrowed(call.library, place, given["mode"], room - tokens_of(standing))
+        items.append(_read(narrowed, room, standing))
         left -= tokens_of(items[-1])
     if missing and not items:
         told = max(1, sum("message" in entry for entry in missing))
@@ -103,7 +106,7 @@ def _located(library: Library, uri: str, from_line: int) -> Place:
     if lines and not heading:
         first, last = span(lines)
         char = max(1, int(lines[2])) if lines[2] and from_line <= first else 1
-        return Place(item, body, max(first, from_line), last, char=char)
+        return Place(item, body, max(first, from_line), last, char=char, rest=bool(lines[2]))
     if not heading:
         return Place(item, body, from_line)
     if chunk := CHUNK.match(heading):
@@ -156,10 +159,12 @@ def _spanned(place: Place, chunks: list[Chunk], first: int, last: int) -> Place:
 
 def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
     """The passage at a place; with its neighbours, as many as there is room for, in turn before and after it."""
+    if mode == "full" or place.rest:
+        return place
     if mode == "siblings" and place.item.kind == "message":
         return _among_others(library, place, room)
-    chunks = _chunks_of(library, place.item) if mode != "full" else []
-    if not chunks or (place.char > 1 and not place.chars):  # inside a line is where one was cut
+    chunks = _chunks_of(library, place.item)
+    if not chunks:
         return place
     at = place.chunk if place.chunk is not None else _chunk_at(chunks, place.first)
     around = _widened([chunk.text for chunk in chunks], at, room, place.item) if mode == "siblings" else (at, at)
@@ -168,12 +173,17 @@ def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
 
 
 def _among_others(library: Library, place: Place, room: int) -> Place:
-    """A message in its conversation: there it says who spoke, and its neighbours are what others said."""
+    """A message in its conversation: there it says who spoke, and its neighbours are what others said.
+
+    One that is too long to have any beside it stays alone: it goes on by its own lines.
+    """
     from commonplace.knowledge.reading import spoken
 
     conversation = library.get(uri_of("conversation", "", place.item.parent), body=False)
     said = spoken(library.store, conversation)
     at = 1 + library.store.message_ids(conversation.key).index(place.item.id)  # after the title
+    if _room_beside(conversation, said[at], room) < 0:
+        return place
     first, last = _widened(said, at, room, conversation)
     lines = [*accumulate((text.count("\n") + 2 for text in said), initial=1)]
     return Place(conversation, "\n\n".join(said), lines[first], lines[last + 1] - 2)
@@ -235,7 +245,7 @@ def _read(place: Place, room: int, standing: Mapping[str, JSON]) -> dict[str, JS
         if used + size > room:
             if not kept:  # one line that is too long by itself: what fits of it, rather than nothing
                 kept.append(_shortened(line, max(1, room - used)))
-                count = f":{len(wanted)}" if place.last is not None else ""
+                count = f":{place.last - start + 1}" if place.last is not None else ""
                 rest = {"rest_of_line": f"{place.item.uri}:{start}@{place.char + len(kept[0]) - 1}{count}"}
             break
         used += size
