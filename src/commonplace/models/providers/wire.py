@@ -10,6 +10,7 @@ import ssl
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
@@ -57,7 +58,8 @@ def _client() -> httpx2.Client:
     """One pool for all. It follows no redirect, and asks neither for a proxy nor for somebody's .netrc."""
     limits = httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=20.0)
     transport = httpx2.HTTPTransport(verify=ssl.create_default_context(), trust_env=False, limits=limits)
-    transport._pool._network_backend = PunctualBackend()  # which the client takes from nobody
+    with suppress(AttributeError):  # its own, for it takes a backend from nobody: another version may not have it
+        transport._pool._network_backend = PunctualBackend()
     client = httpx2.Client(transport=transport, trust_env=False, follow_redirects=False)
     atexit.register(client.close)
     return client
