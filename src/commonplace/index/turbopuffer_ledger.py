@@ -348,7 +348,7 @@ class Ledger:
         """The words that begin so, in order."""
         query = """select term from terms where field = 'words' and term >= :low and term < :high
                    order by term limit :limit"""
-        bounds = {"low": prefix, "high": f"{prefix}\U0010ffff", "limit": limit}
+        bounds: dict[str, str | int] = {"low": prefix, "high": f"{prefix}\U0010ffff", "limit": limit}
         return [term for (term,) in self._db.execute(query, bounds)]
 
     def words(self, shortest: int, longest: int) -> list[str]:

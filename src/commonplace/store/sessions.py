@@ -137,7 +137,7 @@ def _see(db: apsw.Connection, session: str, uris: Sequence[str], most: int) -> N
 
 
 def _keep_list(db: apsw.Connection, session: str, returned: Returned) -> None:
-    values = {"session": session, "key": returned.key, "most": MOST_LISTS}
+    values: dict[str, str | int] = {"session": session, "key": returned.key, "most": MOST_LISTS}
     if begun := returned.begun:
         db.execute(
             """insert or replace into session_lists (session, key, position, without, replayed)
