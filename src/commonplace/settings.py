@@ -187,7 +187,11 @@ class Settings:
         160 * 1024 * 1024, "How large a request may be. Images travel in it as base64.", least=1024, most=2**40
     )
     connections: int = setting(1000, "How many WebSocket connections a server keeps open.", least=1)
-    idle_seconds: int = setting(600, "How long a silent WebSocket, or a half-sent request, is waited for.", least=1)
+    idle_seconds: int = setting(
+        600,
+        "How long a silent WebSocket, a half-sent request, or a client that does not read its answer, is waited for.",
+        least=1,
+    )
 
     knowledge_search: str = setting(
         "fts",

@@ -4,6 +4,7 @@
 2. A head without end is refused as soon as it is too long; one that comes in pieces is a request like any other.
 3. What is given up does not speak into an answer that is still being sent on the same connection.
 4. Trailers are no headers, and have an end too; the rest of a request that is answered is not waited for without end.
+5. Nor is a client that does not read.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import socket
 import time
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -156,3 +158,25 @@ def test_what_follows_an_answer_keeps_no_connection_open(address: str, asked: by
         begun = time.monotonic()
         heard(stuck)
     assert time.monotonic() - begun < 20
+
+
+def is_held(server: int, client: int) -> bool:
+    """Whether the server's end of a connection is still there."""
+    lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    ends = [[int(end.partition(":")[2], 16) for end in line.split()[1:3]] for line in lines]
+    return [server, client] in ends
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="only Linux keeps an eye on who reads")
+@pytest.mark.parametrize("settings", [IMPATIENT], indirect=True)
+def test_a_client_that_reads_nothing_of_its_answers_is_let_go(address: str) -> None:
+    place = urlsplit(address)
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect((place.hostname, place.port))
+        deaf.sendall(100 * b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        deadline = time.monotonic() + 15
+        while is_held(place.port or 0, deaf.getsockname()[1]):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)  # the bound of a wait for another process, not a guess at its speed
+    assert httpx.get(address.replace("/mcp", "/healthz")).status_code == 200

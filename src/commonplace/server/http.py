@@ -209,11 +209,20 @@ class Farewell(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        for server in self.servers:
+            for listener in server.sockets:
+                _give_up_who_reads_nothing(listener, self.config.app.state.idle_seconds)  # type: ignore[union-attr]
         self._ready(self.servers[0].sockets[0].getsockname()[1])
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.config.app.state.farewell()  # type: ignore[union-attr]
         await super().shutdown(sockets)
+
+
+def _give_up_who_reads_nothing(listener: socket.socket, seconds: int) -> None:
+    """Have the system drop a connection whose client takes nothing of its answer for so long, even of a closed one."""
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # which its connections have from the socket that they come through
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, min(1000 * seconds, 2**31 - 1))
 
 
 def _allow_many_files() -> None:
