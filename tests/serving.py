@@ -24,9 +24,9 @@ from commonplace.settings import Settings
 
 
 @contextmanager
-def served(app: ASGIApp) -> Iterator[int]:
+def served(app: ASGIApp, **more: Any) -> Iterator[int]:
     """The port of a server that runs in a thread until the block ends."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", ws="websockets-sansio")
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", ws="websockets-sansio", **more)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -4,7 +4,7 @@
 2. A head without end is refused as soon as it is too long; one that comes in pieces is a request like any other.
 3. What is given up does not speak into an answer that is still being sent on the same connection.
 4. Trailers are no headers, and have an end too; the rest of a request that is answered is not waited for without end.
-5. Nor is a client that does not read.
+5. Nor is a client that does not read, and one that leaves has left every request it sent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from test_websocket import HELLO
 
+from commonplace.server.auth import make_gate
+from commonplace.server.heads import Heads
+from commonplace.server.http import make_app
+from commonplace.settings import Settings
+from serving import served
+
+FOR_US = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 IMPATIENT = {"COMMONPLACE_IDLE_SECONDS": "1"}
 
 
@@ -180,3 +188,26 @@ def test_a_client_that_reads_nothing_of_its_answers_is_let_go(address: str) -> N
             assert time.monotonic() < deadline
             time.sleep(0.1)  # the bound of a wait for another process, not a guess at its speed
     assert httpx.get(address.replace("/mcp", "/healthz")).status_code == 200
+
+
+def test_who_leaves_with_a_second_request_sent_has_left_the_first_too(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(home=home, model="static")
+    app = make_app(settings, make_gate(settings))
+    with served(app, http=Heads) as port:
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+        session = httpx.post(f"http://127.0.0.1:{port}/mcp", json=hello, headers=FOR_US).headers["mcp-session-id"]
+        head = f"Host: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+
+        def listen() -> bytes:
+            """The beginning of the answer to a request for the session's only stream, with another right behind it."""
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as leaving:
+                leaving.sendall(f"GET /mcp HTTP/1.1\r\n{head}GET /healthz HTTP/1.1\r\n{head}".encode())
+                return leaving.recv(12)
+
+        assert listen() == b"HTTP/1.1 200"
+        deadline = time.monotonic() + 8
+        while listen() != b"HTTP/1.1 200":
+            assert time.monotonic() < deadline
+    assert not [record.getMessage() for record in caplog.records if record.exc_info]

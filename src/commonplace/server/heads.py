@@ -6,11 +6,12 @@ How long it is waited for, and how long it is.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from commonplace.server.limits import too_late
 
@@ -40,6 +41,8 @@ class Heads(HttpToolsProtocol):
         """How much has come of the head, or since something of the body came last."""
         self._fed = False
         """Whether what came last has something of a body."""
+        self._earlier: deque[RequestResponseCycle] = deque()
+        """Requests that others came behind before they were answered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -47,6 +50,9 @@ class Heads(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_more()
+        for cycle in self._earlier:  # uvicorn tells only the one that came last
+            cycle.disconnected = not cycle.response_complete
+            cycle.message_event.set()
         super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
@@ -60,7 +66,12 @@ class Heads(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._begun = False
         self._wait_no_more()
+        before = self.cycle
         super().on_headers_complete()
+        if before is not None and before is not self.cycle and not before.response_complete:
+            while self._earlier and self._earlier[0].response_complete:
+                self._earlier.popleft()
+            self._earlier.append(before)
 
     def on_body(self, body: bytes) -> None:
         self._fed = True
