@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.files.ignore import ignoring
+from commonplace.ingest.files.ignore import ignoring, read_rules, verdict
 from commonplace.ingest.files.walk import LARGEST, Selection, Survey, check_pattern, inner_pattern, walk
 from commonplace.text.globs import matcher
 
@@ -99,6 +100,14 @@ def test_rule_files_mean_what_git_says_they_mean(tree: set[str], rules: list[str
         )
         expected = sorted(filter(lambda path: path in files, listed.stdout.decode().split("\0")))
         assert paths(look(root, "**", gitignore=True)) == expected
+
+
+def test_blanks_at_the_end_of_a_rule_are_none_unless_escaped_and_take_no_time() -> None:
+    for line, name in (("a  ", "a"), ("a\\  ", "a "), ("a\\\\  ", "a\\"), ("a b\t", "a b")):
+        assert verdict(read_rules(line), name, False), line
+    started = time.process_time()
+    assert read_rules(f"a{' ' * 100_000}b")
+    assert time.process_time() - started < 5
 
 
 @settings(max_examples=40)

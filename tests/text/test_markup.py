@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from commonplace.text.chunk import ChunkRules, chunk
@@ -38,6 +40,12 @@ def test_an_org_file_is_called_by_its_title_or_first_headline(body: str, title: 
 )
 def test_an_rst_file_is_called_by_its_first_section(body: str, title: str) -> None:
     assert rst_title(body) == title
+
+
+def test_a_headline_with_blanks_without_end_takes_no_time() -> None:
+    started = time.process_time()
+    assert org_title(f"* tea{' ' * 200_000}pot  :kitchen:\n") == "tea pot"
+    assert time.process_time() - started < 5
 
 
 def test_levels_of_rst_are_the_order_in_which_styles_occur() -> None:

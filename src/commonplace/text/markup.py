@@ -12,7 +12,7 @@ from commonplace.text.structure import Block
 
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t\r]*")
 _HEADLINE = re.compile(r"(\*+)[ \t]+(?:(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]+)?(?:\[#\w\][ \t]+)?(.*)")
-_TAGS = re.compile(r"[ \t]+:[\w@#%:]+:[ \t\r]*\Z")
+_TAGS = re.compile(r"(?<![ \t])[ \t]+:[\w@#%:]+:[ \t\r]*\Z")
 _KEYWORD_TITLE = re.compile(r"^[ \t]*\#\+TITLE:[ \t]*(.*)", re.IGNORECASE | re.MULTILINE)
 _BEGIN = re.compile(r"[ \t]*\#\+BEGIN_(\S+)", re.IGNORECASE)
 _END = re.compile(r"[ \t]*\#\+END_(\S+)", re.IGNORECASE)

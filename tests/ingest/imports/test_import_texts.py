@@ -11,6 +11,7 @@ import calendar
 import csv
 import io
 import json
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -79,6 +80,14 @@ def test_no_text_breaks_the_subtitle_parsers(lines: list[str], end: str) -> None
         except CommonplaceError:
             continue
         assert all(cue.text.strip() for cue in cues)
+
+
+def test_no_line_of_subtitles_takes_longer_than_its_length_allows() -> None:
+    started = time.process_time()
+    assert parse_srt(f"1{':' * 100_000}", remarks()) == []
+    (cue,) = parse_vtt(f"WEBVTT\n\n00:01.000 --> 00:02.000\n<v{' ' * 40_000}\n", remarks())
+    assert time.process_time() - started < 5
+    assert cue.text.strip() == "<v"
 
 
 @settings(deadline=None, max_examples=100)

@@ -13,7 +13,6 @@ from commonplace.text.globs import Matcher, matcher, plain_matcher, split_union
 RULE_FILE, GIT_RULE_FILE = ".commonplaceignore", ".gitignore"
 LARGEST_RULE_FILE = 1 << 20
 _AROUND = re.compile(r"\A(?:\.?/)+|/+\Z")
-_TRAILING_BLANKS = re.compile(r"(?<!\\)[ \t]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def _prefixes(path: str) -> Iterator[str]:
 
 
 def _rule(line: str) -> Rule | None:
-    line = _TRAILING_BLANKS.sub("", line)
+    line = _without_trailing_blanks(line)
     if not line or line.startswith("#"):
         return None
     keeps = line.startswith("!")
@@ -72,3 +71,10 @@ def _rule(line: str) -> Rule | None:
     anchored = "/" in pattern
     pattern = pattern.removeprefix("/") if anchored else f"**/{pattern}"
     return Rule(plain_matcher(pattern), folders_only, keeps)
+
+
+def _without_trailing_blanks(line: str) -> str:
+    """A backslash keeps the blank after it."""
+    kept = line.rstrip(" \t")
+    escapes = (len(kept) - len(kept.rstrip("\\"))) % 2
+    return line[: len(kept) + escapes]

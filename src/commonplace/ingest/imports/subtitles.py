@@ -18,13 +18,13 @@ VIDEO = frozenset(
 _LINES = re.compile(r"\r\n|\r|\n")
 _TIME = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?")
-_OPENS = re.compile(r"\s*\d[^>]*:[^>]*-->")
+_OPENS = re.compile(r"\s*\d[^>:]*:[^>]*-->")
 """A timing, or one that went wrong; other arrows are words."""
 _NUMBER = re.compile(r"\s*\d{1,9}\s*")
 _OVERRIDE = re.compile(r"\{\\[^{}]*\}")
 _STYLE = re.compile(r"</?(?:i|b|u|s|font|c)(?:[ .][^<>]*)?>", re.IGNORECASE)
 _BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:[ \t].*)?")
-_VOICE = re.compile(r"<v(?:\.[^ \t\n<>]*)?[ \t]+([^<>]*)>|</v>")
+_VOICE = re.compile(r"<v(?:\.[^ \t\n<>]*)?[ \t]([^<>]*)>|</v>")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>|</>|<\d+:[\d:.]+>")
 _TEXT_OF_SRT = re.compile(r"\A\s*(?:\d{1,9}\s*(?:\r\n|\r|\n)\s*)?(?:\d{1,4}:)?\d{1,2}:\d{1,2}[,.]\d{1,3}\s*-->")
 
