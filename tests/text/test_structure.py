@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -96,6 +97,16 @@ def test_blocks_come_in_the_order_of_their_lines_and_stay_within_the_text(body: 
 )
 def test_tables_are_found_where_commonmark_sees_words(body: str, expected: list[Block]) -> None:
     assert list(blocks(body)) == expected
+
+
+def test_a_long_table_is_read_without_keeping_its_cells() -> None:
+    body = "| a | b |\n|---|---|\n" + "| a cell | another |\n" * 20_000
+    tracemalloc.start()
+    try:
+        assert blocks(body) == (Block("table", 0, 20_002),)
+        assert tracemalloc.get_traced_memory()[1] < 40 * len(body)
+    finally:
+        tracemalloc.stop()
 
 
 def test_headings_after_lists_of_any_depth_are_found() -> None:

@@ -62,6 +62,19 @@ def block_tokens(text: str) -> tuple[list[Token], dict[str, Any]]:
     return tokens, environment
 
 
+def tables(text: str) -> list[tuple[int, int]]:
+    """The first line of each table in a text, and the line after it."""
+    parser, tokens = _table_parser(), list[Token]()
+    state = _TableState(text, parser, {}, tokens)
+    parser.block.tokenize(state, 0, state.lineMax)
+    return [(token.map[0], token.map[1]) for token in tokens if token.type == "table_open" and token.map]
+
+
+@cache
+def _table_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable("table")
+
+
 @cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"maxNesting": DEEPEST})
@@ -144,6 +157,18 @@ class _State(StateBlock):
         """The words of a text or a definition; what is inside fences, code and HTML is copied for nobody."""
         wanted = self.parentType in ("paragraph", "reference")
         return super().getLines(begin, end, indent, keepLastLF) if wanted else ""
+
+
+class _TableState(StateBlock):
+    """Forgets what is in a table: tokens of its cells would take a hundred times the memory of the text."""
+
+    _forgotten = Token("", "", 0)
+
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        if self.parentType != "table" or ttype == "table_open":
+            return super().push(ttype, tag, nesting)
+        self.level += nesting
+        return self._forgotten
 
 
 class _Token(Token):

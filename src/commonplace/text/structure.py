@@ -43,13 +43,13 @@ class Structure(NamedTuple):
 
 
 @cache
-def _markdown(*rules: str) -> MarkdownIt:
-    """The parser of headings' words and of tables, which are rare."""
+def _markdown() -> MarkdownIt:
+    """The parser of headings' words."""
     from markdown_it import MarkdownIt
 
     from commonplace.text.commonmark import DEEPEST
 
-    return MarkdownIt("commonmark", {"maxNesting": DEEPEST}).enable(list(rules))
+    return MarkdownIt("commonmark", {"maxNesting": DEEPEST})
 
 
 _FRONT_MATTER = re.compile(
@@ -182,11 +182,10 @@ def _from_tokens(tokens: Sequence[Token], offset: int) -> Iterator[Block]:
 
 def _tables(paragraph: str, line: int) -> Iterator[Block]:
     """The tables in a paragraph. CommonMark knows none, so they are looked for where it sees plain words."""
-    tokens: list[Token] = []
-    _markdown("table").block.parse(paragraph, _markdown("table"), {}, tokens)
-    for token in tokens:
-        if token.type == "table_open" and token.map is not None:
-            yield Block("table", token.map[0] + line, token.map[1] + line)
+    from commonplace.text.commonmark import tables
+
+    for start, end in tables(paragraph):
+        yield Block("table", start + line, end + line)
 
 
 def _text_of(tokens: Sequence[Token]) -> str:
