@@ -103,6 +103,12 @@ def test_a_notebook_is_prose_and_fenced_code_without_results() -> None:
     assert notebook_text(json.dumps(old)) == "## Old\n\n```python\n1\n```\n"
 
 
+def test_a_cell_without_a_source_says_nothing() -> None:
+    prose = {"cell_type": "markdown"}
+    cells = [prose | {"source": None}, {"cell_type": "code"}, prose | {"source": "Tea"}]
+    assert read_text(json.dumps({"cells": cells}).encode(), "a.ipynb").body == "Tea\n"
+
+
 def test_a_lone_surrogate_in_a_notebook_is_no_character() -> None:
     data = b'{"cells": [{"cell_type": "markdown", "source": "a \\ud800 b"}]}'
     assert read_text(data, "x.ipynb").body == "a ? b\n"

@@ -31,9 +31,8 @@ def _language(metadata: dict[str, Any]) -> str:
 
 
 def _cell(cell: dict[str, Any], language: str) -> str:
-    given = cell.get("source", cell.get("input", ""))
-    text = "".join(given) if isinstance(given, list) else str(given)
-    text = text.strip("\n")
+    given = cell.get("source", cell.get("input")) or ""  # null where a program had nothing to write
+    text = ("".join(given) if isinstance(given, list) else str(given)).strip("\n")
     kind = cell.get("cell_type")
     if not text.strip():
         return ""

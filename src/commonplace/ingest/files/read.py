@@ -123,7 +123,7 @@ READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _MARKDOWN,
     ".rst": Reader("rst"), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
-    ".ipynb": Reader("markdown", convert=_notebook),
+    ".ipynb": Reader("markdown", 2, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
     ".epub": Reader("markdown", convert=_epub), ".docx": Reader("markdown", convert=_docx),
     ".py": Reader("python"), ".ts": Reader("typescript"), ".tsx": Reader("tsx"),
