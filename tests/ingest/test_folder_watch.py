@@ -153,6 +153,27 @@ def test_a_root_that_is_another_folder_now_is_watched_all_the_same(
     assert time.monotonic() - started < watching.CERTAIN_S / 2
 
 
+@pytest.mark.parametrize("name", ["again", ".again"])
+def test_a_root_made_anew_under_the_number_of_the_old_one_is_watched_all_the_same(
+    library: Library, tmp_path: Path, watched: Callable[..., Watched], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(watching, "_inode", lambda root: 7)  # as ext4 does: a number that is free is given again
+    library.folders.add(root := build(tmp_path / name, {"a.md": b"# One"}), "again")
+    watch = watched()
+    watch.next_update()
+    for number in range(2):  # the second is heard of by its event
+        (root / f"{number}.md").write_text("# Page", "utf-8")
+        watch.next_update()
+    shutil.rmtree(root)
+    build(root, {"a.md": b"# One", "b.md": b"# Two"})
+    while "b.md" not in library.store.document_versions("again"):
+        watch.next_update()
+    started = time.monotonic()
+    (root / "c.md").write_text("# Three", "utf-8")
+    assert watch.next_update()[1].added == 1
+    assert time.monotonic() - started < watching.CERTAIN_S / 2
+
+
 def test_bad_files_end_nothing(library: Library, root: Path, watched: Callable[..., Watched]) -> None:
     build(root, {"first.md": b"# First"})
     library.folders.add(root)

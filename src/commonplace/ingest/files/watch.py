@@ -114,20 +114,25 @@ class Watch:
 
     def _listen(self, collections: list[Collection], heard: list[Collection]) -> None:
         """Until the collections, or what is known of their folders, are others."""
-        from watchfiles import watch
+        from watchfiles import Change, watch
 
         roots = sorted({str(collection.root) for collection in heard})
         known, first = self._standing(collections), True
+
+        def matters(change: Change, path: str) -> bool:
+            return path in roots or self._matters(change, path)
+
         try:
             for events in watch(
-                *roots, watch_filter=self._matters, debounce=DEBOUNCE_MS, step=QUIET_MS, stop_event=self._stop,
+                *roots, watch_filter=matters, debounce=DEBOUNCE_MS, step=QUIET_MS, stop_event=self._stop,
                 rust_timeout=WAKE_MS, yield_on_timeout=True, raise_interrupt=False,
             ):  # fmt: skip
                 paths = {path for _, path in events}
                 self._look(collections, {found.name for found in heard if first or _concerned(found, paths)})
                 first = False  # what was written before the system listened is found by the first look
-                if self._standing(self._collections()) != known:
-                    return
+                gone = {path for change, path in events if change is Change.deleted}
+                if self._standing(self._collections()) != known or not gone.isdisjoint(roots):
+                    return  # nothing is heard of a root made anew, which may have the number of the old one
         except (OSError, RuntimeError) as error:  # no more watches to be had, or a root that has just gone
             log.info("No events for %s: %s", ", ".join(roots), error)
             self._deaf.update(root for root in roots if Path(root).is_dir())
