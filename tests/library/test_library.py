@@ -12,7 +12,7 @@ import pytest
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
 from commonplace.knowledge.records import put_record
 from commonplace.library import Library, restore, space_folder
-from commonplace.model import Draft, Filter, Span
+from commonplace.model import JSON, LAST_MOMENT, Draft, Filter, Span
 from opening import library_settings, open_library
 
 GUIDE = """# Guide
@@ -320,6 +320,30 @@ def test_what_is_no_draft_is_refused_in_a_sentence(library: Library) -> None:
     for put in (library.put, lambda given: library.put_many([given])):
         with pytest.raises(InvalidInput, match="What is stored must be a Draft, not dict"):
             put(nothing)
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "said"),
+    [
+        ("x", {}, "its key is a number"),
+        ("007", {}, "its key is a number"),
+        ("٧", {}, "its key is a number"),
+        (str(2**63), {}, "its key is a number"),
+        ("7", {"source": ["agent"]}, "its source a text"),
+        ("7", {"expires_at": "tomorrow"}, "The expiry of memory '7'"),
+        ("7", {"expires_at": LAST_MOMENT + 1}, "The expiry of memory '7'"),
+        ("7", {"expires_at": 1e18}, "The expiry of memory '7'"),
+        ("7", {"supersedes": 3}, "What memory '7' supersedes"),
+        ("7", {"supersedes": ["3"]}, "What memory '7' supersedes"),
+        ("7", {"supersedes": [2**80]}, "What memory '7' supersedes"),
+    ],
+)
+def test_an_entry_that_could_not_be_exported_is_refused(
+    library: Library, key: str, fields: dict[str, JSON], said: str
+) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        library.put(Draft("memory", key, "t", body="x", fields={"source": "agent", **fields}))
+    assert list(library.export()) == []
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, No
 from commonplace.ingest.patch import merge
 from commonplace.knowledge.records import put_record
 from commonplace.library import Library
-from commonplace.model import Draft, Filter
+from commonplace.model import LAST_MOMENT, Draft, Filter
 from commonplace.server.mcp import declared
 from commonplace.surfaces.budget import tokens_of
 from commonplace.surfaces.commonplace import PROFILE, TOOLS, instructions
@@ -552,6 +552,17 @@ def test_a_heading_is_browsed_for_those_below_it(call: Call, library: Library) -
 def test_what_has_expired_is_not_listed(call: Call, library: Library) -> None:
     library.put(Draft("memory", "1", parent="t", body="over", fields={"source": "agent", "expires_at": 1}))
     assert call("browse", at="memory/t")["entries"] == []
+
+
+def test_what_expires_after_the_last_year_of_another_zone_can_be_read_and_exported(
+    call: Call, library: Library
+) -> None:
+    uri = call("remember", kind="memory", text="Never over.", expires_at="9999-12-31T23:59:59-05:00")["uri"]
+    (line,) = library.export(Filter(kinds=("memory",)))
+    assert json.loads(line)["fields"]["expires_at"] == LAST_MOMENT
+    call("revise", uri=uri, text="Still not.", expires_at="9999-12-31T20:00:00-12:00")
+    (entry,) = library.memories.entries([1])
+    assert entry.row.expires_at == LAST_MOMENT
 
 
 def test_a_key_is_taken_by_a_note_of_any_notebook(call: Call, library: Library) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.exports import refuse_others
 from commonplace.ingest.files.contexts import global_context, set_context
-from commonplace.ingest.prepare import LAST_LINE, prepare, whole
+from commonplace.ingest.prepare import LARGEST, LAST_LINE, is_number, prepare, whole
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
@@ -29,8 +29,6 @@ _NUMBERED = frozenset({"media", "character", "prompt"})
 _OF_TABLES = ("project", "table", "instance")
 _CONTEXT = "context"
 _BATCH = 200
-_LARGEST = 10**18
-"""The largest number that every store keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +118,11 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
 
 def _keep(store: Store, line: _Line) -> None:
     """Store an item with what hangs on it, whole or not at all."""
-    draft = line.draft
+    draft, write = line.draft, prepare(line.draft)
     with store.transaction():
         here = store.item(draft.kind, draft.parent, draft.key, body=False)
         _check_same(store, line, here)
-        item = store.put([prepare(draft)])[0]
+        item = store.put([write])[0]
         if line.attachments or here:
             store.attach(item.id, line.attachments)
         if line.cues or here:
@@ -141,7 +139,7 @@ def _settle(store: Store, line: _Line, item: Item) -> None:
         store.keep_past(item.id, past, len(line.past))
     if line.uid and store.item_of_uid(item.kind, line.uid) is None:
         store.set_uid(item.id, line.uid)
-    if item.kind in _NUMBERED and _is_number(item.key):
+    if item.kind in _NUMBERED and is_number(item.key):
         store.take_number(item.kind, int(item.key))
 
 
@@ -232,10 +230,7 @@ def _draft(record: dict[str, Any]) -> Draft:
     given |= {name: datetime.fromisoformat(record[name]) for name in ("created_at", "updated_at") if record.get(name)}
     if "passages" in record:
         given["spans"] = tuple(_span(given["body"], *place) for place in record["passages"])
-    draft = Draft(given.pop("kind"), given.pop("key"), **given, tags=tuple(tags))
-    if draft.kind == "memory":
-        _check_entry(draft)
-    return draft
+    return Draft(given.pop("kind"), given.pop("key"), **given, tags=tuple(tags))
 
 
 def _span(body: str, start: int, end: int, first: int, last: int, headings: list[str], anchor: Any) -> Span:
@@ -245,25 +240,7 @@ def _span(body: str, start: int, end: int, first: int, last: int, headings: list
     return Span(body[start:end], start, end, *lines, tuple(headings), anchor)
 
 
-def _number(given: Any, most: int = _LARGEST) -> int:
+def _number(given: Any, most: int = LARGEST) -> int:
     if abs(number := int(given)) > most:
         raise ValueError("a number in it is too large")
     return number
-
-
-def _check_entry(draft: Draft) -> None:
-    """What an entry of a thread has is kept in columns of its own, which take nothing else."""
-    fields = draft.fields
-    if not fields.get("source"):
-        return
-    older, expires = fields.get("supersedes") or [], fields.get("expires_at")
-    if not _is_number(draft.key) or not isinstance(fields["source"], str):
-        raise ValueError("its number or its source is none")
-    if not isinstance(older, list) or not all(type(number) is int and abs(number) <= _LARGEST for number in older):
-        raise ValueError("what it supersedes are no numbers")
-    if expires is not None and (type(expires) is not int or abs(expires) > LAST_MOMENT):
-        raise ValueError("its expiry is no number of microseconds")
-
-
-def _is_number(key: str) -> bool:
-    return key.isascii() and key.isdigit() and len(key) <= 15

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from commonplace.errors import InvalidInput
-from commonplace.model import JSON, SCHEMES, Draft, Span, fingerprint
+from commonplace.model import JSON, LAST_MOMENT, SCHEMES, Draft, Span, fingerprint
 from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Passage, Write
 from commonplace.text.chunk import LONGEST_PATH, ChunkRules, chunk
@@ -17,6 +17,7 @@ from commonplace.text.outline import outline_of
 RULES = ChunkRules()
 DEEPEST = 100
 LAST_LINE = 2**31 - 1  # that every store keeps
+LARGEST = 10**18  # number that every store keeps
 LARGEST_BITS = 1000  # of an integer: larger ones are infinite as floats, and Python will not print much larger ones
 
 
@@ -89,6 +90,8 @@ def check(draft: Draft) -> None:
             _check_moment(moment, name)
     for place, value in (("fields", draft.fields), ("metadata", draft.metadata)):
         check_json(value, f"The {place} of {name}")
+    if draft.kind == "memory" and draft.fields.get("source"):
+        _check_entry(draft, name)
     if draft.spans is not None:
         for span in draft.spans:
             _check_span(span, draft.body, name)
@@ -111,6 +114,23 @@ def _check_types(draft: Draft, name: str) -> None:
     for moment in (draft.created_at, draft.updated_at):
         if moment is not None and not isinstance(moment, datetime):
             raise InvalidInput(f"A time of {name} must be a datetime, not {_type(moment)}.")
+
+
+def _check_entry(draft: Draft, name: str) -> None:
+    """What an entry of a thread has is kept in columns of its own, which take nothing else."""
+    fields = draft.fields
+    older, expires = fields.get("supersedes") or [], fields.get("expires_at")
+    if not is_number(draft.key) or not isinstance(fields["source"], str):
+        raise InvalidInput(f"{name} has a source, so it is an entry: its key is a number, and its source a text.")
+    if not isinstance(older, list) or not all(type(number) is int and abs(number) <= LARGEST for number in older):
+        raise InvalidInput(f"What {name} supersedes are no numbers of entries.")
+    if expires is not None and (type(expires) is not int or abs(expires) > LAST_MOMENT):
+        raise InvalidInput(f"The expiry of {name} is no time in microseconds within the years 1 to 9999 of UTC.")
+
+
+def is_number(key: str) -> bool:
+    """Whether it is a number as one is written that is counted up."""
+    return key.isascii() and key.isdigit() and len(key) <= 15 and (key == "0" or key[0] != "0")
 
 
 def _check_span(span: Span, body: str, name: str) -> None:

@@ -8,7 +8,10 @@ from commonplace.errors import InvalidInput
 
 
 def moment(name: str, value: str, *, end: bool = False) -> datetime:
-    """A date or a time, UTC unless it says otherwise. A bare date that ends something means its last moment."""
+    """A date or a time, in UTC, which it is in unless it says otherwise. The end of a bare date is its last moment.
+
+    What is beyond the years that can be told is their first or last moment.
+    """
     try:
         found = datetime.fromisoformat(value)
     except ValueError:
@@ -17,7 +20,10 @@ def moment(name: str, value: str, *, end: bool = False) -> datetime:
         ) from None
     if end and is_date(value):
         found = found.replace(hour=23, minute=59, second=59, microsecond=999_999)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    try:
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except OverflowError:
+        return (datetime.min if found.year == 1 else datetime.max).replace(tzinfo=UTC)
 
 
 def is_date(value: str) -> bool:
