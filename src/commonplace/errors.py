@@ -23,6 +23,8 @@ from typing import Any
 LONE_SURROGATE = "What was asked holds a lone surrogate, which is no character. Remove it."
 """What JSON can escape and UTF-8 cannot write."""
 
+NUMBER_TAKEN = "The number of a memory is its own in the whole library, and this one is another's. Give it another."
+
 
 class CommonplaceError(Exception):
     """The root: one sentence for the caller, a stable code for programs."""

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.errors import InvalidInput
+from commonplace.errors import AlreadyExists, InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.memories.entry import Image
 from commonplace.model import Condition, Draft, Entries, Filter, Operator
@@ -62,10 +62,22 @@ def test_a_number_of_ones_own_raises_the_next_one(store: Store) -> None:
     assert store.next_entry() == 42
 
 
-def test_an_item_without_a_source_is_no_entry(store: Store) -> None:
-    store.put([prepare(Draft("memory", "7", "t", body="a")), prepare(Draft("memory", "x", body="b"))])
+def test_an_item_without_a_source_is_no_entry_and_keeps_its_number(store: Store) -> None:
+    (seven, _) = store.put([prepare(Draft("memory", "7", "t", body="a")), prepare(Draft("memory", "x", body="b"))])
     assert store.entries([7]) == []
-    assert store.next_entry() == 1
+    added = store.add_entries([prepare(Draft("memory", "0", "t", body="c", fields={"source": "user"}))])
+    assert [number for number, _ in added] == [8]
+    assert [item.body for item in store.items([seven.id], body=True)] == ["a"]
+    store.put([prepare(Draft("memory", "3", "t", body="d"))])
+    assert store.next_entry() == 9
+
+
+def test_an_entry_with_the_number_of_another_is_refused_in_a_sentence(store: Store) -> None:
+    one = put(store, "a")
+    with pytest.raises(AlreadyExists, match="is another's"):
+        store.put([prepare(Draft("memory", "1", "elsewhere", body="b", fields={"source": "user"}))])
+    assert [row.item_id for row in store.entries([1])] == [one]
+    assert store.counts() == {"memory": 1}
 
 
 def test_threads_count_their_entries(store: Store) -> None:

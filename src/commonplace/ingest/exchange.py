@@ -15,12 +15,13 @@ from typing import Any
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.exports import refuse_others
 from commonplace.ingest.files.contexts import global_context, set_context
-from commonplace.ingest.prepare import LARGEST, LAST_LINE, is_number, prepare, whole
+from commonplace.ingest.prepare import LARGEST, LAST_LINE, prepare, whole
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
 from commonplace.store.rows import Attachment, Cue, Past
+from commonplace.store.shaping import is_number
 
 _TEXTS = ("kind", "parent", "key", "title", "format", "body")
 _OBJECTS = ("fields", "metadata")

@@ -10,6 +10,7 @@ from commonplace.errors import InvalidInput
 from commonplace.model import JSON, LAST_MOMENT, SCHEMES, Draft, Span, fingerprint
 from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Passage, Write
+from commonplace.store.shaping import is_number
 from commonplace.text.chunk import LONGEST_PATH, ChunkRules, chunk
 from commonplace.text.languages import SAMPLE, detect
 from commonplace.text.outline import outline_of
@@ -126,11 +127,6 @@ def _check_entry(draft: Draft, name: str) -> None:
         raise InvalidInput(f"What {name} supersedes are no numbers of entries.")
     if expires is not None and (type(expires) is not int or abs(expires) > LAST_MOMENT):
         raise InvalidInput(f"The expiry of {name} is no time in microseconds within the years 1 to 9999 of UTC.")
-
-
-def is_number(key: str) -> bool:
-    """Whether it is a number as one is written that is counted up."""
-    return key.isascii() and key.isdigit() and len(key) <= 15 and (key == "0" or key[0] != "0")
 
 
 def _check_span(span: Span, body: str, name: str) -> None:

@@ -15,7 +15,16 @@ from weakref import WeakSet
 
 import apsw
 
-from commonplace.errors import LONE_SURROGATE, Busy, CommonplaceError, InvalidInput, StorageBroken, StorageFull
+from commonplace.errors import (
+    LONE_SURROGATE,
+    NUMBER_TAKEN,
+    AlreadyExists,
+    Busy,
+    CommonplaceError,
+    InvalidInput,
+    StorageBroken,
+    StorageFull,
+)
 from commonplace.store import spelling
 from commonplace.store.filters import fold_value
 
@@ -254,6 +263,10 @@ def explained(path: Path) -> Iterator[None]:
         raise
     except UnicodeEncodeError as error:
         raise InvalidInput(LONE_SURROGATE) from error
+    except apsw.ConstraintError as error:
+        if "memories.id" not in str(error):
+            raise
+        raise AlreadyExists(NUMBER_TAKEN) from error
     except (apsw.BusyError, apsw.LockedError) as error:
         raise Busy(f"{path} has been busy for {BUSY_S:.0f} s. Try again when the running import is done.") from error
     except apsw.IOError as error:

@@ -17,7 +17,7 @@ from commonplace.model import JSON, Filter, chunk_id
 from commonplace.store.connection import explained
 from commonplace.store.filters import Compiled, compile_filter, shapes
 from commonplace.store.rows import Attachment, EntryRow, Past, Said, Write
-from commonplace.store.shaping import json_text
+from commonplace.store.shaping import is_number, json_text
 from commonplace.store.sqlite import Items, guarded
 from commonplace.store.sqlite_rows import Kept, hold_values
 
@@ -205,6 +205,8 @@ class EntryRows(Items):
             [(int(key), item_id, write.draft.parent, *_said_by(write)) for item_id, key, write in entries],
         )
         self._put_successors(db, entries)
+        if numbers := [int(one.key) for one in kept if is_number(one.key) and not _is_entry(one)]:
+            _give_out_no_more(db, max(numbers))
 
     def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
         item_id, _, write = kept
@@ -310,6 +312,15 @@ def _is_entry(kept: Kept) -> bool:
 def _said_by(write: Write) -> tuple[str, int | None]:
     fields = write.draft.fields
     return fields["source"], fields.get("expires_at")
+
+
+def _give_out_no_more(db: apsw.Connection, number: int) -> None:
+    """No entry gets a number up to this one: what is called by it would be in the way."""
+    db.execute(
+        """insert into sqlite_sequence (name, seq) select 'memories', 0
+           where not exists (select 1 from sqlite_sequence where name = 'memories')"""
+    )
+    db.execute("update sqlite_sequence set seq = max(seq, ?) where name = 'memories'", (number,))
 
 
 def _is_known(db: apsw.Connection) -> bool:

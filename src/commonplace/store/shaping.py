@@ -21,6 +21,11 @@ CHUNK_COLUMNS = f"id, {PASSAGE_COLUMNS}"
 IN_PARTS = frozenset({"character", "prompt"})  # kinds whose chunks are one field each
 
 
+def is_number(key: str) -> bool:
+    """Whether it is a number as one is written that is counted up."""
+    return key.isascii() and key.isdigit() and len(key) <= 15 and (key == "0" or key[0] != "0")
+
+
 def check_version(draft: Draft, expected: int | None, actual: int) -> None:
     if expected is None or expected == actual:
         return

@@ -18,7 +18,7 @@ from commonplace.store.postgres.filters import HEAD, compile_filter, kept_values
 from commonplace.store.postgres.finding import Finding
 from commonplace.store.postgres.items import reads, writes
 from commonplace.store.rows import EntryRow, Past, Said, Write
-from commonplace.store.shaping import json_text
+from commonplace.store.shaping import is_number, json_text
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = memories.id),
@@ -181,10 +181,12 @@ class EntryRows(Finding):
         if draft.metadata:
             for path, field in self._fields().items():
                 self._hold(item_id, field, kept_values(draft.metadata, path))
-        source = draft.fields.get("source")
+        source, current = draft.fields.get("source"), self._database.current
+        if current is not None and current.numbers is not None and is_number(draft.key):
+            current.numbers["entry"] = max(current.numbers["entry"], int(draft.key))
         if not source or not draft.key.isdecimal():
             return  # an item of this kind that no thread of a conversation put here
-        number, current = int(draft.key), self._database.current
+        number = int(draft.key)
         self._run(
             """insert into memories (id, item_id, thread, source, created_at, expires_at)
                select %(number)s, id, parent, %(source)s, created_at, %(expires)s::bigint from items where id = %(item)s
@@ -192,8 +194,6 @@ class EntryRows(Finding):
                  set created_at = excluded.created_at, expires_at = excluded.expires_at""",
             {"number": number, "item": item_id, "source": source, "expires": draft.fields.get("expires_at")},
         )
-        if current is not None and current.numbers is not None:
-            current.numbers["entry"] = max(current.numbers["entry"], number)
         if older := draft.fields.get("supersedes"):
             self.supersede(number, older)
 

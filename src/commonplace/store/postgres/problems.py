@@ -11,6 +11,8 @@ from psycopg_pool import PoolTimeout, TooManyRequests
 
 from commonplace.errors import (
     LONE_SURROGATE,
+    NUMBER_TAKEN,
+    AlreadyExists,
     Busy,
     CommonplaceError,
     InvalidInput,
@@ -145,6 +147,8 @@ def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
             return Busy(f"{name} took longer than {STATEMENT_S} s. Ask for less, or try again when it is less busy.")
         case errors.QueryCanceled():  # pg_cancel_backend
             return Busy(f"{name} gave this up: {said}. What was under way is not stored: repeat it.")
+        case errors.UniqueViolation() if error.diag.constraint_name == "memories_pkey":
+            return AlreadyExists(NUMBER_TAKEN)
         case errors.DeadlockDetected() | errors.SerializationFailure():
             return Busy(f"{name} was changed by another at the same moment. Repeat the call.")
         case errors.ReadOnlySqlTransaction() | errors.FeatureNotSupported():  # a replica supports no writing
