@@ -581,6 +581,14 @@ def test_nothing_is_revised_to_nothing(kind: str, call: Call) -> None:
     assert call("fetch", uri=uri)["items"][0]["text"] == "kept"
 
 
+@pytest.mark.parametrize("of", ["created", "updated"])
+def test_a_range_whose_ends_are_swapped_is_refused(of: str, call: Call) -> None:
+    with pytest.raises(InvalidInput, match=rf"^{of}_from 2026-05-02 is after {of}_to 2026-05-01\. Swap") as said:
+        call("search", query="tea", **{f"{of}_from": "2026-05-02", f"{of}_to": "2026-05-01"})
+    assert said.value.details == {"argument": f"{of}_from"}
+    call("search", query="tea", **{f"{of}_from": "2026-05-01", f"{of}_to": "2026-05-01"})
+
+
 @pytest.mark.parametrize("day", ["2026-05-01", "20260501", "2026-W18-5", "2026W185"])
 def test_a_day_that_ends_a_range_is_in_it_however_it_is_written(day: str, call: Call, library: Library) -> None:
     library.put(Draft("note", "noon", body="noon walk", created_at=datetime(2026, 5, 1, 12, tzinfo=UTC)))

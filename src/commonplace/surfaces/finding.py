@@ -148,6 +148,9 @@ def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
         if kind not in SCHEMES:
             raise InvalidInput(f'There is no kind "{kind}". The kinds are {", ".join(SCHEMES)}.', argument="kinds")
     dates = {name: moment(name, given[name], end=name.endswith("_to")) for name in _DATES if name in given}
+    for low, high in (_DATES[:2], _DATES[2:]):
+        if low in dates and high in dates and dates[low] > dates[high]:
+            raise InvalidInput(f"{low} {given[low]} is after {high} {given[high]}. Swap them.", argument=low)
     return Filter(
         kinds=tuple(given.get("kinds", ())),
         parents=places(call, given.get("collections", ())),
