@@ -367,8 +367,10 @@ class Library:
         return self._pipeline.search(replace(request, rerank=rerank, expand=expand))
 
     def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
-        """Items like this one, by what it says."""
-        return self._pipeline.related(self.get(uri), Request(uri, filter=filter, limit=limit))
+        """Items like this one, by what it says; a conversation says what its messages do."""
+        item = self.get(uri)
+        messages = self.store.message_ids(item.key) if item.kind == "conversation" else ()
+        return self._pipeline.related(item, Request(uri, filter=filter, limit=limit), messages)
 
     def _ids_of(self, uris: Collection[str]) -> list[int]:
         return self.store.ids_of([parts for parts in map(parse_uri, each(uris)) if parts])

@@ -225,6 +225,21 @@ def test_related_takes_an_address_of_a_part_for_the_item(call: Call, part: str) 
         call("related", uri=f"qmd://docs/none.md{part}")
 
 
+@pytest.mark.parametrize("embedded", [False, True])
+def test_what_is_like_a_conversation_is_like_what_was_said_in_it(
+    call: Call, library: Library, *, embedded: bool
+) -> None:
+    said = [{"id": "m1", "sender": "Ada", "content": "Frost in May kills tomatoes."}]
+    said += [{"id": f"m{number}", "sender": "Bo", "content": "Tomatoes, frost, May."} for number in range(2, 20)]
+    put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Untitled", "messages": said})
+    library.put(Draft("note", "frost", title="Dates", body="Tomatoes go out in May, after the last frost."))
+    if embedded:
+        library.embed()
+    answer = call("related", uri="chats://talk", limit=3)
+    assert uris(answer)[0] == "notes://frost"
+    assert not any(uri.startswith("chats://talk") for uri in uris(answer))
+
+
 def test_related_says_as_search_does_that_it_went_by_words_only(call: Call, library: Library) -> None:
     asked = call("search", query="water", mode="auto")
     assert call("related", uri="notes://tea")["notes"] == asked["notes"] != []

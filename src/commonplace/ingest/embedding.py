@@ -263,10 +263,10 @@ class Embedding:
         model = self.serving()
         return self._vector_index(model) if model else None
 
-    def mean_of(self, item_id: int) -> NDArray[np.float32] | None:
-        """The mean direction of an item's vectors, or None where it has none."""
+    def mean_of(self, *item_ids: int) -> NDArray[np.float32] | None:
+        """The mean direction of the vectors of an item, or of several together; None where there are none."""
         model = self._model()
-        _, vectors = self._store.vectors_of(model.id, [item_id]) if model else (None, np.empty((0, 0), np.float16))
+        _, vectors = self._store.vectors_of(model.id, item_ids) if model else (None, np.empty((0, 0), np.float16))
         if not len(vectors):
             return None
         mean = vectors.astype(np.float32).mean(axis=0)

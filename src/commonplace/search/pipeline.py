@@ -57,8 +57,8 @@ class Semantic:
 
     index: Vectors
     embedder: Embedder
-    mean_of: Callable[[int], Floats | None]
-    """The mean direction of an item's vectors, where it has any."""
+    mean_of: Callable[..., Floats | None]
+    """The mean direction of the vectors of an item, or of several together, where there are any."""
 
 
 class SemanticSource(Protocol):
@@ -136,9 +136,13 @@ class Pipeline:
 
         return self._looking(work)
 
-    def related(self, item: Item, request: Request) -> Page:
-        """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other."""
-        return self._looking(lambda look: self._related(item, request, look))
+    def related(self, item: Item, request: Request, parts: Sequence[int] = ()) -> Page:
+        """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other.
+
+        `parts` are items that say what it says, as the messages of a conversation do: they are not like it.
+        """
+        request = replace(request, exclude=request.exclude.union(parts))
+        return self._looking(lambda look: self._related(item, request, parts, look))
 
     def like(self, text: str, vector: Floats | None, request: Request) -> Page:
         """Passages near a vector, or with the most telling words of the text it stands for where there is none."""
@@ -177,11 +181,12 @@ class Pipeline:
         presenter = first.timed("present", lambda: Presenter(self._store, answers))
         return [one.page(presenter) for one in ranked]
 
-    def _related(self, item: Item, request: Request, look: Look) -> Page:
+    def _related(self, item: Item, request: Request, parts: Sequence[int], look: Look) -> Page:
         stages = Stages()
-        plan = plan_telling(f"{item.title}\n{item.body or ''}", look.words)
+        said = [item, *(self._store.items(parts, body=True) if parts else ())]
+        plan = plan_telling("\n".join(f"{one.title}\n{one.body or ''}" for one in said), look.words)
         lexical = LexicalLeg(look.words, plan, look.scope(request))
-        vector = self._vector_leg_of(item, request, look, stages)
+        vector = self._vector_leg_of([one.id for one in said], request, look, stages)
         ranking = self._rank(lexical, vector, request.limit + 1, request, stages)
         others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)
         answer = Answer(request, ranking, others[: request.limit].tolist(), plan)
@@ -205,13 +210,13 @@ class Pipeline:
     def _hits(self, answer: Answer) -> list[Hit]:
         return Presenter(self._store, [answer]).hits(answer)
 
-    def _vector_leg_of(self, item: Item, request: Request, look: Look, stages: Stages) -> VectorLeg | None:
+    def _vector_leg_of(self, said: Sequence[int], request: Request, look: Look, stages: Stages) -> VectorLeg | None:
         try:
             semantic = look.semantic()
         except Unavailable as reason:
             stages.skip("vector", str(reason))
             return None
-        mean = semantic.mean_of(item.id)
+        mean = semantic.mean_of(*said)
         if mean is None:
             stages.skip("vector", "the item has no vectors yet")
             return None
