@@ -227,6 +227,14 @@ def test_a_snippet_shows_what_was_guessed_or_begun_beside_a_common_word(library:
     assert "zebrafish" in hit.snippet
 
 
+def test_a_query_of_nothing_but_exclusions_says_that_they_were_looked_for(library: Library) -> None:
+    library.put(TEA)
+    page = library.search('-oolong -"off the boil"')
+    assert [hit.uri for hit in page.hits] == ["notes://tea"]
+    assert page.notes == ("The query has nothing but exclusions, so their words were looked for.",)
+    assert library.search("water -espresso").notes == ()
+
+
 # related
 
 

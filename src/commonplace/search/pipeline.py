@@ -47,6 +47,7 @@ EMBED_S = 2.0
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
 NOT_FOUND = "No text has a word of the query, nor one like it."
+ONLY_EXCLUDED = "The query has nothing but exclusions, so their words were looked for."
 MOST_TELLING = 8
 """Words of a text that show where what is like it matches."""
 
@@ -157,7 +158,9 @@ class Pipeline:
         parsed, scope = parse(request.text), look.scope(request)
         lexical = LexicalLeg(words, stages.timed("plan", lambda: _plan(parsed, words, request)), scope)
         vector = self._vector_leg(request, parsed, look, stages)
-        notes = [] if lexical.plan.query or vector else [NOT_FOUND if lexical.plan.mass else NO_WORD]
+        notes = [ONLY_EXCLUDED] if parsed.only_excluded else []
+        if not lexical.plan.query and not vector:
+            notes.append(NOT_FOUND if lexical.plan.mass else NO_WORD)
         first = self._first(request, vector, stages)
         ranking = self._ranked(lexical, vector, first, stages)
         skipped = self._skipped(lexical, vector, request, look)
