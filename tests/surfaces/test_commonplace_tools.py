@@ -604,6 +604,15 @@ def test_a_range_whose_ends_are_swapped_is_refused(of: str, call: Call) -> None:
     call("search", query="tea", **{f"{of}_from": "2026-05-01", f"{of}_to": "2026-05-01"})
 
 
+@pytest.mark.parametrize("kind", ["note", "memory"])
+@pytest.mark.parametrize("nothing", [{}, {"text": None}, {"expected_version": 1}])
+def test_a_revision_that_changes_nothing_is_told_so(kind: str, nothing: dict[str, Any], call: Call) -> None:
+    uri = call("remember", text="kept", kind=kind)["uri"]
+    with pytest.raises(InvalidInput, match=r"nothing to change\. Give one at least of text, title"):
+        call("revise", uri=uri, **nothing)
+    assert call("fetch", uri=uri)["items"][0]["version"] == 1
+
+
 @pytest.mark.parametrize("day", ["2026-05-01", "20260501", "2026-W18-5", "2026W185"])
 def test_a_day_that_ends_a_range_is_in_it_however_it_is_written(day: str, call: Call, library: Library) -> None:
     library.put(Draft("note", "noon", body="noon walk", created_at=datetime(2026, 5, 1, 12, tzinfo=UTC)))

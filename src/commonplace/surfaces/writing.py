@@ -23,6 +23,8 @@ THREAD = "main"
 """Where a memory goes that belongs to no thread in particular."""
 _KEPT = ("text", "title", "key", "collection", "tags", "metadata", "metadata_patch")
 """Arguments that are stored as they are."""
+_CHANGES = ("text", "title", "tags", "metadata", "metadata_patch", "expires_at")
+"""What a revision may change."""
 
 
 def remember(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -121,6 +123,8 @@ def _tags(given: Mapping[str, JSON]) -> tuple[str, ...] | None:
 def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     if "metadata" in given and "metadata_patch" in given:
         raise InvalidInput("Give metadata to replace it or metadata_patch to change parts of it, not both.")
+    if given.keys().isdisjoint(_CHANGES):
+        raise InvalidInput(f"There is nothing to change. Give one at least of {', '.join(_CHANGES)}.")
     _check(given)
     item = _item(call.library, given["uri"], "revise")
     if item.kind == "memory":
