@@ -125,6 +125,16 @@ def test_what_is_found_has_a_title_that_people_know_it_by(call: Call, library: L
     assert titles.items() <= {result["uri"]: result["title"] for result in found}.items()
 
 
+def test_a_conversation_that_is_found_by_its_title_shows_how_it_begins(call: Call, library: Library) -> None:
+    said = [{"id": "m1", "sender": "Ada", "content": "Is it\n\ncold?"}, {"id": "m2", "sender": "Bo", "content": "No."}]
+    put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
+    put_record(library.store, {"kind": "conversation", "id": "silent", "title": "No weather", "messages": []})
+    snippets = {result["uri"]: result["snippet"] for result in call("search", query="weather")["results"]}
+    assert snippets == {"chats://talk": "Is it cold?", "chats://silent": ""}
+    (found, _) = call("search", query="weather", detail="passages")["results"]
+    assert (found["passage"], found["line"], found["lines"]) == ("Is it cold?", 1, [1, 1])
+
+
 def test_search_answers_however_often_it_is_asked(call: Call) -> None:
     assert {tuple(uris(call("search", query="oolong", mode="lexical"))) for _ in range(40)} == {("notes://tea",)}
 

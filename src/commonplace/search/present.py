@@ -37,12 +37,17 @@ class Answer:
 
 
 class Presenter:
-    """Reads just what some answers show, in two queries, however many there are and however long their rankings."""
+    """Reads just what some answers show, in two queries, however many there are and however long their rankings.
+
+    A conversation has no text of its own, and shows how it begins, which takes a third.
+    """
 
     def __init__(self, store: Store, answers: Sequence[Answer]) -> None:
         wanted = list(dict.fromkeys(chunk for answer in answers for chunk in answer.chunks))
         self._chunks = {chunk.id: chunk for chunk in store.chunks(wanted)}
         self._items = {item.id: item for item in store.items(list(dict.fromkeys(map(item_of, wanted))))}
+        talks = [item.key for item in self._items.values() if item.kind == "conversation"]
+        self._openings = store.openings(talks) if talks else {}
 
     def hits(self, answer: Answer) -> list[Hit]:
         """The hits of an answer. One whose item was deleted a moment ago is left out."""
@@ -54,11 +59,12 @@ class Presenter:
         for row, identity, score in zip(answer.rows, answer.chunks, answer.scores, strict=True):
             chunk, item = self._chunks.get(identity), self._items.get(item_of(identity))
             if chunk is not None and item is not None:
-                hits.append(_hit(chunk, item, answer, row, score, matcher))
+                opening = self._openings.get(item.key, "") if item.kind == "conversation" else ""
+                hits.append(_hit(chunk, item, answer, row, score, matcher, opening))
         return hits
 
 
-def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, score: float, matcher: Matcher) -> Hit:
+def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, score: float, matcher: Matcher, opening: str) -> Hit:
     matches, length = matcher.find(chunk.text), answer.request.snippet_length
     return Hit(
         uri=item.uri,
@@ -66,7 +72,7 @@ def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, score: float, match
         parent=item.parent,
         title=item.title,
         score=score,
-        snippet=snippet(chunk.text, matches, length).text if length else "",
+        snippet=snippet(chunk.text or opening, matches, length).text if length else "",
         line=chunk.line_start + best_line(chunk.text, matches),
         headings=chunk.headings,
         chunk=chunk,

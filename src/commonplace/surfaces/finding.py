@@ -97,7 +97,7 @@ def _shown(hit: Hit, detail: str) -> dict[str, JSON]:
     del record["snippet"]
     if detail == "ids":
         return {"uri": hit.uri, "title": hit.title, "score": hit.score}
-    return {**record, "passage": hit.chunk.text, "lines": [hit.chunk.line_start, hit.chunk.line_end]}
+    return {**record, "passage": hit.chunk.text or hit.snippet, "lines": [hit.chunk.line_start, hit.chunk.line_end]}
 
 
 def _trimmed(detail: str) -> str:
