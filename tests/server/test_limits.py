@@ -3,7 +3,8 @@
 1. A bucket gives a minute's allowance at once and refills evenly; every caller and tool has its own.
 2. One call too many is a 429 with Retry-After over HTTP, and a sentence over stdio.
 3. A request or an answer that is too large, a call that takes too long: a sentence each, and the server goes on.
-4. A caller that goes away in the middle of a call, and a client that stops in the middle of a request, hold nobody up.
+4. A caller that goes away in the middle of a call, and a client that stops in the middle of a request, hold nobody up;
+   nor does one that asks for much at once.
 """
 
 from __future__ import annotations
@@ -130,6 +131,20 @@ def test_an_answer_that_is_too_long_says_what_to_do(service: Service) -> None:
     assert isinstance(answer, Failure)
     assert (answer.code, answer.status) == ("too_large", 413)
     assert "Ask for less at once" in answer.message
+
+
+def test_who_asks_for_much_at_once_waits_for_itself_and_not_others_for_it(tmp_path: Path) -> None:
+    service = Service(Settings(home=tmp_path, model="static", concurrency=1))
+    done = list[str]()
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            for space in ("ann", "ann", "ann", "ann", "bob"):
+                tasks.start_soon(service.unhurried, space, lambda library: done.append(library.folder.name))
+
+    anyio.run(main)
+    service.close()
+    assert done.index("bob") <= 2
 
 
 def test_a_caller_that_goes_away_gives_its_place_back_when_the_work_is_done(service: Service) -> None:

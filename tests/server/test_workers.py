@@ -3,13 +3,16 @@
 1. What a task returns or raises is what its caller gets.
 2. No more than the bound are busy at once, and every task is done, also where the system has few threads to give.
 3. A cancelled caller leaves what has begun to end, and what has not begun is never done.
+4. Those who wait take turns, however much each has asked for.
 """
 
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from commonplace.errors import Busy
@@ -126,3 +129,38 @@ def test_one_caller_after_another_needs_one_thread() -> None:
         return threads
 
     assert len(anyio.run(main)) == 1
+
+
+def test_who_asks_for_much_keeps_nobody_waiting_for_all_of_it() -> None:
+    go_on, done = threading.Event(), list[str]()
+
+    async def main() -> None:
+        workers = Workers(1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(workers.run, lambda: go_on.wait(30), "ann")
+            await anyio.lowlevel.checkpoint()
+            for who in ("ann", "ann", "ann", "bob", "bob", "cem"):
+                tasks.start_soon(workers.run, partial(done.append, who), who)
+            await anyio.lowlevel.checkpoint()
+            go_on.set()
+        workers.close()
+
+    anyio.run(main)
+    assert done == ["ann", "bob", "cem", "ann", "bob", "ann"]
+
+
+def test_what_waits_when_the_workers_are_sent_home_is_done_all_the_same() -> None:
+    go_on, done = threading.Event(), list[int]()
+
+    async def main() -> None:
+        workers = Workers(1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(workers.run, lambda: go_on.wait(30))
+            for number in range(3):
+                tasks.start_soon(workers.run, partial(done.append, number))
+            await anyio.lowlevel.checkpoint()
+            workers.close()
+            go_on.set()
+
+    anyio.run(main)
+    assert done == [0, 1, 2]

@@ -148,14 +148,14 @@ class Service:
     async def unhurried(self, space: str, task: Callable[[Library], T]) -> T:
         """Do something with a space's library, in a thread. A caller who goes away leaves it to finish on its own.
 
-        As many threads as may be busy at once, so that there is nothing else to count.
+        As many threads as may be busy at once, so that there is nothing else to count; spaces take turns at them.
         """
 
         def run() -> T:
             with self.libraries.borrow(space) as library:
                 return task(library)
 
-        return await self._workers.run(run)
+        return await self._workers.run(run, whose=space)
 
     def close(self) -> None:
         if self._background:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Hashable
 from contextlib import suppress
+from itertools import chain
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -25,20 +27,47 @@ class Workers:
     def __init__(self, most: int) -> None:
         self._most = most
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._given = 0
+        """Jobs that have been given to threads and are not done."""
+        self._waiting: dict[Hashable, deque[Job]] = {}
+        """The others, by whose they are; whose turn it is comes first."""
         self._threads = 0
         self._idle = 0
         self._closed = False
 
-    async def run(self, task: Callable[[], T]) -> T:
-        """Do it in a thread and wait for it. A caller that is cancelled leaves what has begun to end on its own."""
+    async def run(self, task: Callable[[], T], whose: Hashable = None) -> T:
+        """Do it in a thread and wait for it. A caller that is cancelled leaves what has begun to end on its own.
+
+        While all threads are busy, those who wait take turns: who asks for a thousand things keeps nobody waiting for
+        more than one of them.
+        """
         if self._closed:
             raise RuntimeError("the workers have been sent home")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        if self._given < self._most:
+            self._give((loop, future, task))
+        else:
+            self._waiting.setdefault(whose, deque()).append((loop, future, task))
+        return await future
+
+    def _give(self, job: Job) -> None:
         if self._jobs.qsize() >= self._idle and self._threads < self._most:
             self._start()
-        self._jobs.put((loop, future, task))
-        return await future
+        self._given += 1
+        self._jobs.put(job)
+
+    def _done(self, future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        self._given -= 1
+        _deliver(future, result, error)
+        while self._waiting and self._given < self._most:
+            whose = next(iter(self._waiting))
+            jobs = self._waiting.pop(whose)
+            job = jobs.popleft()
+            if jobs:
+                self._waiting[whose] = jobs  # behind everybody else
+            if not job[1].cancelled():
+                self._give(job)
 
     def _start(self) -> None:
         """One thread more. Where the system has none to give, those that are there do the work, if there are any."""
@@ -55,6 +84,9 @@ class Workers:
     def close(self) -> None:
         """Begin nothing new. What is under way ends by itself."""
         self._closed = True
+        for job in chain.from_iterable(self._waiting.values()):
+            self._jobs.put(job)
+        self._waiting.clear()
         for _ in range(self._threads):
             self._jobs.put(None)
 
@@ -66,16 +98,16 @@ class Workers:
             if job is None:
                 return
             loop, future, task = job
-            if future.cancelled():
-                self._idle += 1
-                continue
+            result: Any = None
+            error: BaseException | None = None
             try:
-                result, error = task(), None
+                if not future.cancelled():
+                    result = task()
             except BaseException as raised:  # noqa: BLE001 - whatever it is, it is the caller's
-                result, error = None, raised
+                error = raised
             self._idle += 1  # before anybody hears of it: who answers at once finds this thread, not a new one
             with suppress(RuntimeError):  # the loop has ended, and with it whoever waited
-                loop.call_soon_threadsafe(_deliver, future, result, error)
+                loop.call_soon_threadsafe(self._done, future, result, error)
             del job, future, task, result, error  # nothing is kept alive while the thread waits
 
 
