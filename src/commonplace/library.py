@@ -309,11 +309,11 @@ class Library:
         return item
 
     def outline(self, uri: str) -> list[Heading]:
-        """The headings of an item, with the lines and characters of their sections."""
-        from commonplace.text.outline import outline
+        """The headings of an item, or the definitions of code, with the lines and characters of their sections."""
+        from commonplace.text.outline import contents
 
         item = self.get(uri)
-        return outline(item.body or "", item.format)
+        return contents(item.body or "", item.format)
 
     def section(self, uri: str, heading: str) -> str:
         """The text of one section: named by its slug, its title, or its titles joined by ` › `."""
@@ -323,9 +323,9 @@ class Library:
 
     def heading(self, item: Item, name: str) -> Heading:
         """The heading of an item that goes by this slug, title, or path of titles joined by ` › `."""
-        from commonplace.text.outline import outline
+        from commonplace.text.outline import contents
 
-        headings = outline(item.body or "", item.format)
+        headings = contents(item.body or "", item.format)
         wanted = name.casefold()
         for found in sorted(headings, key=lambda heading: heading.slug != name):  # a slug is of one alone
             if wanted in (found.slug.casefold(), found.title.casefold(), " › ".join(found.path).casefold()):

@@ -205,6 +205,18 @@ def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
         call("browse", at="cakes")
 
 
+def test_browse_lists_the_definitions_of_code_and_fetch_reads_them(call: Call, library: Library) -> None:
+    body = "import tea\n\n\nclass Pot:\n    # With care.\n    def pour(self): pass\n\n\ndef brew():\n    pass\n"
+    library.put(Draft("document", "pot.py", parent="docs", title="pot", body=body, format="python"))
+    entries = call("browse", at="qmd://docs/pot.py")["entries"]
+    assert [(entry["name"], entry["level"], entry["line"]) for entry in entries] == [
+        ("Pot", 1, 4), ("pour", 2, 5), ("brew", 1, 9),
+    ]  # fmt: skip
+    (item,) = call("fetch", uri=entries[1]["at"])["items"]
+    assert (item["text"], item["from_line"]) == ("    # With care.\n    def pour(self): pass", 5)
+    assert [entry["name"] for entry in call("browse", at=entries[0]["at"])["entries"]] == ["pour"]
+
+
 def test_browse_says_that_a_collection_is_not_there(call: Call, library: Library) -> None:
     library.put(Draft("collection", "bare"))
     assert call("browse", at="document/bare") == {"entries": [], "next_cursor": None}

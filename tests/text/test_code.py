@@ -1,5 +1,6 @@
 """Source files: 1. definitions are found with their scores, names, decorators and comments; 2. passages end between
-them and know where they stand; 3. a syntax error, an unknown language or no parser means lines; 4. passages quote.
+them and know where they stand; 3. a syntax error, an unknown language or no parser means lines; 4. passages quote;
+5. definitions are the contents of code.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 
 from commonplace.text.chunk import ChunkRules, chunk
 from commonplace.text.code import LANGUAGES, can_parse, code_blocks
+from commonplace.text.lines import split_lines
+from commonplace.text.outline import contents, outline
 
 SOURCES = {
     "python": '"""Doc."""\nimport os\n\nfrom x import y\n\n# about A\n@dec\nclass A(Base):\n    # about f\n'
@@ -59,6 +62,18 @@ def test_definitions_are_found_with_what_leads_up_to_them(language: str) -> None
         if block.kind in ("definition", "import"):  # the outermost of those that begin on a line
             found.setdefault(block.line, (block.line + 1, block.level, block.source))
     assert list(found.values()) == EXPECTED[language]
+
+
+def test_the_contents_of_code_are_its_definitions() -> None:
+    body = SOURCES["python"]
+    found = contents(body, "python")
+    assert [(one.level, one.line, one.line_end, " › ".join(one.path)) for one in found] == [
+        (1, 6, 13, "A"), (2, 9, 13, "A › f"), (1, 16, 16, "h"), (1, 17, 17, "T"),
+    ]  # fmt: skip
+    assert body[found[0].char_start : found[0].own_char_end] == "# about A\n@dec\nclass A(Base):\n"
+    assert body[found[1].char_start : found[1].char_end].startswith("    # about f\n    @staticmethod\n    def f(")
+    assert outline(body, "python") == [], "nothing of it is stored"
+    assert contents("def broken(:\n", "python") == contents("", "python") == []
 
 
 def test_passages_end_between_definitions_and_know_where_they_stand() -> None:
@@ -129,6 +144,21 @@ def test_passages_of_any_source_quote_and_cover_it(language: str, parts: list[st
     assert all(body[span.char_start : span.char_end] == span.text for span in spans)
     for one, other in pairwise(spans):
         assert one.char_start < other.char_start <= one.char_end
+
+
+@given(st.sampled_from(sorted(LANGUAGES)), st.integers(1, 3), st.sampled_from(["", "\r", "\f"]), st.booleans())
+def test_contents_of_any_source_lie_inside_each_other(language: str, times: int, sign: str, ends: bool) -> None:
+    body = (SOURCES[language] * times).replace("\n", f"{sign}\n")
+    body = body if ends else body.rstrip()
+    lines, around = split_lines(body), []
+    for one in contents(body, language):
+        around = [*around[: one.level - 1], one]
+        assert one.path == tuple(outer.title for outer in around)
+        assert all(outer.line <= one.line <= one.line_end <= outer.line_end for outer in around)
+        assert 1 <= one.line <= one.own_line_end <= one.line_end <= len(lines)
+        quoted = body[one.char_start : one.char_end]
+        assert split_lines(quoted) == lines[one.line - 1 : one.line_end]
+        assert one.title in quoted
 
 
 def test_long_files_are_parsed_without_ending_the_process() -> None:

@@ -244,7 +244,7 @@ def _text(item: Item, library: Library) -> str:
 @click.argument("uri")
 @with_library
 def outline(library: Library, uri: str) -> None:
-    """Print the headings of an item with their lines."""
+    """Print the headings of an item, or the definitions of code, with their lines."""
     for heading in library.outline(_place(library, uri)[0]):
         click.echo(f"{heading.line:6}  {'  ' * (heading.level - 1)}{heading.title}")
 

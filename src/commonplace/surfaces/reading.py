@@ -33,7 +33,7 @@ from commonplace.surfaces.schema import (
 )
 from commonplace.surfaces.tool import READ_ONLY, Call, Tool
 from commonplace.text.lines import line_starts, split_lines
-from commonplace.text.outline import Heading, outline
+from commonplace.text.outline import Heading, contents
 from commonplace.text.tokens import estimate, reach, safe_cut
 
 _REASON = 30
@@ -328,7 +328,7 @@ def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
 
 def _headings(library: Library, item: Item, place: str) -> list[dict[str, Any]]:
     """The headings of an item, or those below the one that a place names, or begins at."""
-    headings = outline(item.body or "", item.format)
+    headings = contents(item.body or "", item.format)
     if name := place.partition("#")[2]:
         above = library.heading(item, name)
         headings = [heading for heading in headings if above.line < heading.line <= above.line_end]

@@ -17,7 +17,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Span
 from commonplace.text.code import LANGUAGES, code_blocks
 from commonplace.text.lines import lines_of
-from commonplace.text.outline import parents_of, structure_of
+from commonplace.text.outline import levels_of, parents_of, structure_of
 from commonplace.text.structure import Block, opening_heading, plain
 from commonplace.text.tokens import is_narrow, next_cut, reach, safe_cut, weight
 
@@ -169,7 +169,7 @@ def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
             found, [atom for atom in atoms if at[atom.end] - at[atom.line] <= 4 * rules.target], blank, text_at
         ),
         heads=heads,
-        parents=parents_of(_levels(heads)),
+        parents=parents_of(levels_of(heads)),
         head_lines=[head.line for head in heads],
         references=references,
     )
@@ -177,17 +177,6 @@ def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
 
 def _blocks(body: str, format: str) -> tuple[Sequence[Block], Mapping[str, Any]]:
     return (code_blocks(body, format), {}) if format in LANGUAGES else structure_of(body, format)
-
-
-def _levels(heads: Sequence[Block]) -> list[int]:
-    """How deep each stands: a heading says so, a definition is as deep as the definitions around it are many."""
-    levels: list[int] = []
-    open_: list[int] = []
-    for head in heads:
-        open_ = [end for end in open_ if end > head.line]
-        open_.append(head.end)
-        levels.append(head.level if head.kind == "heading" else len(open_))
-    return levels
 
 
 def _weights(lines: Sequence[str], total: int) -> list[int]:

@@ -67,25 +67,51 @@ def outline(body: str, format: str) -> list[Heading]:
     titles = [plain(block.source, references) for block in found]
     parents, ends = _nesting([block.level for block in found])
     lines = [*(block.line for block in found), len(starts) - 1]
-    anchors, seen, paths = _anchors(titles), Counter[str](), list[tuple[str, ...]]()
-    headings = []
-    for index, (block, title) in enumerate(zip(found, titles, strict=True)):
+    return _sections(starts, found, titles, parents, [lines[end] for end in ends], lines[1:])
+
+
+def contents(body: str, format: str) -> list[Heading]:
+    """What a text is divided into: its headings or, of code, its classes and functions, with what leads up to each."""
+    from commonplace.text.code import LANGUAGES, code_blocks  # not loaded by those who only search
+
+    if format not in LANGUAGES:
+        return outline(body, format)
+    found = [block for block in code_blocks(body, format) if block.kind == "definition" and block.source]
+    starts, levels = lines_of(body).bounds, levels_of(found)
+    found = [block._replace(level=level) for block, level in zip(found, levels, strict=True)]
+    ends = [min(block.end, len(starts) - 1) for block in found]  # a definition may own the end of the last line
+    own_ends = [*(min(end, block.line) for end, block in zip(ends, found[1:], strict=False)), *ends[-1:]]
+    return _sections(starts, found, [block.source for block in found], parents_of(levels), ends, own_ends)
+
+
+def _sections(
+    starts: Sequence[int],
+    found: Sequence[Block],
+    titles: Sequence[str],
+    parents: Sequence[int | None],
+    ends: Sequence[int],
+    own_ends: Sequence[int],
+) -> list[Heading]:
+    """Headings with what is under each, up to a line, and with no more than its own text, up to another."""
+    seen, paths, headings = Counter[str](), list[tuple[str, ...]](), list[Heading]()
+    for block, title, parent, end, own_end, slug in zip(
+        found, titles, parents, ends, own_ends, _anchors(titles), strict=True
+    ):
         seen[title] += 1
-        parent = parents[index]
-        paths.append((*(paths[parent] if parent is not None else ()), title))
-        own_end, end = lines[index + 1], lines[ends[index]]
+        path = (*(paths[parent] if parent is not None else ()), title)
+        paths.append(path)
         headings.append(
             Heading(
                 level=block.level,
                 title=title,
-                path=paths[index],
+                path=path,
                 line=block.line + 1,
                 line_end=end,
                 char_start=starts[block.line],
                 char_end=starts[end],
                 own_line_end=own_end,
                 own_char_end=starts[own_end],
-                slug=anchors[index],
+                slug=slug,
                 occurrence=seen[title],
             )
         )
@@ -99,6 +125,17 @@ def structure_of(body: str, format: str) -> tuple[Sequence[Block], Mapping[str, 
     if format == "rst":
         return list(rst_blocks(body)), {}
     return (list(org_blocks(body)), {}) if format == "org" else ((), {})
+
+
+def levels_of(heads: Sequence[Block]) -> list[int]:
+    """How deep each stands: a heading says so, a definition is as deep as the definitions around it are many."""
+    levels: list[int] = []
+    open_: list[int] = []
+    for head in heads:
+        open_ = [end for end in open_ if end > head.line]
+        open_.append(head.end)
+        levels.append(head.level if head.kind == "heading" else len(open_))
+    return levels
 
 
 def parents_of(levels: Sequence[int]) -> list[int | None]:
