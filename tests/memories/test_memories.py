@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.memories import BatchFailed, New, NoEntry, Revised, Revision, Stored
 from commonplace.model import Draft
@@ -102,3 +105,11 @@ def test_versions_rise_by_one_with_each_write(library: Library) -> None:
         (revised,) = library.memories.revise([Revision(number, patch={})])
         assert isinstance(revised, Revised)
         assert revised.version == version
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), b"x", {1}, reduce(lambda a, _: [a], range(2000), [])])
+def test_a_patch_that_is_no_json_is_refused_in_a_sentence(library: Library, value: Any) -> None:
+    library.memories.store([New("t", "agent", "tea", metadata={"k": 1})])
+    with pytest.raises(InvalidInput, match=r"^The metadata of memory '1' "):
+        library.memories.revise([Revision(1, patch={"k": value})])
+    assert library.memories.entries([1])[0].item.metadata == {"k": 1}

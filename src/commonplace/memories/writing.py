@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.patch import merge
-from commonplace.ingest.prepare import prepare
+from commonplace.ingest.prepare import check_json, prepare
 from commonplace.lazy_dataclass import dataclass
 from commonplace.memories.entry import (
     MOST_METADATA,
@@ -109,6 +109,7 @@ def revise_entry(store: Store, revision: Revision, rules: Rules, prepared: Write
         fields["summary"], summarised = prepared.draft.fields["summary"], True
     metadata: JSON = item.metadata if revision.metadata is None else revision.metadata
     if revision.patch is not None:
+        check_json(revision.patch, f"The metadata of memory '{item.key}'")  # it has to be JSON to be measured
         metadata = merge(metadata, revision.patch)
         if json_size(metadata) > MOST_METADATA:
             raise InvalidInput(f"metadata must be at most {MOST_METADATA >> 20} MiB as JSON")
