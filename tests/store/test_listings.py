@@ -32,11 +32,13 @@ ENTRY = st.fixed_dictionaries(
 )
 FILTERS = st.builds(
     Filter,
-    kinds=st.just(("memory",)),
+    kinds=st.sampled_from([("memory",), (), ("note", "memory"), ("note",)]),
     parents=st.sampled_from([(), ("a",), ("a", "b")]),
     tags=st.sampled_from([(), ("x",), ("X", "y")]),
     created_from=st.sampled_from([None, START + timedelta(minutes=2)]),
     created_to=st.sampled_from([None, START + timedelta(minutes=4)]),
+    updated_from=st.sampled_from([None, START + timedelta(minutes=3)]),
+    updated_to=st.sampled_from([None, START + timedelta(minutes=5)]),
     where=st.sampled_from([(), (Condition(("status",), "eq", "open"),), (Condition(("status",), "not_exists"),)]),
     entries=st.builds(Entries, source=st.sampled_from([None, "user"]), superseded=st.booleans()),
 )
@@ -49,7 +51,7 @@ def put(library: Library, number: int, entry: dict[str, Any], supersedes: tuple[
     library.put(
         Draft(
             "memory", str(number), parent=entry["thread"], body=f"entry {number}", fields=fields, metadata=metadata,
-            tags=tuple(entry["tags"]), created_at=moment,
+            tags=tuple(entry["tags"]), created_at=moment, updated_at=moment,
         )
     )  # fmt: skip
 

@@ -192,7 +192,10 @@ def _test(filter: Filter, *, walked: bool = False) -> Compiled:
 
     `walked`: the rows are entries within the thread and the times asked for already.
     """
-    plain = Filter(where=filter.where) if walked else replace(filter, tags=(), entries=None)
+    plain = replace(filter, tags=(), entries=None)
+    if walked:
+        kinds = () if "memory" in filter.kinds else filter.kinds
+        plain = replace(plain, kinds=kinds, parents=(), created_from=None, created_to=None)
     where, values = compile_filter(plain)
     tests = [where]
     if filter.tags:
