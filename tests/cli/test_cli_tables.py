@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from commonplace.cli import table_group
 from commonplace.cli.main import cli
+from commonplace.library import Library
+from opening import library_settings
 
 
 @pytest.fixture
@@ -46,6 +48,9 @@ def test_a_table_goes_from_a_file_to_a_search_and_back(home: Path, tmp_path: Pat
     assert target.read_text(encoding="utf-8") == text + "\n"
     answer = told(home, "reindex", "find", "--force", "--wait")
     assert answer["tools"][0]["search_index"]["generation"] == 2
+    with Library.open(home, settings=library_settings(home)) as library:
+        status = library.status()
+        assert status.indexed == status.changes
     assert "ready" in run(home, "status").stdout
     assert told(home, "cleanup", "--dry-run")["removed"] == 0
     assert told(home, "delete", "items")["tools_deleted"] == 1

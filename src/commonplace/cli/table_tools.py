@@ -219,6 +219,7 @@ def reindex(library: Library, name: str, force: bool, wait: bool, as_json: bool)
             if not library.tables.jobs.step(table.number):
                 _check_failed(library, table.number)
                 time.sleep(WAIT_S)  # another process is at it, or it pauses after a failure
+        library.lexical.catch_up()  # or the first search would wait for it
         answer = {**answer, "tools": call(library, "search_status", table_id=table.id)["tools"]}
     show(answer, as_json, lambda: click.echo(f"{'Indexed' if wait else 'Begun'}: {table.name}"))
 
