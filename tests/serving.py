@@ -26,7 +26,8 @@ from commonplace.settings import Settings
 @contextmanager
 def served(app: ASGIApp, **more: Any) -> Iterator[int]:
     """The port of a server that runs in a thread until the block ends."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", ws="websockets-sansio", **more)
+    options: dict[str, Any] = {"log_level": "critical", "ws": "websockets-sansio", **more}
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, **options)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()

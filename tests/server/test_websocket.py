@@ -11,11 +11,19 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
+
+from commonplace.server.auth import make_gate
+from commonplace.server.calls import run
+from commonplace.server.http import make_app
+from commonplace.server.websocket import Wire
+from commonplace.settings import Settings
+from serving import served
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
 ENVELOPE = {
@@ -160,6 +168,25 @@ def test_who_asks_much_before_reading_is_answered_all_of_it(place: str) -> None:
     with connect(f"{place}/all", max_size=None) as client:
         for number in range(300):
             client.send(listing(number))
+        assert {json.loads(client.recv(timeout=30))["id"] for _ in range(300)} == set(range(300))
+
+
+def test_who_reads_its_answers_is_there_though_its_pong_waits_behind_its_questions(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*given: Any) -> Any:
+        time.sleep(0.02)
+        return run(*given)
+
+    monkeypatch.setattr("commonplace.server.service.run", slow)
+    settings = Settings(home=home, model="static", concurrency=2)
+    app, call = make_app(settings, make_gate(settings)), {"name": "status", "arguments": {}, "_meta": ENVELOPE}
+    with (
+        served(app, ws=Wire, ws_ping_interval=0.3, ws_ping_timeout=0.7) as port,
+        connect(f"ws://127.0.0.1:{port}/ws") as client,
+    ):
+        for number in range(300):  # of which a hundred are heard, and the last after two seconds
+            client.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}))
         assert {json.loads(client.recv(timeout=30))["id"] for _ in range(300)} == set(range(300))
 
 

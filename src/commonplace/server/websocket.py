@@ -47,6 +47,14 @@ class Wire(WebSocketsSansIOProtocol):
             self.close_timeout = _FAREWELL_S
             self.queue.put_nowait({"type": "websocket.disconnect", "code": ENDING})
 
+    def keepalive_timeout(self) -> None:
+        """A pong that did not come: unless it waits behind messages that we do not read yet, of one who reads ours."""
+        if self.read_paused and self.writable.is_set():
+            self.pong_timer = self.pending_ping_payload = None
+            self.schedule_ping()
+        else:
+            super().keepalive_timeout()
+
 
 class Connections:
     """The open WebSocket connections of one server."""
