@@ -126,6 +126,7 @@ def test_a_line_that_is_no_message_is_answered_and_a_blank_one_is_none(environme
         "{",
         '{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {"id": 7}}}',
         '{"jsonrpc": "2.0", "id": 7, "method": "ping", "params": []}',
+        r'{"jsonrpc": "2.0", "id": "\ud83d", "method": "ping"}',
         f"{number}{'9' * 5000}}}}}}}",
     ]
     command = [sys.executable, "-m", "commonplace", "mcp"]
@@ -134,7 +135,8 @@ def test_a_line_that_is_no_message_is_answered_and_a_blank_one_is_none(environme
     )
     assert done.returncode == 0, done.stderr
     replies = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(reply["id"], reply["error"]["code"]) for reply in replies] == [(None, -32700), (7, -32600), (8, -32602)]
+    told = [(reply["id"], reply["error"]["code"]) for reply in replies]
+    assert told == [(None, -32700), (7, -32600), (None, -32600), (8, -32602)]
 
 
 def hello_line() -> str:

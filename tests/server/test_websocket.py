@@ -115,6 +115,7 @@ def test_what_is_no_message_does_not_end_the_connection(place: str, frame: str |
         ('{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": []}', 7, -32600),
         ('{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", -32600),
         ('[{"jsonrpc": "2.0", "id": 7, "method": "ping"}]', None, -32600),
+        (r'{"jsonrpc": "2.0", "id": "\ud83d", "method": "ping"}', None, -32600),
     ],
 )
 def test_what_is_no_message_is_answered_so_that_nobody_waits(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +21,7 @@ _NEVER_ANSWERED = frozenset({"subscriptions/listen"})
 """Requests that go on as long as their connection does."""
 MOST_OWED = 100
 """How many requests of a connection are at work or wait to be heard: who asks on without reading waits, too."""
+_HALF = re.compile("[\ud800-\udfff]")
 _WHAT_TO_SEND = "Send one message at a time, a JSON object."
 _TOO_MUCH = (
     "This is nested too deep, or has a number too long, to be read. Send less of it, and such a number as a string."
@@ -56,7 +58,7 @@ class Answers:
                 code, what = types.PARSE_ERROR, f"This is not JSON. {_WHAT_TO_SEND}"
             else:
                 read, what = [request], LONE_SURROGATE if has_half(text) else _TOO_MUCH
-        named = (part["id"] for part in read if isinstance(part, dict) and type(part.get("id")) in (int, str))
+        named = (part["id"] for part in read if isinstance(part, dict) and _can_be_named(part.get("id")))
         said = types.ErrorData(code=code, message=what)
         await self.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=next(named, None), error=said)))
 
@@ -115,6 +117,11 @@ async def retold(error: Exception) -> SessionMessage | Exception:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(found, by_name=False))
     except ValueError:
         return error
+
+
+def _can_be_named(identity: Any) -> bool:
+    """Whether an answer can say which request it is for: half of a surrogate pair ends whoever writes it."""
+    return type(identity) is int or (type(identity) is str and not _HALF.search(identity))
 
 
 def _no_json(error: Exception) -> str | None:
