@@ -72,13 +72,19 @@ def test_rule_files_are_read_in_every_folder_and_git_ones_only_when_asked(root: 
     assert paths(look(root, gitignore=True)) == ["sub/keep/b.md"]
 
 
-NAMES = ["a", "b", "a.md", "b.md", "c"]
+NAMES = ["a", "b", "a.md", "b.md", "c", "a b", "a ", "#a", "!a", "]", "-", "x*"]
 TREES = st.sets(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join), min_size=1, max_size=8)
-RULE_PIECES = st.sampled_from(["a", "b", "c", "*", "a.md", "*.md", "**", "?", "[ab]", "\\a", "a*"])
+RULE_PIECES = st.sampled_from(
+    [
+        "a", "b", "c", "*", "a.md", "*.md", "**", "?", "[ab]", "\\a", "a*", "**a", "a**b", "[!a]", "[^b]", "[a-c]",
+        "[]a]", "[!]a]", "[a-]", "[z-a]", "[\\]]", "[*]", "x\\*", "a\\ ", "a b", "#a", "!a", "\\#a", "\\!a", "{a,b}",
+        ".",
+    ]
+)  # fmt: skip
 RULES = st.builds(
     lambda sign, start, parts, end: sign + start + "/".join(parts) + end,
     st.sampled_from(["", "", "!"]), st.sampled_from(["", "", "/"]), st.lists(RULE_PIECES, min_size=1, max_size=3),
-    st.sampled_from(["", "", "/", "  ", "/**"]),
+    st.sampled_from(["", "", "/", " ", "  ", "/**", "\r"]),
 )  # fmt: skip
 
 
