@@ -151,10 +151,12 @@ def test_a_caller_that_goes_away_gives_its_place_back_when_the_work_is_done(serv
     registry = Registry(PROFILE, writable=True)
 
     async def main() -> None:
-        with anyio.move_on_after(0.2):
-            async with anyio.create_task_group() as tasks:
-                for _ in range(2):  # both places are taken
-                    tasks.start_soon(service.call, Visitor(OWNER), registry, SLOW, {})
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):  # both places are taken
+                BEGUN.clear()
+                tasks.start_soon(service.call, Visitor(OWNER), registry, SLOW, {})
+                assert await anyio.to_thread.run_sync(BEGUN.wait, 30)
+            tasks.cancel_scope.cancel()
         assert service.waiting == 0
         with anyio.move_on_after(0.2) as waited:
             await service.work("default", lambda library: None)

@@ -60,6 +60,8 @@ class _State(Collector):
             try:
                 status, waiting = library.status(), library.store.job_total()
             except CommonplaceError:  # such as a file that is damaged or gone: the others are told of all the same
+                if self._service.settings.store:
+                    raise  # all are in one database, and each would wait for it in vain
                 unread += 1
                 continue
             lag += status.changes - status.indexed
