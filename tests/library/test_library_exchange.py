@@ -218,8 +218,6 @@ def test_a_line_of_something_else_is_told_what_it_lacks(line: str, lacks: str, l
         '{"kind": "note", "key": "a", "body": "ab", "attachments": [{"media_type": "a\\u0000", "data": ""}]}',
         '{"kind": "memory", "key": "1", "parent": "t", "body": "b",'
         ' "fields": {"source": "user", "expires_at": 1000000000000000000000}}',
-        '{"kind": "memory", "key": "1", "parent": "t", "body": "b",'
-        ' "fields": {"source": "user", "supersedes": [1000000000000000000000]}}',
         '{"kind": "memory", "key": "1", "parent": "t", "body": "b", "fields": {"source": "user"},'
         ' "past": [[1000000000000000000000, 1, "", {}, [], []]]}',
     ],

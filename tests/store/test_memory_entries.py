@@ -122,6 +122,14 @@ def test_new_entries_are_numbered_by_the_store_whatever_their_drafts_say(store: 
     assert store.next_entry() == 4
 
 
+def test_numbers_that_no_entry_can_have_are_of_none(store: Store) -> None:
+    one = put(store, "a", fields={"supersedes": [2**80, -(2**80)]})
+    assert store.entries([2**80, -(2**80), 1])[0].supersedes == ()
+    assert store.entry_numbers(numbers=[2**80, -(2**80), 1]) == [1]
+    store.supersede(1, [2**80, -(2**80)])
+    assert [row.item_id for row in store.entries([1])] == [one]
+
+
 def test_supersessions_end_with_either_side(store: Store) -> None:
     old = put(store, "a")
     new = put(store, "b", fields={"supersedes": [1]})

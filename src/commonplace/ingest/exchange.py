@@ -15,7 +15,7 @@ from typing import Any
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.exports import refuse_others
 from commonplace.ingest.files.contexts import global_context, set_context
-from commonplace.ingest.prepare import LARGEST, LAST_LINE, prepare, whole
+from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
@@ -30,6 +30,8 @@ _NUMBERED = frozenset({"media", "character", "prompt"})
 _OF_TABLES = ("project", "table", "instance")
 _CONTEXT = "context"
 _BATCH = 200
+_LARGEST = 10**18
+"""The largest number that every store keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,7 @@ def _span(body: str, start: int, end: int, first: int, last: int, headings: list
     return Span(body[start:end], start, end, *lines, tuple(headings), anchor)
 
 
-def _number(given: Any, most: int = LARGEST) -> int:
+def _number(given: Any, most: int = _LARGEST) -> int:
     if abs(number := int(given)) > most:
         raise ValueError("a number in it is too large")
     return number

@@ -18,7 +18,6 @@ from commonplace.text.outline import outline_of
 RULES = ChunkRules()
 DEEPEST = 100
 LAST_LINE = 2**31 - 1  # that every store keeps
-LARGEST = 10**18  # number that every store keeps
 LARGEST_BITS = 1000  # of an integer: larger ones are infinite as floats, and Python will not print much larger ones
 
 
@@ -122,8 +121,8 @@ def _check_entry(draft: Draft, name: str) -> None:
     fields = draft.fields
     older, expires = fields.get("supersedes") or [], fields.get("expires_at")
     if not is_number(draft.key) or not isinstance(fields["source"], str):
-        raise InvalidInput(f"{name} has a source, so it is an entry: its key is a number, and its source a text.")
-    if not isinstance(older, list) or not all(type(number) is int and abs(number) <= LARGEST for number in older):
+        raise InvalidInput(f"{name} has a source, so it is an entry: its key is a number, its source a text.")
+    if not isinstance(older, list) or not all(type(number) is int for number in older):
         raise InvalidInput(f"What {name} supersedes are no numbers of entries.")
     if expires is not None and (type(expires) is not int or abs(expires) > LAST_MOMENT):
         raise InvalidInput(f"The expiry of {name} is no time in microseconds within the years 1 to 9999 of UTC.")

@@ -43,7 +43,7 @@ class EntryRows(Items):
 
     @guarded
     def entries(self, numbers: Sequence[int]) -> list[EntryRow]:
-        wanted = [number for number in numbers if number <= MOST_NUMBER]
+        wanted = [number for number in numbers if abs(number) <= MOST_NUMBER]
         found = {entry.number: entry for entry in self._entries("id", wanted)}
         return [found[number] for number in wanted if number in found]
 
@@ -95,7 +95,7 @@ class EntryRows(Items):
               and (:source is null or source = :source) and (:before is null or created_at < :before)
             order by id"""
         if numbers is not None:
-            numbers = [number for number in numbers if number <= MOST_NUMBER]
+            numbers = [number for number in numbers if abs(number) <= MOST_NUMBER]
         values = {
             "numbers": None if numbers is None else json.dumps(numbers),
             "threads": None if threads is None else json.dumps(list(threads), ensure_ascii=False),
@@ -334,6 +334,7 @@ def _is_known(db: apsw.Connection) -> bool:
 
 def _supersede(db: apsw.Connection, pairs: Sequence[tuple[int, int]]) -> None:
     """Each the newer entry and the older one, which is left out where it is not here."""
+    pairs = [(newer, older) for newer, older in pairs if abs(older) <= MOST_NUMBER]
     if pairs:
         db.executemany("insert or ignore into supersessions select id, ? from memories where id = ?", pairs)
 

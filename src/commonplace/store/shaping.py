@@ -23,7 +23,7 @@ IN_PARTS = frozenset({"character", "prompt"})  # kinds whose chunks are one fiel
 
 def is_number(key: str) -> bool:
     """Whether it is a number as one is written that is counted up."""
-    return key.isascii() and key.isdigit() and len(key) <= 15 and (key == "0" or key[0] != "0")
+    return key.isascii() and key.isdigit() and len(key) <= 18 and (key == "0" or key[0] != "0")
 
 
 def check_version(draft: Draft, expected: int | None, actual: int) -> None:

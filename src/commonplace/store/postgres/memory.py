@@ -40,7 +40,7 @@ class EntryRows(Finding):
 
     @reads
     def entries(self, numbers: Sequence[int]) -> list[EntryRow]:
-        wanted = [number for number in numbers if number <= MOST_NUMBER]
+        wanted = [number for number in numbers if abs(number) <= MOST_NUMBER]
         found = {entry.number: entry for entry in self._entries("id", wanted)}
         return [found[number] for number in wanted if number in found]
 
@@ -89,7 +89,7 @@ class EntryRows(Finding):
         tests, values = ["true"], dict[str, Any]()
         if numbers is not None:
             tests.append("id = any(%(numbers)s::bigint[])")
-            values["numbers"] = [number for number in numbers if number <= MOST_NUMBER]
+            values["numbers"] = [number for number in numbers if abs(number) <= MOST_NUMBER]
         if threads is not None:
             tests.append("thread_head = any(%(heads)s::text[]) and thread = any(%(threads)s::text[])")
             values |= {"heads": [thread[:HEAD] for thread in threads], "threads": list(threads)}
@@ -119,7 +119,7 @@ class EntryRows(Finding):
         self._run(
             """insert into supersessions (older, newer) select id, %s from memories where id = any(%s::bigint[])
                on conflict (space, older, newer) do nothing""",
-            (newer, [number for number in older if number <= MOST_NUMBER]),
+            (newer, [number for number in older if abs(number) <= MOST_NUMBER]),
         )
 
     @writes
