@@ -440,6 +440,8 @@ class Library:
 
     def doctor(self) -> list[str]:
         """Look everything over, reading every byte; returns what is wrong, one sentence each."""
+        from commonplace.models import check_model
+
         problems = self.store.check()
         for index in self._word_indexes():
             index.catch_up()
@@ -448,6 +450,8 @@ class Library:
         if vectors is not None:
             vectors.catch_up()
             problems += vectors.check()
+        if chosen := self.embedding.chosen:
+            problems += check_model(chosen, self.settings)
         return problems
 
     def rebuild(self) -> None:

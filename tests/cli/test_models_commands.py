@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.library import Library
+from opening import library_settings, pretend_pulled
 from second_model import second_model
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -136,3 +139,27 @@ def test_a_library_in_another_language_is_offered_the_model_that_speaks_it(run: 
         "use-multilingual-v3 would find more: `commonplace models pull use-multilingual-v3`, "
         "then `commonplace models use use-multilingual-v3`"
     ) in run("status").stdout
+
+
+def test_a_model_that_is_gone_or_damaged_is_told(run: Run, notes: Path, other: str, tmp_path: Path) -> None:
+    run("add", str(notes))
+    run("models", "use", other, "--yes")
+    assert "Everything is in order." in run("doctor").stdout
+    (Path(other) / "tokenizer.json").write_text("{", "utf-8")
+    assert "tokenizer.json cannot be read" in run("doctor", code=1).stdout
+    shutil.rmtree(other)
+    assert f"There is no model folder {other}." in run("doctor", code=1).stdout
+
+
+def test_a_pulled_model_that_is_gone_or_damaged_is_told(run: Run, notes: Path, tmp_path: Path) -> None:
+    run("add", str(notes))
+    home = tmp_path / "home"
+    with Library.open(home, settings=library_settings(home)) as library:
+        library.store.set_setting("model", "arctic-embed-s")
+    assert "(in use, but not here: commonplace models pull arctic-embed-s)" in run("models", "list").stdout
+    told = "arctic-embed-s is not here any more, so searches go by words only: `commonplace models pull arctic-embed-s`"
+    assert told in run("status").stdout
+    assert f"The model arctic-embed-s is not in {tmp_path / 'models'}." in run("doctor", code=1).stdout
+    pretend_pulled(tmp_path / "models", "arctic-embed-s")
+    assert told not in run("status").stdout
+    assert "model.onnx is not what was pulled. Delete its folder and pull" in run("doctor", code=1).stdout

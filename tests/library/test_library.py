@@ -211,7 +211,8 @@ def test_a_model_that_is_not_there_stops_no_status_and_no_search(guide: Library)
     guide.embed()
     guide.store.set_setting("model", "hf:somebody/something")
     assert guide.status().items == {"document": 1}
-    assert guide.doctor() == []
+    (problem,) = guide.doctor()
+    assert problem.startswith(f"The model hf:somebody/something is not in {guide.settings.models}.")
     assert guide.search("water").hits
 
 

@@ -16,7 +16,7 @@ from commonplace.cli.common import print_page, progress_bar, with_library
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
-from commonplace.models import STATIC, find
+from commonplace.models import STATIC, find, is_gone
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
@@ -274,6 +274,9 @@ def status(library: Library) -> None:
         click.echo("  no vectors yet: run `commonplace embed` to search by meaning")
     else:
         click.echo(f"  {coverage.embedded} of {coverage.total} passages embedded with {coverage.model}")
+        if is_gone(coverage.model, library.settings.models):
+            pull = f"`commonplace models pull {coverage.model}`"
+            click.echo(f"  {coverage.model} is not here any more, so searches go by words only: {pull}")
     if moving := state.switching:
         click.echo(
             f"  on the way to {moving.model}: {moving.embedded} of {moving.total} passages; "

@@ -48,7 +48,9 @@ def list_models(library: Library) -> None:
     """The models to choose from, which are here, and which one this library uses."""
     used = library.embedding.chosen
     for choice in _choices(library.settings, used):
-        mark = "in use" if choice.name == used else "here" if choice.here else f"commonplace models pull {choice.name}"
+        mark = "here" if choice.here else f"commonplace models pull {choice.name}"
+        if choice.name == used:
+            mark = "in use" if choice.here else f"in use, but not here: {mark}"
         click.echo(f"{choice.name}  {choice.about}  ({mark})")
 
 

@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from commonplace.errors import NotFound, Unavailable
-from commonplace.models.cache import HUB, Installed, find, installed
+from commonplace.errors import CommonplaceError, NotFound, Unavailable
+from commonplace.models.cache import HUB, Installed, damaged, find, installed, is_gone
 from commonplace.models.catalog import DEFAULT, MULTILINGUAL, STATIC, Card, Entry, catalog
 from commonplace.models.embedder import Embedder
 from commonplace.models.generator import Generator
@@ -27,8 +27,10 @@ __all__ = [
     "Installed",
     "Reranker",
     "catalog",
+    "check_model",
     "find",
     "installed",
+    "is_gone",
     "open_embedder",
     "open_generator",
     "open_reranker",
@@ -68,6 +70,22 @@ def open_embedder(
         f"There is no model called {name!r}. Choose {', '.join((STATIC, *catalog()))}, hf:owner/name, a folder, "
         "or a provider's: ollama:MODEL, openai:MODEL, azure:DEPLOYMENT."
     )
+
+
+def check_model(name: str, settings: Settings) -> list[str]:
+    """What is wrong with a model, one sentence each, every byte of it read. Nobody is asked about a provider's."""
+    from commonplace.models.providers.endpoint import is_provided
+
+    if is_provided(name):
+        return []
+    if broken := damaged(name, settings.models):
+        return [f"{path} is not what was pulled. Delete its folder and pull the model again." for path in broken]
+    try:
+        embedder = open_embedder(name, settings.models, threads=settings.threads, settings=settings)
+        embedder.embed_queries(["anything"])  # which loads it
+    except CommonplaceError as error:
+        return [str(error)]
+    return []
 
 
 def open_reranker(settings: Settings) -> Reranker | None:

@@ -47,10 +47,24 @@ def find(name: str, cache: Path) -> Path | None:
     return cache / entry.folder if has(entry, cache) else None
 
 
+def is_gone(name: str, cache: Path) -> bool:
+    """Whether a model is one of those that are pulled, and is not there."""
+    return (name in catalog() or name.startswith(HUB)) and find(name, cache) is None
+
+
 def has(entry: Entry, cache: Path) -> bool:
     """Whether every file of a catalogue model is there in its full length; its hash was checked when it came."""
     files = ((cache / entry.folder / member.name, member.bytes) for member in entry.files.values())
     return all(path.is_file() and path.stat().st_size == size for path, size in files)
+
+
+def damaged(name: str, cache: Path) -> list[Path]:
+    """The files of a catalogue model that are there in full and hold something else than what was pulled."""
+    entry, folder = catalog().get(name), find(name, cache)
+    if entry is None or folder is None:
+        return []
+    files = ((folder / member.name, member.sha256) for member in entry.files.values())
+    return [path for path, sha256 in files if sha256_of(path) != sha256]
 
 
 def hub_folder(name: str) -> str:
