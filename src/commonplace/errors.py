@@ -39,6 +39,11 @@ class CommonplaceError(Exception):
         self.details = details
         """What a program may want beside the sentence, such as the `argument` that is meant."""
 
+    @property
+    def reason(self) -> str:
+        """The sentence as a part of another one, which has its own full stop."""
+        return str(self).removesuffix(".")
+
     def __reduce__(self) -> tuple[Any, ...]:
         """For other processes, which have the sentence, but not what it was made of."""
         return Exception.__new__, (type(self), *self.args), vars(self)

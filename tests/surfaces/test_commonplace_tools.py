@@ -163,6 +163,17 @@ def test_search_says_that_it_went_by_words_only(call: Call, library: Library) ->
     assert call("search", query="water")["notes"] == []
 
 
+@pytest.mark.parametrize(("name", "asked"), [("search", {"query": "water"}), ("related", {"uri": "notes://tea"})])
+def test_why_it_went_by_words_only_is_one_sentence(
+    call: Call, library: Library, name: str, asked: dict[str, Any]
+) -> None:
+    library.embed()
+    library.store.set_setting("model", "arctic-embed-s")
+    (note,) = call(name, **asked)["notes"]
+    assert note.startswith("By words only: The model arctic-embed-s is not in ")
+    assert note.endswith("or use the model 'static'.")
+
+
 @pytest.mark.parametrize(
     ("uri", "text", "next_line"),
     [

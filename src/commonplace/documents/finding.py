@@ -150,7 +150,7 @@ class Finding:
                 if chunk:
                     return semantic.embedder.embed_passages([chunk])[0], ""
         except Unavailable as error:
-            return None, str(error)
+            return None, error.reason
         vector = semantic.mean_of(item.id)
         return vector, "" if vector is not None else "the document has no vectors yet; `commonplace embed` makes them"
 
@@ -160,7 +160,7 @@ class Finding:
                 semantic = self._semantic()
                 vectors = semantic.embedder.embed_queries(texts)
         except Unavailable as error:
-            return _Meanings(None, {}, str(error))
+            return _Meanings(None, {}, error.reason)
         return _Meanings(semantic, dict(zip(texts, vectors, strict=True)))
 
     def _pages(self, requests: Sequence[Request]) -> list[Page]:

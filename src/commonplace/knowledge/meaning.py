@@ -43,7 +43,7 @@ def near(semantic: SemanticSource, text: str, language: str) -> Near:
         with hurried(EMBED_S):  # the first contact with a provider
             found = semantic()
     except Unavailable as error:
-        return Near(reason=str(error))
+        return Near(reason=error.reason)
     embedder = found.embedder
     if trust_for(text, embedder, language) <= OTHER_SCRIPT:
         return Near(reason=f"the model {embedder.name} does not read this script")
@@ -51,7 +51,7 @@ def near(semantic: SemanticSource, text: str, language: str) -> Near:
         with hurried(EMBED_S):
             query = embedder.embed_queries([text])[0]
     except Unavailable as error:
-        return Near(reason=str(error))
+        return Near(reason=error.reason)
     leg = VectorLeg(found.index, embedder, query, None, 1.0)
     depth = _DEPTH
     while True:

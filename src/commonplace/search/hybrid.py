@@ -263,7 +263,7 @@ class _Finding:
             missing = error.code == "vector_index_missing"
             if self._only_meaning:
                 raise (Unavailable(NO_VECTORS, code=error.code) if missing else error) from None
-            self._go_without(NO_VECTORS if missing else f"{str(error)[:1].upper()}{str(error)[1:]}.")
+            self._go_without(NO_VECTORS if missing else f"{error.reason[:1].upper()}{error.reason[1:]}.")
             return None
         meanings = MeaningSearch(semantic, self._depth, self._engine.names_of)
         if not self._only_meaning and not meanings.reads(" ".join(task.meaning for task in wanted), self._languages):

@@ -216,8 +216,8 @@ class Pipeline:
     def _vector_leg_of(self, said: Sequence[int], request: Request, look: Look, stages: Stages) -> VectorLeg | None:
         try:
             semantic = look.semantic()
-        except Unavailable as reason:
-            stages.skip("vector", str(reason))
+        except Unavailable as error:
+            stages.skip("vector", error.reason)
             return None
         mean = semantic.mean_of(*said)
         if mean is None:
@@ -239,10 +239,10 @@ class Pipeline:
                 embedder, query = semantic.embedder, request.vector
                 if query is None:
                     query = stages.timed("embed", lambda: embedder.embed_queries([meaning])[0])
-        except Unavailable as reason:
+        except Unavailable as error:
             if request.mode == "semantic":
                 raise
-            stages.skip("vector", str(reason))
+            stages.skip("vector", error.reason)
             return None
         trust = trust_for(meaning, embedder, look.words.languages()[0])
         return VectorLeg(semantic.index, embedder, query, look.items(request), trust, look.scope(request).without)
