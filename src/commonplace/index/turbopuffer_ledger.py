@@ -171,7 +171,7 @@ class Ledger:
         query = """select chunk, created, title, body, words from rows
                    where chunk in (select value from json_each(?)) order by chunk"""
         for chunk, created, *fields in self._db.execute(query, (json.dumps(list(chunks)),)):
-            yield Terms(chunk, created, *(f" {field} " for field in fields))
+            yield Terms(chunk, created, *map(_apart, fields))
 
     def chunks_of(self, items: Iterable[int]) -> list[int]:
         """The chunks of items, ascending."""
@@ -378,6 +378,12 @@ def _tallied(row: Row) -> _Tallied:
     embedded = row.vector is not None
     place = (row.namespace, row.generation, row.kind, row.language, row.many, embedded)
     return _Tallied(*place, row.title, row.body, row.words)
+
+
+def _apart(terms: str) -> str:
+    """A blank before and after every term, and no more where a sign that is no term stood between two."""
+    text = f" {terms} "
+    return text if "  " not in text else f" {' '.join(terms.split())} "
 
 
 class _Tally:
