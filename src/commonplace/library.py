@@ -367,10 +367,8 @@ class Library:
         return self._pipeline.search(replace(request, rerank=rerank, expand=expand))
 
     def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
-        """Items like this one, by what it says; a conversation says what its messages do."""
-        item = self.get(uri)
-        messages = self.store.message_ids(item.key) if item.kind == "conversation" else ()
-        return self._pipeline.related(item, Request(uri, filter=filter, limit=limit), messages)
+        """Items like this one, by what it says."""
+        return self._pipeline.related(self.get(uri), Request(uri, filter=filter, limit=limit))
 
     def _ids_of(self, uris: Collection[str]) -> list[int]:
         return self.store.ids_of([parts for parts in map(parse_uri, each(uris)) if parts])
@@ -440,19 +438,11 @@ class Library:
 
     def doctor(self) -> list[str]:
         """Look everything over, reading every byte; returns what is wrong, one sentence each."""
-        from commonplace.models import check_model
-
         problems = self.store.check()
         for index in self._word_indexes():
             index.catch_up()
             problems += index.check()
-        vectors = self.embedding.index()
-        if vectors is not None:
-            vectors.catch_up()
-            problems += vectors.check()
-        if chosen := self.embedding.chosen:
-            problems += check_model(chosen, self.settings)
-        return problems
+        return problems + self.embedding.check()
 
     def rebuild(self) -> None:
         """Make every index anew from the store. Never needed, always safe."""

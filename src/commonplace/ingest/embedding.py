@@ -20,7 +20,7 @@ from commonplace.ingest.stored_vectors import StoredVectors
 from commonplace.ingest.suited import first_choice
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk, Filter, fingerprint, item_of
-from commonplace.models import open_embedder
+from commonplace.models import check_model, open_embedder
 from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
 from commonplace.settings import BadSetting, Settings
@@ -262,6 +262,14 @@ class Embedding:
         """The vector index as it is, or None where there are no vectors."""
         model = self.serving()
         return self._vector_index(model) if model else None
+
+    def check(self) -> list[str]:
+        """What is wrong with the vectors, or with the model that makes them, every byte of both read."""
+        problems, vectors, chosen = list[str](), self.index(), self.chosen
+        if vectors is not None:
+            vectors.catch_up()
+            problems += vectors.check()
+        return problems + check_model(chosen, self._settings) if chosen else problems
 
     def mean_of(self, *item_ids: int) -> NDArray[np.float32] | None:
         """The mean direction of the vectors of an item, or of several together; None where there are none."""

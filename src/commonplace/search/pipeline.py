@@ -35,7 +35,7 @@ from commonplace.search.ranking import (
     rows_of,
 )
 from commonplace.search.request import MOST_HITS, Request
-from commonplace.search.rerank import CANDIDATES, Asked, Found, SecondLook, reordered
+from commonplace.search.rerank import CANDIDATES, Asked, Found, MeanOf, SecondLook, reordered
 from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
@@ -58,8 +58,7 @@ class Semantic:
 
     index: Vectors
     embedder: Embedder
-    mean_of: Callable[..., Floats | None]
-    """The mean direction of the vectors of an item, or of several together, where there are any."""
+    mean_of: MeanOf
 
 
 class SemanticSource(Protocol):
@@ -137,13 +136,14 @@ class Pipeline:
 
         return self._looking(work)
 
-    def related(self, item: Item, request: Request, parts: Sequence[int] = ()) -> Page:
+    def related(self, item: Item, request: Request) -> Page:
         """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other.
 
-        `parts` are items that say what it says, as the messages of a conversation do: they are not like it.
+        A conversation says what its messages do, which are not like it.
         """
-        request = replace(request, exclude=request.exclude.union(parts))
-        return self._looking(lambda look: self._related(item, request, parts, look))
+        messages = self._store.message_ids(item.key) if item.kind == "conversation" else []
+        request = replace(request, exclude=request.exclude.union(messages))
+        return self._looking(lambda look: self._related(item, messages, request, look))
 
     def like(self, text: str, vector: Floats | None, request: Request) -> Page:
         """Passages near a vector, or with the most telling words of the text it stands for where there is none."""
@@ -184,9 +184,9 @@ class Pipeline:
         presenter = first.timed("present", lambda: Presenter(self._store, answers))
         return [one.page(presenter) for one in ranked]
 
-    def _related(self, item: Item, request: Request, parts: Sequence[int], look: Look) -> Page:
+    def _related(self, item: Item, messages: Sequence[int], request: Request, look: Look) -> Page:
         stages = Stages()
-        said = [item, *(self._store.items(parts, body=True) if parts else ())]
+        said = [item, *(self._store.items(messages, body=True) if messages else ())]
         plan = plan_telling("\n".join(f"{one.title}\n{one.body or ''}" for one in said), look.words)
         lexical = LexicalLeg(look.words, plan, look.scope(request))
         vector = self._vector_leg_of([one.id for one in said], request, look, stages)

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,11 @@ WEIGHTS: Mapping[str, float] = {
 
 _BUDGET: ContextVar[float] = ContextVar("commonplace_second_look", default=BUDGET_S)
 
-MeanOf = Callable[[int], Floats | None]
+
+class MeanOf(Protocol):
+    """The mean direction of the vectors of an item, or of several together, where there are any."""
+
+    def __call__(self, *item_ids: int) -> Floats | None: ...
 
 
 @dataclass(frozen=True, slots=True)

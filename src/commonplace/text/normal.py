@@ -1,7 +1,8 @@
-"""Unicode's normal forms, in a time that grows with the text and not with its square.
+"""Text as others may take it: characters that are whole, and Unicode's normal forms.
 
-The standard library brings the marks behind a letter in order by moving each before all that belong behind it, and the
-whole process waits meanwhile. A letter has a few, in any language; a hundred thousand are there to hold others up.
+The forms take a time that grows with the text and not with its square. The standard library brings the marks behind a
+letter in order by moving each before all that belong behind it, and the whole process waits meanwhile. A letter has a
+few, in any language; a hundred thousand are there to hold others up.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ _FEW = 64
 _MANY_MARKS = regex.compile(rf"[\p{{M}}\uff9e\uff9f]{{{_FEW},}}")  # the last two are marks where K says so
 
 Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
+
+
+def whole_characters(text: str) -> str:
+    """The two halves that JSON escapes an emoji as joined, and U+FFFD for one without the other: UTF-8 has none."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def normalized(form: Form, text: str) -> str:

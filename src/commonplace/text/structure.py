@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from commonplace.text.normal import whole_characters
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -214,8 +216,7 @@ def _scalar(value: str) -> str:
 
 def _unescaped(quoted: str) -> str:
     """What stands between double quotes. Programs write every letter beyond ASCII as an escape there."""
-    text = _ESCAPE.sub(lambda found: _character(found.group(1)), quoted)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # JSON writes an emoji in two halves
+    return whole_characters(_ESCAPE.sub(lambda found: _character(found.group(1)), quoted))
 
 
 def _character(escape: str) -> str:

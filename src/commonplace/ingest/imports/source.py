@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any, BinaryIO
 from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
+from commonplace.text.normal import whole_characters
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
@@ -236,7 +237,7 @@ def plain(value: Any, depth: int = 0) -> JSON:
     if depth > DEEPEST:
         raise Unreadable(f"it is nested more than {DEEPEST} deep")
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", _REPLACEMENT)
+        return whole_characters(value).replace("\0", _REPLACEMENT)
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int):

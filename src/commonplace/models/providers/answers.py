@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from commonplace.models.embedder import Vectors
+from commonplace.text.normal import whole_characters
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -58,7 +59,7 @@ def read_text(found: Any, *path: str | int) -> str:
             raise Nonsense("no text") from None
     if not isinstance(found, str):
         raise Nonsense("no text")
-    return found.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", _REPLACEMENT)
+    return whole_characters(found).replace("\0", _REPLACEMENT)
 
 
 def printable(text: str) -> str:
