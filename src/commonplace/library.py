@@ -7,7 +7,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -352,19 +351,35 @@ class Library:
         per_item: bool = True,
         explain: bool = False,
         exclude: Collection[str] = (),
+        shown: Collection[int] = (),
         rerank: bool = False,
         expand: bool = False,
     ) -> Page:
         """Find passages by their words, their meaning, or both. Sees every write that returned before it.
 
         `auto` uses meaning where there are vectors and says so where there are none. `exclude`: addresses of items to
-        leave out, before the limit; the others answer as they would anyway. `rerank`: look at the best a second time.
-        `expand`: look for what the best have in common, too, as far as the model reads the question's language.
+        leave out, before the limit; the others answer as they would anyway. `shown`: ids of items that pages before
+        had, which are passed over wherever they are by now; `offset` only counts. `rerank`: look at the best a second
+        time. `expand`: look for what the best have in common, too, as far as the model reads the question's language.
         """
         self.sweep()
         left_out = frozenset(self._ids_of(exclude)) if exclude else frozenset()
-        request = Request(text, mode, filter, limit, offset, min_score, snippet_length, per_item, explain, left_out)
-        return self._pipeline.search(replace(request, rerank=rerank, expand=expand))
+        request = Request(
+            text,
+            mode,
+            filter,
+            limit,
+            offset,
+            min_score,
+            snippet_length,
+            per_item,
+            explain,
+            left_out,
+            frozenset(shown),
+            rerank=rerank,
+            expand=expand,
+        )
+        return self._pipeline.search(request)
 
     def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
         """Items like this one, by what it says."""

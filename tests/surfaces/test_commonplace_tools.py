@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import time
@@ -679,12 +678,74 @@ def test_a_kind_that_is_none_is_told(call: Call) -> None:
         call("search", query="tea", kinds=["notes"])
 
 
+def walked(call: Call, between: Callable[[int], object], **asked: Any) -> list[str]:
+    """Everything a search shows, page by page, with something done after each."""
+    page, seen = call("search", **asked), list[str]()
+    for number in range(100):
+        seen += uris(page)
+        if page["next_cursor"] is None:
+            return seen
+        between(number)
+        page = call("search", **asked, cursor=page["next_cursor"])
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize("session", [{}, {"session": "walk"}])
+def test_what_comes_to_the_top_between_pages_is_shown_next_and_nothing_twice(
+    session: dict[str, str], call: Call, library: Library
+) -> None:
+    notes = [Draft("note", f"n{number}", body="zither " + "and more of it " * number) for number in range(40)]
+    library.put_many(notes)
+
+    def another(number: int) -> None:
+        library.put(Draft("note", f"late{number}", body="zither"))
+
+    seen = walked(call, another, query="zither", mode="lexical", detail="ids", limit=7, **session)
+    assert len(seen) == len(set(seen))
+    assert {f"notes://n{number}" for number in range(40)} < set(seen)
+    assert {f"notes://late{number}" for number in range(6)} < set(seen)
+
+
+def test_what_goes_between_pages_takes_nobody_else_with_it(call: Call, library: Library) -> None:
+    library.put_many(Draft("note", f"n{number}", body="zither " + "and more of it " * number) for number in range(40))
+    gone = set[str]()
+
+    def remove(number: int) -> None:
+        gone.add(f"notes://n{number}")
+        library.delete(f"notes://n{number}")
+
+    seen = walked(call, remove, query="zither", mode="lexical", detail="ids", limit=7)
+    assert len(seen) == len(set(seen))
+    assert {f"notes://n{number}" for number in range(40)} == set(seen) | gone
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "5",
+        "-1.{digest}",
+        "5.{digest}.",
+        "5.{digest}.x",
+        "5.{digest}.-1",
+        "5.{digest}.0.0.g",
+        "{digest}",
+        "½.{digest}",
+        "5.{digest}" + 101 * ".1",
+    ],
+)
+def test_a_cursor_that_nobody_made_is_refused(cursor: str, call: Call) -> None:
+    first = call("search", query="water", mode="lexical", limit=1)
+    digest = first["next_cursor"].split(".")[1]
+    with pytest.raises(InvalidInput, match="cursor does not belong to this call"):
+        call("search", query="water", mode="lexical", cursor=cursor.format(digest=digest))
+
+
 def test_a_list_of_more_than_ten_thousand_is_walked_to_its_end(call: Call, library: Library) -> None:
     library.put_many(Draft("note", f"n{number}", body="zither") for number in range(10_120))
     first = call("search", query="zither", mode="lexical", detail="ids", limit=1)
-    offset, kept = json.loads(base64.urlsafe_b64decode(first["next_cursor"]))
-    assert offset == 1
-    cursor = base64.urlsafe_b64encode(json.dumps([9_980, kept]).encode()).decode()  # as if all before had been walked
+    _, digest, *_ = first["next_cursor"].split(".")
+    cursor = f"9980.{digest}"  # as if all before had been walked
     seen: list[str] = []
     while cursor:
         page = call(

@@ -40,7 +40,8 @@ class LexicalReader:
 
     def idf(self, form: str) -> float:
         """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
-        return engine(lambda: self._snapshot.idf(form))
+        known = self._snapshot.idfs.get(form)  # asked several times for every term of a query
+        return engine(lambda: self._snapshot.idf(form)) if known is None else known
 
     def knows(self, language: str, form: str) -> bool:
         """Whether a chunk in a language has a stem."""

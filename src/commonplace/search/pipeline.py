@@ -77,28 +77,26 @@ class _Ranked:
     plan: LexicalPlan
     stages: Stages
     notes: tuple[str, ...]
-
-    @property
-    def kept(self) -> Ids:
-        """The rows that score enough."""
-        return np.flatnonzero(enough(self.ranking.scores, self.request.min_score))
+    kept: Ids
+    """The rows that score enough."""
+    left: Ids
+    """Those of them that no page before had."""
 
     @property
     def answer(self) -> Answer:
-        start = self.request.offset
-        return Answer(self.request, self.ranking, self.kept[start : start + self.request.limit].tolist(), self.plan)
+        return Answer(self.request, self.ranking, self.left[: self.request.limit].tolist(), self.plan)
 
-    def page(self, presenter: Presenter) -> Page:
-        kept, wanted = self.kept, self.request.offset + self.request.limit
-        hits = self.stages.timed("present", lambda: presenter.hits(self.answer))
+    def page(self, presenter: Presenter, answer: Answer) -> Page:
+        kept, left, limit = self.kept, self.left, self.request.limit
+        hits = self.stages.timed("present", lambda: presenter.hits(answer))
         return Page(
             tuple(hits),
             self.stages.done,
             self.notes,
-            more=len(kept) > wanted,
+            more=len(left) > limit,
             found=len(kept),
             skipped=int(np.count_nonzero(enough(self.skipped.scores, self.request.min_score))),
-            tied=_tied(self.ranking.scores[kept], wanted),
+            tied=_tied(self.ranking.scores[left[: limit + 1]], limit),
             unplaced=self.ranking.unplaced,
         )
 
@@ -175,14 +173,16 @@ class Pipeline:
             skipped = self._skipped(wider.lexical, wider.vector, request, look)
             notes += [wider.note] if request.explain else []
         ranking = self._reranked(ranking, lexical, vector, request, look, stages)
-        return _Ranked(request, ranking, skipped, lexical.plan, stages, tuple(notes))
+        kept = np.flatnonzero(enough(ranking.scores, request.min_score))
+        left = _left(ranking, kept, request)
+        return _Ranked(request, ranking, skipped, lexical.plan, stages, tuple(notes), kept, left)
 
     def _pages(self, ranked: Sequence[_Ranked]) -> list[Page]:
         """All that is shown is read at once; the first page's presentation counts the time that takes."""
         answers = [one.answer for one in ranked]
         first = ranked[0].stages if ranked else Stages()
         presenter = first.timed("present", lambda: Presenter(self._store, answers))
-        return [one.page(presenter) for one in ranked]
+        return [one.page(presenter, answer) for one, answer in zip(ranked, answers, strict=True)]
 
     def _related(self, item: Item, messages: Sequence[int], request: Request, look: Look) -> Page:
         stages = Stages()
@@ -251,9 +251,9 @@ class Pipeline:
 
     def _ranked(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, stages: Stages) -> Ranking:
         """As far as the page reaches, or a second look does: it is taken at the same candidates for every page."""
-        wanted = request.offset + request.limit
+        wanted = request.reach
         if request.rerank and wanted < CANDIDATES:
-            request, wanted = replace(request, offset=0, limit=CANDIDATES), CANDIDATES
+            request, wanted = replace(request, offset=0, shown=frozenset(), limit=CANDIDATES), CANDIDATES
         return self._rank(lexical, vector, wanted, request, stages)
 
     def _first(self, request: Request, vector: VectorLeg | None, stages: Stages) -> Request:
@@ -264,7 +264,7 @@ class Pipeline:
         if reason:
             stages.skip("expand", reason)
             return request
-        return replace(request, offset=0, limit=READ, per_item=True, rerank=False)
+        return replace(request, offset=0, shown=frozenset(), limit=READ, per_item=True, rerank=False)
 
     def _wider(self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg, look: Look, stages: Stages) -> Widened:
         best, mean_of = _found(ranking), look.semantic().mean_of
@@ -296,7 +296,8 @@ class Pipeline:
     ) -> Ranking:
         """Enough passages for the page, however many of them belong to the same few items."""
         depth = max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
-        if vector is not None:  # whose items were read for it, and tell an index by words what its fields let through
+        if vector is not None and vector.items is not None:
+            # They were read for the vectors, and tell an index by words what its fields let through.
             lexical = replace(lexical, scope=replace(lexical.scope, known=vector.items))
         while True:
             ranking, full = self._rank_at(lexical, vector, depth, request, stages)
@@ -343,7 +344,7 @@ class Pipeline:
             unknown = np.full_like(words[1], np.nan)
             ranking = in_order(words[0], words[1], words[1], unknown, Weights(1.0, 0.0))
             return near_enough(ranking, least), words_full
-        wanted = request.offset + request.limit + 1  # one more than shown, to know whether there is more
+        wanted = request.reach + 1  # one more than shown, to know whether there is more
         wanted = wanted if least == -np.inf else MOST_HITS
         ranking = stages.timed("fuse", lambda: fused(lexical, vector, words, near, depth=depth, wanted=wanted))
         return near_enough(ranking, least), words_full or near_full
@@ -360,6 +361,15 @@ def _named(plan: LexicalPlan, request: Request) -> LexicalPlan:
 def _tied(scores: Floats, shown: int) -> bool:
     """Whether two scores, as they are shown, are the same on both sides of a cut."""
     return len(scores) > shown > 0 and len(set(as_shown(scores[shown - 1 : shown + 1]).tolist())) == 1
+
+
+def _left(ranking: Ranking, rows: Ids, request: Request) -> Ids:
+    """The rows that no page before had."""
+    rows = rows[request.offset :]
+    if not request.shown:
+        return rows
+    items = (ranking.chunks[rows] >> CHUNK_BITS).tolist()
+    return rows[[item not in request.shown for item in items]]
 
 
 def meaning_of(text: str) -> str:

@@ -28,7 +28,8 @@ class Answer:
 
     @property
     def chunks(self) -> list[int]:
-        return [int(self.ranking.chunks[row]) for row in self.rows]
+        shown: list[int] = self.ranking.chunks[list(self.rows)].tolist()
+        return shown
 
     @property
     def scores(self) -> list[float]:

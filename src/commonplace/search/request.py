@@ -33,6 +33,8 @@ class Request:
     explain: bool = False
     exclude: frozenset[int] = frozenset()
     """Ids of items to leave out, before the limit."""
+    shown: frozenset[int] = frozenset()
+    """Ids of items that pages before had, passed over wherever they are now, like the first `offset`."""
     vector: NDArray[np.float32] | None = field(default=None, compare=False)
     """What the text means, where that is known already: then nothing is embedded."""
     least_cosine: float | None = None
@@ -45,6 +47,11 @@ class Request:
     """Whether the best are looked at a second time, more closely."""
     expand: bool = False
     """Whether what the best have in common is looked for, too."""
+
+    @property
+    def reach(self) -> int:
+        """How far down a list the page goes."""
+        return self.offset + len(self.shown) + self.limit
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, fingerprint
@@ -13,6 +14,11 @@ from commonplace.text.tokens import estimate, reach, safe_cut
 
 FRAME = 60
 """Tokens kept back for what surrounds the records."""
+MOST_NAMED = 100
+"""Items that a cursor names."""
+_CURSOR = re.compile(
+    rf"(?P<offset>[0-9]{{1,18}})\.(?P<called>[0-9a-f]{{12}})(?P<steps>(?:\.[1-9a-f][0-9a-f]{{0,15}}){{0,{MOST_NAMED}}})"
+)
 
 
 def fit(records: Iterable[dict[str, JSON]], max_tokens: int, trimmed: str) -> tuple[list[dict[str, JSON]], int, int]:
@@ -53,20 +59,43 @@ def _trim(record: dict[str, JSON], name: str, excess: int) -> dict[str, JSON]:
     return {**record, name: body[: safe_cut(body, reach(body, 0, 4 * keep))] + "…"}
 
 
-def make_cursor(offset: int, arguments: Mapping[str, JSON]) -> str:
-    """Where the next page of this very search begins."""
-    return base64.urlsafe_b64encode(json.dumps([offset, digest(arguments)]).encode()).decode()
+class Passed(NamedTuple):
+    """What of a list came before: its first `offset`, and the items that were `shown` since."""
+
+    offset: int = 0
+    shown: frozenset[int] = frozenset()
+
+    @property
+    def before(self) -> int:
+        """How many came before."""
+        return self.offset + len(self.shown)
+
+    def and_then(self, items: Sequence[int]) -> Passed:
+        """These items, too. All of them are named while they are few: the list may change from page to page."""
+        if len(self.shown) + len(items) <= MOST_NAMED:
+            return Passed(self.offset, self.shown.union(items))
+        named = items[-MOST_NAMED:]
+        return Passed(self.before + len(items) - len(named), frozenset(named))
 
 
-def read_cursor(cursor: str, arguments: Mapping[str, JSON]) -> int:
-    """The offset a cursor stands for. One of another search is refused."""
-    try:
-        offset, kept = json.loads(base64.urlsafe_b64decode(cursor.encode()))
-        if kept == digest(arguments) and isinstance(offset, int) and offset >= 0:
-            return offset
-    except (ValueError, TypeError):
-        pass
-    raise InvalidInput("cursor does not belong to this call; repeat it without cursor.")
+def make_cursor(passed: Passed, arguments: Mapping[str, JSON]) -> str:
+    """Where the next page of this very call begins: an offset, what was called, and the items shown, as steps between.
+
+    An agent has to write it down, so it is short.
+    """
+    steps = [high - low for low, high in pairwise([0, *sorted(passed.shown)])]
+    return ".".join([f"{passed.offset}", digest(arguments), *(f"{step:x}" for step in steps)])
+
+
+def read_cursor(arguments: Mapping[str, JSON]) -> Passed:
+    """Where a call is to go on. A cursor of another call is refused."""
+    if "cursor" not in arguments:
+        return Passed()
+    found = _CURSOR.fullmatch(arguments["cursor"])
+    if found is None or found["called"] != digest(arguments):
+        raise InvalidInput("cursor does not belong to this call; repeat it without cursor.")
+    steps = (int(step, 16) for step in found["steps"].split(".")[1:])
+    return Passed(int(found["offset"]), frozenset(accumulate(steps)))
 
 
 def digest(arguments: Mapping[str, Any]) -> str:

@@ -37,8 +37,7 @@ _DATES = ("created_from", "created_to", "updated_from", "updated_to")
 
 
 def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    offset = read_cursor(given["cursor"], given) if "cursor" in given else 0
-    detail, filter = given["detail"], _filter(call, given)
+    passed, detail, filter = read_cursor(given), given["detail"], _filter(call, given)
 
     def run(seen: frozenset[str]) -> Found[tuple[Page, list[dict[str, JSON]], int, int]]:
         page = call.library.search(
@@ -46,7 +45,8 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             mode=given["mode"],
             filter=filter,
             limit=given["limit"],
-            offset=offset,
+            offset=passed.offset,
+            shown=passed.shown,
             explain=given["explain"],
             exclude=seen,
             rerank=given["rerank"],
@@ -57,9 +57,9 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
     session = call.open_session(given["session"]) if "session" in given else None  # nothing is left out unasked
     (page, records, tokens, left_out), told = deduped(
-        session, run, query=given["query"], listing=digest(given), offset=offset
+        session, run, query=given["query"], listing=digest(given), offset=passed.before
     )
-    following = offset + len(records)
+    following = passed.and_then([hit.item.id for hit in page.hits[: len(records)]])
     notes = [*page.notes, *(_by_words_only(page) if given["mode"] != "lexical" else ())]
     if names := set(given.get("collections", ())).difference(hit.parent for hit in page.hits):
         notes += _nowhere(call, [name for name in given["collections"] if name in names])

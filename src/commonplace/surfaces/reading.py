@@ -14,7 +14,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
 from commonplace.surfaces.addresses import CHUNK, LINES, span, whole
-from commonplace.surfaces.budget import FRAME, cut_down, make_cursor, read_cursor, tokens_of
+from commonplace.surfaces.budget import FRAME, Passed, cut_down, make_cursor, read_cursor, tokens_of
 from commonplace.surfaces.finding import places
 from commonplace.surfaces.naming import beginnings, conversations
 from commonplace.surfaces.schema import (
@@ -349,8 +349,7 @@ def _part(heading: Heading) -> str:
 
 
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    after = read_cursor(given["cursor"], given) if "cursor" in given else 0
-    items = library.store.scan(filter, after=after, limit=given["limit"] + 1)
+    items = library.store.scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
     shown = items[: given["limit"]]
     names = beginnings(library, shown)
     entries: list[dict[str, Any]] = [
@@ -362,13 +361,13 @@ def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[
         }
         for item, standing in zip(shown, _standing(library, shown), strict=True)
     ]
-    return _entries(entries, make_cursor(shown[-1].id, given) if len(items) > len(shown) else None)
+    return _entries(entries, make_cursor(Passed(shown[-1].id), given) if len(items) > len(shown) else None)
 
 
 def _paged(entries: list[dict[str, Any]], given: Mapping[str, JSON]) -> dict[str, JSON]:
-    start = read_cursor(given["cursor"], given) if "cursor" in given else 0
+    start = read_cursor(given).offset
     end = start + given["limit"]
-    return _entries(entries[start:end], make_cursor(end, given) if end < len(entries) else None)
+    return _entries(entries[start:end], make_cursor(Passed(end), given) if end < len(entries) else None)
 
 
 def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[str, JSON]:
