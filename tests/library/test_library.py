@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,17 @@ def test_a_library_stays_where_it_was_opened_when_the_working_directory_changes(
         assert len(library.search("oolong").hits) == 2
         library.embed()
     assert list(elsewhere.iterdir()) == []
+
+
+def test_nobody_else_looks_into_a_new_library(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with Library.open(tmp_path / "home") as library:
+            library.put(Draft("note", "secret", body="oolong"))
+            library.search("oolong")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "home" / "spaces" / "default").stat().st_mode) == 0o700
 
 
 def test_a_library_opens_and_searches_while_another_process_writes(tmp_path: Path) -> None:

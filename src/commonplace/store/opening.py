@@ -31,14 +31,15 @@ def open_store(settings: Settings, folder: Path) -> TableStore:
 
 
 def _make(folder: Path) -> None:
-    """Where that cannot be, the home is none: SQLite would call it a broken file.
+    """A space's folder, which nobody but its owner looks into.
 
-    A full disk is another matter, and so is a file of the home that is in the way.
+    Where it cannot be made, the home is none: SQLite would call it a broken file. A full disk is another matter, and so
+    is a file of the home that is in the way.
     """
     home = folder.parent.parent
     try:
         str(folder).encode()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(0o700, parents=True, exist_ok=True)
     except UnicodeEncodeError as error:  # SQLite opens what is named in UTF-8
         raise BadSetting(f"home cannot be {str(home)!a}: its name is no text in UTF-8. Name another folder.") from error
     except OSError as error:
