@@ -117,7 +117,7 @@ def test_a_folder_without_documents_is_level_and_one_that_nobody_has_read_is_not
     (tmp_path / "empty" / "tea.md").write_text("# Tea\n", "utf-8")
     assert "empty: 0 documents, global, never synced\n" in run("collections", "list").stdout
     run("update")
-    assert "empty: 1 documents, global, synced\n" in run("collections", "list").stdout
+    assert "empty: 1 document, global, synced\n" in run("collections", "list").stdout
 
 
 def test_a_folder_whose_name_no_collection_may_have_is_told_of_the_option_for_one(run: Run, tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_folder_that_has_moved_takes_its_collection_along(run: Run, notes: Pat
     moved = run("collections", "move", "notes", str(away)).stdout
     assert moved == f"notes is {away} now\nIndexed: 0 new, 1 updated, 2 unchanged, 0 removed\n"
     assert "searched only when named" in run("collections", "list").stdout
-    assert "Embedded: 1 passages" in run("embed").stdout
+    assert "Embedded: 1 passage" in run("embed").stdout
     assert "All collections updated" in run("update").stdout
 
 
@@ -269,7 +269,7 @@ def test_watch_ends_at_once_while_a_model_is_waited_for_and_what_it_began_is_gon
         assert took < 4
         site.always = None
         assert "new.md" in run("search", "honey").stdout
-        assert "Embedded: 1 passages" in run("embed").stdout
+        assert "Embedded: 1 passage" in run("embed").stdout
         assert "Everything is in order." in run("doctor").stdout
 
 

@@ -109,7 +109,7 @@ def test_one_kind_is_embedded_alone(run: Run, theirs: Path) -> None:
     run("call", "remember", json.dumps({"text": "tea"}), "--allow-writes")
     assert "Embedded: 4 passages" in run("embed", "--kind", "memory").stdout
     assert "Embedded: 0 passages" in run("embed", "--kind", "memory").stdout
-    assert "Embedded: 1 passages" in run("embed", "--all").stdout
+    assert "Embedded: 1 passage" in run("embed", "--all").stdout
 
 
 def test_doctor_names_variables_without_effect(run: Run) -> None:

@@ -8,7 +8,7 @@ from typing import IO
 
 import click
 
-from commonplace.cli.common import with_library, written
+from commonplace.cli.common import counted, with_library, written
 from commonplace.cli.library import how_to_use
 from commonplace.errors import InvalidInput
 from commonplace.library import Library, restore
@@ -25,7 +25,9 @@ def doctor(library: Library) -> int:
         click.echo(problem)
     state = library.status()
     coverage = state.coverage
-    click.echo(f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {coverage.total} passages embedded")
+    click.echo(
+        f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {counted(coverage.total, 'passage')} embedded"
+    )
     if state.better_model:
         click.echo(f"{state.better_model} would find more: {how_to_use(library, state.better_model)}.")
     if ignored := without_effect():
@@ -81,7 +83,7 @@ def export_everything(library: Library, target: str) -> None:
 @with_library
 def import_everything(library: Library, source: IO[str]) -> None:
     """Store what `export everything` wrote."""
-    click.echo(f"Imported: {library.import_(source)} items")
+    click.echo(f"Imported: {counted(library.import_(source), 'item')}")
     for instance in library.store.instances():
         if not instance.hint:
             click.echo(

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from commonplace.cli.collections_list import print_list
-from commonplace.cli.common import progress_bar
+from commonplace.cli.common import counted, progress_bar
 from commonplace.cli.folders import MOST_NAMED, OF_COLLECTIONS
 from commonplace.cli.lazy import SomePath
 from commonplace.cli.library import pull_default
@@ -227,7 +227,9 @@ def remove(place: Place, alias: str, everywhere: bool, and_drop: bool) -> None:
             if and_drop:
                 drop(_keeping(library), holding.declared.key)
     record = {"dryRun": place.dry, "file": str(folder / FILE), "dropped": count}
-    place.say(record, f"Removed {alias} from {folder / FILE}" + (f", and {count} documents" if and_drop else ""))
+    place.say(
+        record, f"Removed {alias} from {folder / FILE}" + (f", and {counted(count, 'document')}" if and_drop else "")
+    )
 
 
 def _drop_left(place: Place, library: Library, id: str, key: str, and_drop: bool) -> None:
@@ -237,7 +239,7 @@ def _drop_left(place: Place, library: Library, id: str, key: str, and_drop: bool
     count = library.store.parents("document").get(key, 0)
     if not place.dry:
         drop(_keeping(library), key)
-    place.say({"dryRun": place.dry, "file": None, "dropped": count}, f"Removed {id}: {count} documents")
+    place.say({"dryRun": place.dry, "file": None, "dropped": count}, f"Removed {id}: {counted(count, 'document')}")
 
 
 def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and_drop: bool) -> None:
@@ -254,7 +256,7 @@ def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and
     count = library.store.parents("document").get(alias, 0)
     if not place.dry:
         library.folders.remove(alias)
-    place.say({"dryRun": place.dry, "file": None, "dropped": count}, f"Removed {alias}: {count} documents")
+    place.say({"dryRun": place.dry, "file": None, "dropped": count}, f"Removed {alias}: {counted(count, 'document')}")
 
 
 @collections.command("list")
@@ -346,7 +348,7 @@ def _embed(library: Library) -> None:
     pull_default(library)
     with progress_bar("Embedding") as progress:
         count = library.embed(progress)
-    click.echo(f"Embedded: {count} passages with {library.embedding.chosen}", err=True)
+    click.echo(f"Embedded: {counted(count, 'passage')} with {library.embedding.chosen}", err=True)
 
 
 @collections.command()
@@ -368,7 +370,7 @@ def pack(place: Place, folder: Path | None, output: Path | None, force: bool) ->
         "bytes": len(packed.data),
         "sha256": packed.sha256,
     }
-    place.say(record, f"Packed {len(packed.names)} files into {packed.file} ({len(packed.data)} bytes)")
+    place.say(record, f"Packed {counted(len(packed.names), 'file')} into {packed.file} ({len(packed.data)} bytes)")
 
 
 for _command in OF_COLLECTIONS:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from commonplace.cli.common import counted
 from commonplace.documents.packages.folders import sync_holding
 from commonplace.documents.packages.registry import Holding
 from commonplace.documents.packages.sync import Keeping, Options
@@ -27,12 +28,12 @@ def print_list(library: Library, found: list[Holding], left: Mapping[str, Item],
         return
     for holding, record in zip(found, records, strict=True):
         version = f" {record['version']}" if "version" in record else ""
-        line = f"{record['collection']}{version}: {record['documentCount']} documents, {record['scope']}"
+        line = f"{record['collection']}{version}: {counted(record['documentCount'], 'document')}, {record['scope']}"
         click.echo(f"{line}, {record['status']}")
         click.echo(f"  {record['source']}")
         _print_folder(library, holding)
     for other in others:
-        click.echo(f"{other['collectionId']}: {other['documentCount']} documents, declared by nothing here")
+        click.echo(f"{other['collectionId']}: {counted(other['documentCount'], 'document')}, declared by nothing here")
     if others:
         click.echo("  another project's, or left over; `commonplace collections remove ID --drop` deletes them")
     if not (found or others):

@@ -148,6 +148,14 @@ def print_page(page: Page, *, as_json: bool) -> None:
         click.echo(f"    {hit.snippet}\n")
 
 
+_MANY = {"media": "media", "memory": "memories"}
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 passage`, `2 passages`."""
+    return f"{number} {noun if number == 1 else _MANY.get(noun, f'{noun}s')}"
+
+
 def split_names(given: Iterable[str]) -> tuple[str, ...]:
     """The names of an option that takes several, between commas or one by one."""
     return tuple(name.strip() for names in given for name in names.split(",") if name.strip())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.common import print_page, progress_bar, with_library
+from commonplace.cli.common import counted, print_page, progress_bar, with_library
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
@@ -52,13 +52,13 @@ def switch_with_progress(library: Library, name: str, *, yes: bool) -> None:
         _ask(library, switch, yes=yes)
     with progress_bar("Embedding") as progress:
         count = switch.run(progress)
-    click.echo(f"Embedded: {count} passages with {name}, which answers now")
+    click.echo(f"Embedded: {counted(count, 'passage')} with {name}, which answers now")
 
 
 def _ask(library: Library, switch: Switch, *, yes: bool) -> None:
     cost = switch.cost()
     click.echo(
-        f"From {library.embedding.chosen} to {switch.name}: {cost.passages} passages to embed"
+        f"From {library.embedding.chosen} to {switch.name}: {counted(cost.passages, 'passage')} to embed"
         f"{f', {cost.made} are done already' if cost.made else ''}.\n"
         f"Takes about {_megabytes(cost.bytes_new)} on disk beside the {_megabytes(cost.bytes_old)} of the old vectors, "
         f"which answer until it is done and go then; {_megabytes(cost.bytes_free)} are free.",
@@ -82,7 +82,7 @@ def embed_with_progress(library: Library, kind: str | None = None) -> None:
     """Make the vectors that are missing, and say how many there were."""
     with progress_bar("Embedding") as progress:
         count = library.embed(progress, kind=kind)
-    click.echo(f"Embedded: {count} passages with {library.embedding.chosen}")
+    click.echo(f"Embedded: {counted(count, 'passage')} with {library.embedding.chosen}")
 
 
 def pull_default(library: Library) -> None:
@@ -249,9 +249,6 @@ def outline(library: Library, uri: str) -> None:
         click.echo(f"{heading.line:6}  {'  ' * (heading.level - 1)}{heading.title}")
 
 
-_MANY = {"media": "media", "memory": "memories"}
-
-
 @click.command()
 @with_library
 def status(library: Library) -> None:
@@ -260,26 +257,28 @@ def status(library: Library) -> None:
     coverage = state.coverage
     click.echo(f"Library: {library.folder}")
     for kind, count in state.items.items():
-        click.echo(f"  {count} {kind if count == 1 else _MANY.get(kind, f'{kind}s')}")
+        click.echo(f"  {counted(count, kind)}")
     from commonplace.ingest.files.collections import packages  # walking and reading files, which a search does not
 
     packaged = packages(library.store)
     for name, count in state.collections.items():
         kind = "package" if name in packaged else "collection"
-        click.echo(f"  {kind} {packaged.get(name, name)}: {count} documents")
-    click.echo(f"  {state.chunks} passages; {state.changes} changes, indexed up to {state.indexed}")
+        click.echo(f"  {kind} {packaged.get(name, name)}: {counted(count, 'document')}")
+    click.echo(
+        f"  {counted(state.chunks, 'passage')}; {counted(state.changes, 'change')}, indexed up to {state.indexed}"
+    )
     if state.index_trouble:
         click.echo(f"  {state.index_trouble}")
     if coverage.model is None:
         click.echo("  no vectors yet: run `commonplace embed` to search by meaning")
     else:
-        click.echo(f"  {coverage.embedded} of {coverage.total} passages embedded with {coverage.model}")
+        click.echo(f"  {coverage.embedded} of {counted(coverage.total, 'passage')} embedded with {coverage.model}")
         if is_gone(coverage.model, library.settings.models):
             pull = f"`commonplace models pull {coverage.model}`"
             click.echo(f"  {coverage.model} is not here any more, so searches go by words only: {pull}")
     if moving := state.switching:
         click.echo(
-            f"  on the way to {moving.model}: {moving.embedded} of {moving.total} passages; "
+            f"  on the way to {moving.model}: {moving.embedded} of {counted(moving.total, 'passage')}; "
             f"`commonplace embed --model {moving.model}` goes on"
         )
     if (better := state.better_model) and not moving:
