@@ -37,7 +37,7 @@ class ClusterEmbedder:
     name = "bench-clusters"
     dims = DIMS
     fingerprint = "bench-clusters-1"
-    related, unrelated, evidence = 0.8, 0.65, 1.0
+    related, unrelated, evidence, widens = 0.8, 0.65, 1.0, True
     languages = frozenset({"en"})
 
     def __init__(self, queries: Floats) -> None:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +17,13 @@ from hypothesis import strategies as st
 
 from commonplace.library import Library
 from commonplace.model import Draft, Page, Stage
+from commonplace.models.catalog import DEFAULT, MULTILINGUAL, entry
+from commonplace.models.embedder import Carded
+from commonplace.search.legs import VectorLeg
 from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
 from commonplace.search.rerank import allowed
-from commonplace.search.widen import MOST_ADDED, WORDS_SHARE, _with_words, telling_words
+from commonplace.search.widen import MOST_ADDED, WORDS_SHARE, _with_words, telling_words, why_not
 
 BODIES = {
     "scurvy": "Sailors with scurvy were given lemons, and the lemons and limes healed their gums.",
@@ -97,6 +101,15 @@ def test_where_nothing_is_added_it_says_why_and_answers_as_ever(
     page = stocked.search(query, mode=mode, expand=True)  # type: ignore[arg-type]
     assert expanded(page) == Stage("expand", "skipped", reason=reason)
     assert page.hits == stocked.search(query, mode=mode).hits  # type: ignore[arg-type]
+
+
+def test_a_model_that_questions_lose_by_it_with_adds_nothing(stocked: Library) -> None:
+    embedder = Carded(entry(MULTILINGUAL).card, "any")
+    legs = [VectorLeg(stocked.embedding.index(), embedder, np.zeros(1), None, trust) for trust in (1.0, 0.1)]  # type: ignore[arg-type]
+    assert why_not(legs[0]) == "questions lose by it with the model use-multilingual-v3"
+    assert why_not(legs[1]) == "the model use-multilingual-v3 does not read this language"
+    known = replace(legs[0], embedder=Carded(entry(DEFAULT).card, "any"))  # type: ignore[arg-type]
+    assert why_not(known) == ""
 
 
 def test_without_vectors_a_query_stays_as_it_is(library: Library) -> None:

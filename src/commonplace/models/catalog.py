@@ -36,6 +36,8 @@ class Card:
     unrelated: float
     evidence: float = 0.3
     """What a cosine of this model is worth beside words, 1 being the default model's: learned on judged sets."""
+    widens: bool = True
+    """Whether questions gain by what the best have in common; some were measured to lose (docs/benchmarks.md)."""
     query_prefix: str = ""
     passage_prefix: str = ""
     max_tokens: int | None = None

@@ -37,6 +37,8 @@ class Embedder(Protocol):
     @property
     def evidence(self) -> float: ...  # what its cosine is worth beside words, 1 being the default model's
     @property
+    def widens(self) -> bool: ...  # whether questions gain by what the best have in common
+    @property
     def languages(self) -> frozenset[str]: ...  # ISO 639-1 codes it was trained for; empty where nobody has said
 
     def warm(self) -> None: ...  # load now what the first call would wait for
@@ -67,6 +69,10 @@ class Carded:
     @property
     def evidence(self) -> float:
         return self._card.evidence
+
+    @property
+    def widens(self) -> bool:
+        return self._card.widens
 
     @property
     def languages(self) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """A query made wider by what the best of a first retrieval have in common: more words, and a vector moved towards them.
 
 Pseudo-relevance feedback needs somebody who has understood the question. Where the model reads its language, the best
-have been found by meaning too, and their words are other ways to say it; where words work alone, what they bring along
-was measured to harm (docs/benchmarks.md), so nothing is added.
+have been found by meaning too, and their words are other ways to say it; where words do most of the work, what they
+bring along was measured to harm (docs/benchmarks.md), so nothing is added.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def why_not(vector: VectorLeg | None) -> str:
     """Why a query is not made wider; "" where it is."""
     if vector is None:
         return "there is no meaning to tell what else belongs to it"
-    return "" if vector.trust > OTHER_LANGUAGE else f"the model {vector.embedder.name} does not read this language"
+    if vector.trust <= OTHER_LANGUAGE:
+        return f"the model {vector.embedder.name} does not read this language"
+    return "" if vector.embedder.widens else f"questions lose by it with the model {vector.embedder.name}"
 
 
 def widened(store: Store, found: Found, lexical: LexicalLeg, vector: VectorLeg, mean_of: MeanOf) -> Widened:

@@ -123,6 +123,10 @@ class HttpEmbedder:
     def evidence(self) -> float:
         return self._known().evidence
 
+    @property
+    def widens(self) -> bool:
+        return True
+
     def warm(self) -> None:
         self._known()
 
