@@ -10,6 +10,7 @@ import regex
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import fold, parts_of, pieces, token_forms
+from commonplace.text.matches import places_as_kept
 from commonplace.text.snippet import Match, window
 
 GAP = " … "
@@ -134,8 +135,8 @@ class Highlighter:
         if text.isascii():
             return
         for run, number in self._forms.runs.items():
-            for place in re.finditer(re.escape(run), text, re.IGNORECASE):
-                yield place.start(), place.end(), number
+            for start, end, _ in places_as_kept(re.compile(f"({re.escape(run)})"), text):
+                yield start, end, number
 
 
 def _tokens_of(text: str) -> list[tuple[int, str]]:

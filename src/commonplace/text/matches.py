@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import regex
 
@@ -27,8 +29,15 @@ _WORD = re.compile(r"[^\W_]+")
 _SPACED = regex.compile(f"[^{UNSPACED.pattern[1:]}+")
 _OTHER_LETTERS = re.compile("[\u00aa-\u0dff\uff10-\uff5a]")
 """Of scripts whose words are found inside a sentence of an unspaced one, and that are not hinted at."""
-_OTHER_FORMS = re.compile("[\u1100-\u11ff\u2e80-\u2fdf\u3099\u309a\uf900-\ufaff\uff66-\uff9f]")
-"""Characters of unspaced scripts that the index keeps as others: half-width kana, letters of Hangul."""
+_WITH_BASE = (
+    "\u1100-\u11ff\u2e80-\u2fdf\u3038-\u303a\u3099\u309a\u309f\u30ff\u3131-\u318e\u3192-\u319f\u3200-\u33ff"
+    "\uf900-\ufaff\uff66-\uffdc\U0001f200-\U0001f251\U0002f800-\U0002fa1d"
+)
+_ALONE = "\u0e33\u0eb3\u0edc\u0edd"
+_OTHER_FORMS = re.compile(f"[{_ALONE}{_WITH_BASE}]")
+"""Characters of unspaced scripts that the index keeps as others: half-width kana, letters of Hangul, ำ of Thai."""
+_WRITTEN_OTHERWISE = re.compile(f"[{_ALONE}]|.?[{_WITH_BASE}]+", re.DOTALL)
+"""The same with what they may become one character with."""
 _CLUSTER = regex.compile(r"\X")
 _SLIPS = {"typo": 1, "typos": 2}
 _MOST_WITH_SLIPS = 4
@@ -193,20 +202,42 @@ class Matcher:
             return []
         either = "|".join(sorted(map(re.escape, self._pairs), key=len, reverse=True))
         # A look-ahead, because overlapping pairs both count.
-        found = re.finditer(rf"(?=({either}))", text)
-        places = [(place.start(), place.start() + len(place[1]), self._pairs[place[1]]) for place in found]
-        return places or (self._folded_runs(text) if _OTHER_FORMS.search(text) else [])
+        found = places_as_kept(re.compile(rf"(?=({either}))"), text)
+        return [(start, end, self._pairs[form]) for start, end, form in found]
 
-    def _folded_runs(self, text: str) -> list[Match]:
-        """The same in text that is written in other characters than it is kept in."""
-        clusters = [(cluster.start(), cluster.end(), fold(cluster[0])) for cluster in _CLUSTER.finditer(text)]
-        following = [*clusters[1:], (0, 0, "")]
-        places = list[Match]()
-        for (start, end, one), (_, further, other) in zip(clusters, following, strict=True):
-            for form, stop in ((one, end), (one + other, further)):
-                if stop and form in self._pairs:
-                    places.append((start, stop, self._pairs[form]))
-        return places
+
+def places_as_kept(sought: re.Pattern[str], text: str) -> Iterator[tuple[int, int, str]]:
+    """Where the first group of a pattern stands in a text whose unspaced scripts are as the index keeps them."""
+    if not _OTHER_FORMS.search(text):
+        for place in sought.finditer(text):
+            yield place.start(1), place.end(1), place[1]
+        return
+    kept, written = _as_kept(text)
+    for place in sought.finditer(kept):
+        last = written[place.end(1) - 1]
+        yield written[place.start(1)], written[bisect_right(written, last)], place[1]
+
+
+def _as_kept(text: str) -> tuple[str, list[int]]:
+    """A text in the characters that the index keeps; and where each of them is written, and where the text ends."""
+    kept, places, done = list[str](), list[int](), 0
+    for written in _WRITTEN_OTHERWISE.finditer(text):
+        at = written.start()
+        kept.append(text[done:at])
+        places += range(done, at)
+        for start, form in _folded(written[0]):
+            kept.append(form)
+            places += [at + start] * len(form)
+        done = written.end()
+    kept.append(text[done:])
+    places += range(done, len(text) + 1)
+    return "".join(kept), places
+
+
+@lru_cache(maxsize=1000)
+def _folded(written: str) -> list[tuple[int, str]]:
+    """Where each character begins, and as what it is kept."""
+    return [(cluster.start(), fold(cluster[0])) for cluster in _CLUSTER.finditer(written)]
 
 
 def _places_of(word: str, text: str) -> Iterator[int]:
