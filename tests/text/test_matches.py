@@ -53,6 +53,21 @@ def test_a_match_is_the_word_as_it_is_written(text: str, query: str, expected: l
     assert marked(text, query) == expected
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "query"),
+    [
+        ("de", "Von Duesseldorf nach Rom", "Düsseldorf"),
+        ("de", "Ein Daemon in Goettingen", "Daemon Goettingen"),
+        ("de", "Die Hausmaedchen im Kuehlraum", "Hausmädchen Kühlraum"),
+        ("tr", "Bir hashtag ve bir topic", "hashtag topic"),
+        ("sr", "Ovaj subjekt i adjektiv", "subjekt adjektiv"),
+    ],
+)
+def test_a_word_is_marked_that_its_stem_does_not_begin_like(language: str, text: str, query: str) -> None:
+    found = Matcher(query_terms(query, (language,)), (language,)).find(text)
+    assert len({number for *_, number in found}) == len(query.split())
+
+
 def test_a_beginning_matches_the_whole_word() -> None:
     text = "boil boiling unboiled"
     found = Matcher([Term(("boil",), 1.0, "prefix")], ["en"]).find(text)

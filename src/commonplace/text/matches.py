@@ -16,7 +16,7 @@ from commonplace.text.terms import Term
 
 _TOKEN = re.compile(r"\S+")
 _CORE = regex.compile(r"[\w\p{M}](?:.*[\w\p{M}])?", regex.DOTALL)
-_PREFIXES_GO = frozenset({"nl", "id", "ga"})  # languages whose stemmers also take something off the beginning
+_PREFIXES_GO = frozenset({"nl", "id", "ga", "sr"})  # languages whose stemmers also change how words begin
 _JOINTS = "-_'./:@=&+#~\\"  # of ASCII, that stand between the parts of a word; others are not hinted at
 _FLAT = dict.fromkeys(_JOINTS, "-") | {sign: " " for sign in map(chr, range(128)) if sign.isspace()}
 _FLATTENED = bytes(ord(_FLAT.get(chr(code), chr(code).lower())) for code in range(128)) + bytes(128)
@@ -57,7 +57,8 @@ class Matcher:
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
         forms = self._which | self._begins
         self._pairs = {form: number for form, number in forms.items() if not form.isascii() and UNSPACED.match(form)}
-        starts = _shortest(_flat(_beginning(form, languages)) for form in forms if form.isascii())
+        begun = (start for form in forms for start in _beginnings(form, languages))
+        starts = _shortest(_flat(start) for start in begun if start.isascii())  # Turkish `topic` has the stem `topiç`
         self._slips, self._phrases = _slips_among(terms), _numbered(phrases, len(terms))
         self._worded = len(self._pairs) < len(forms)  # else all that is looked for stands inside of tokens
         self._hints = starts if _PREFIXES_GO.isdisjoint(languages) else None
@@ -314,6 +315,14 @@ def _shortest(starts: Iterable[str]) -> list[str]:
         if not kept or not start.startswith(kept[-1]):
             kept.append(start)
     return kept
+
+
+def _beginnings(form: str, languages: Sequence[str]) -> Iterator[str]:
+    """What a word of a stem may begin with. German takes the `e` out of `ae`, `oe` and `ue`, as umlauts are written."""
+    start = _beginning(form, languages)
+    yield start
+    if "de" in languages:
+        yield from (start[: at + 1] + "e" for at, letter in enumerate(start) if letter in "aou")
 
 
 def _beginning(form: str, languages: Sequence[str]) -> str:
