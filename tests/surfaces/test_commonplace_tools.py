@@ -1067,3 +1067,11 @@ def test_a_package_is_known_by_the_name_that_people_gave_it(call: Call, library:
     for name in ("teas", "All teas"):
         assert call("browse", at=f"document/{name}")["entries"] == listed
         assert uris(call("search", query="leaves", collections=[name])) == [listed[0]["at"]]
+
+
+def test_a_message_is_not_cut_for_its_neighbours_however_long_the_title_is(call: Call, library: Library) -> None:
+    said = [{"id": f"m{n}", "sender": "Bob the builder", "content": f"word {n}"} for n in range(30)]
+    put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Long " * 40, "messages": said})
+    for budget in range(120, 240):
+        (read,) = call("fetch", uri="chats://talk/m29", mode="siblings", max_tokens=budget)["items"]
+        assert read["text"].endswith("word 29"), budget

@@ -233,7 +233,7 @@ def _standing(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
 def _read(place: Place, room: int, standing: Mapping[str, JSON]) -> dict[str, JSON]:
     lines = split_lines(place.body)
     start = min(place.first, len(lines))
-    about = {**_about(place.item, len(lines), start, room), **standing}
+    about = {**_about(place.item, len(lines), start, room - tokens_of(dict(standing))), **standing}
     kept: list[str] = []
     used = tokens_of(about)
     wanted = place.body[slice(*place.chars)].split("\n") if place.chars else lines[start - 1 : place.last]
