@@ -64,6 +64,15 @@ def test_definitions_are_found_with_what_leads_up_to_them(language: str) -> None
     assert list(found.values()) == EXPECTED[language]
 
 
+@pytest.mark.parametrize("language", ["javascript", "typescript", "tsx"])
+def test_a_constant_is_no_function_unless_its_value_is_one(language: str) -> None:
+    body = (
+        "const pot = 1;\nconst { lid, spout } = options;\nlet cup = pour(pot);\nconst brew = () => pot;\n"
+        "const steep = function () { const minutes = 3; return minutes; };\n"
+    )
+    assert [one.title for one in contents(body, language)] == ["brew", "steep"]
+
+
 def test_the_contents_of_code_are_its_definitions() -> None:
     body = SOURCES["python"]
     found = contents(body, "python")

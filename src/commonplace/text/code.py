@@ -36,7 +36,8 @@ class _Grammar(NamedTuple):
 
 _SCRIPT_FUNCTIONS = (
     "(function_declaration)", "(generator_function_declaration)", "(method_definition)",
-    "(lexical_declaration (variable_declarator value: [(arrow_function) (function_expression)]))",
+    "(lexical_declaration (variable_declarator value: (arrow_function)))",
+    "(lexical_declaration (variable_declarator value: (function_expression)))",  # [a b] after a field matches anything
     "(field_definition value: (arrow_function))",
 )  # fmt: skip
 _TYPED_FUNCTIONS = (

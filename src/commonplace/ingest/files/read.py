@@ -58,7 +58,7 @@ class Reader:
 
     format: str
     version: int = 1
-    """Raise it when the same bytes would become another text: files are then read again."""
+    """Raise it when the same bytes would become another text, or other passages: files are then read again."""
     convert: Callable[[bytes], tuple[str, str]] | None = None
     needs: str = ""
     """The package without which it cannot read."""
@@ -126,8 +126,8 @@ READERS: dict[str, Reader] = {
     ".ipynb": Reader("markdown", 2, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
     ".epub": Reader("markdown", convert=_epub), ".docx": Reader("markdown", convert=_docx),
-    ".py": Reader("python"), ".ts": Reader("typescript"), ".tsx": Reader("tsx"),
-    ".js": Reader("javascript"), ".jsx": Reader("javascript"),
+    ".py": Reader("python"), ".ts": Reader("typescript", 2), ".tsx": Reader("tsx", 2),
+    ".js": Reader("javascript", 2), ".jsx": Reader("javascript", 2),
     ".go": Reader("go"), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c"), ".h": Reader("c"),
 }  # fmt: skip
 DEFAULT_PATTERN = f"**/*.{{{','.join(ending[1:] for ending in READERS)}}}"
