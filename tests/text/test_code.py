@@ -73,6 +73,11 @@ def test_a_constant_is_no_function_unless_its_value_is_one(language: str) -> Non
     assert [one.title for one in contents(body, language)] == ["brew", "steep"]
 
 
+def test_a_pointer_to_a_function_is_called_by_its_name() -> None:
+    body = "typedef int (*pour_t)(int);\nint (*choose(int a))(int) { return 0; }\ntypedef void (lid_t)(void);\n"
+    assert [one.title for one in contents(body, "c")] == ["pour_t", "choose", "lid_t"]
+
+
 def test_the_contents_of_code_are_its_definitions() -> None:
     body = SOURCES["python"]
     found = contents(body, "python")

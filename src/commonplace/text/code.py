@@ -187,11 +187,18 @@ def _name_of(node: Node) -> tuple[str, int] | None:
     for part in (node, *_inside(node)):
         for field in ("name", "declarator", "left", "type"):
             named = part.child_by_field_name(field)
-            while named is not None and (deeper := named.child_by_field_name("declarator")) is not None:
+            while named is not None and (deeper := _declared_by(named)) is not None:
                 named = deeper
             if named is not None and named.text and named.text.count(b"\n") == 0:
                 return " ".join(named.text.decode("utf-8", "replace").split()), named.start_point.row
     return None
+
+
+def _declared_by(node: Node) -> Node | None:
+    """What a declarator of C is around: `f` in `*f`, `f(int)` and `(*f)`."""
+    if node.type == "parenthesized_declarator":
+        return next((child for child in reversed(node.named_children) if child.type != "comment"), None)
+    return node.child_by_field_name("declarator")
 
 
 def _inside(node: Node) -> Iterator[Node]:

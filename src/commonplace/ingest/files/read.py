@@ -128,7 +128,7 @@ READERS: dict[str, Reader] = {
     ".epub": Reader("markdown", convert=_epub), ".docx": Reader("markdown", convert=_docx),
     ".py": Reader("python"), ".ts": Reader("typescript", 2), ".tsx": Reader("tsx", 2),
     ".js": Reader("javascript", 2), ".jsx": Reader("javascript", 2),
-    ".go": Reader("go"), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c"), ".h": Reader("c"),
+    ".go": Reader("go"), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
 }  # fmt: skip
 DEFAULT_PATTERN = f"**/*.{{{','.join(ending[1:] for ending in READERS)}}}"
 
