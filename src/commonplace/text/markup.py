@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from commonplace.text.lines import split_lines
 from commonplace.text.structure import Block
 
-_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t\r]*")
+_ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*[ \t\r]*")
+_LONG_ENOUGH = 4
+"""Marks that make a title of the line beside them even where that is longer."""
 _HEADLINE = re.compile(r"(\*+)[ \t]+(?:(?:TODO|DONE|NEXT|WAITING|CANCELLED)[ \t]+)?(?:\[#\w\][ \t]+)?(.*)")
 _TAGS = re.compile(r"(?<![ \t])[ \t]+:[\w@#%:]+:[ \t\r]*\Z")
 _KEYWORD_TITLE = re.compile(r"^[ \t]*\#\+TITLE:[ \t]*(.*)", re.IGNORECASE | re.MULTILINE)
@@ -63,7 +65,9 @@ def rst_blocks(body: str) -> Iterator[Block]:
     for number in range(1, len(lines)):
         title = lines[number - 1].strip()
         mark = _ADORNMENT.fullmatch(lines[number])
-        if mark is None or not title or len(lines[number].strip()) < len(title) or _ADORNMENT.fullmatch(title):
+        if mark is None or not title or _ADORNMENT.fullmatch(title):
+            continue
+        if len(lines[number].strip()) < min(len(title), _LONG_ENOUGH):
             continue
         above = lines[number - 2] if number >= 2 else ""
         over = above.strip() == lines[number].strip()

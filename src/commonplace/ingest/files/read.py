@@ -121,7 +121,7 @@ def _docx(data: bytes) -> tuple[str, str]:
 _MARKDOWN, _TEXT, _HTML = Reader("markdown"), Reader("text"), Reader("markdown", convert=_html)
 READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _MARKDOWN,
-    ".rst": Reader("rst"), ".org": Reader("org"),
+    ".rst": Reader("rst", 2), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 2, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
