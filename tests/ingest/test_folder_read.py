@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from html import escape
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from world import NOTEBOOK, PAGE, WORLD
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.notebook import notebook_text
 from commonplace.ingest.files.read import READERS, Reader, Skipped, decode, read_text, reader_of, stamp_of
+from commonplace.text.outline import outline
 
 TITLES = {
     "english.md": "Oolong", "deutsch.md": "Grüße", "日本/茶.md": "お茶", "русский/чай.md": "Чай", "العربية.md": "شاي",
@@ -141,6 +143,19 @@ def test_a_page_keeps_headings_lists_tables_and_code_and_drops_the_rest() -> Non
 )
 def test_pages_of_every_quality_are_read(source: str, text: str) -> None:
     assert html_text(source)[0] == text
+
+
+@given(st.lists(st.sampled_from([*"ab1 _*`<>[]()!&;#\\-=.:/", "<script>", "<!--"]), max_size=20))
+def test_words_of_a_page_are_no_markup(pieces: list[str]) -> None:
+    words = " ".join("".join(pieces).split())
+    page = f"<p>{escape(words)}</p><h2>{escape(words)}</h2><h2>Next</h2>"
+    assert [heading.title for heading in outline(html_text(page)[0], "markdown")] == [*filter(None, [words]), "Next"]
+
+
+def test_a_page_is_titled_by_what_its_heading_says() -> None:
+    for words in ("__init__ of a class", "Vec<T> and *const T", "C #", "&amp; is an entity", "a[0](1)"):
+        page = f"<h1>{escape(words)}</h1><p>text".encode()
+        assert read_text(page, "p.html").title == words
 
 
 def test_a_page_is_titled_by_its_heading_then_its_head_and_read_in_its_own_encoding() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from commonplace.ingest.files import escaped
 from commonplace.ingest.files.tags import Attributes, Tags
 from commonplace.lazy_dataclass import dataclass
 
@@ -20,7 +21,6 @@ _BLOCKS = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _IN_PARAGRAPH_ONLY = _BLOCKS - {"li", "tr"}
 _SPACE = re.compile(r"\s+")
-_MARKUP_START = re.compile(r"(?=#{1,6}(?:\s|$)|[-+*>]\s|(?:```|~~~|===|---))|(?<=\d)(?=[.)]\s)")
 _TICKS = re.compile(r"`{3,}")
 _DEEPEST, _DEEPEST_LIST = 1000, 10
 """How many elements may be open at once, and how far lists are indented: no page of ours is deeper."""
@@ -175,11 +175,9 @@ class _Page(Tags):
         if not words:
             self._marker = marker if not heading else ""  # a paragraph inside an item is the item's text
         elif heading:
-            self._blocks.append(f"{'#' * heading} {words}")
+            self._blocks.append(escaped.heading(heading, words))
         else:
-            self._blocks.append(
-                marker + _MARKUP_START.sub(r"\\", words, count=1) if _is_marked(words) else marker + words
-            )
+            self._blocks.append(marker + escaped.line(words))
 
     def _end_code(self) -> None:
         code = "".join(self._words).strip("\n")
@@ -228,8 +226,3 @@ class _Article(_Page):
 
 def _is_item(block: str) -> bool:
     return bool(re.match(r" *(?:- |\d+\. )", block))
-
-
-def _is_marked(words: str) -> bool:
-    """Whether plain words would be read as markup where they begin."""
-    return bool(re.match(r"#{1,6}(?:\s|$)|[-+*>]\s|```|~~~|===|---|\d{1,9}[.)]\s", words))

@@ -118,14 +118,14 @@ def _docx(data: bytes) -> tuple[str, str]:
     return docx_text(data)
 
 
-_MARKDOWN, _TEXT, _HTML = Reader("markdown"), Reader("text"), Reader("markdown", convert=_html)
+_MARKDOWN, _TEXT, _HTML = Reader("markdown"), Reader("text"), Reader("markdown", 2, _html)
 READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _MARKDOWN,
     ".rst": Reader("rst", 2), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 2, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
-    ".epub": Reader("markdown", convert=_epub), ".docx": Reader("markdown", convert=_docx),
+    ".epub": Reader("markdown", 2, _epub), ".docx": Reader("markdown", convert=_docx),
     ".py": Reader("python"), ".ts": Reader("typescript", 2), ".tsx": Reader("tsx", 2),
     ".js": Reader("javascript", 2), ".jsx": Reader("javascript", 2),
     ".go": Reader("go"), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
