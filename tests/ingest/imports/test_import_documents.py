@@ -17,6 +17,7 @@ from import_samples import docx, epub, pdf, remarks, source_of, zipped
 from commonplace.ingest.files.read import read_text
 from commonplace.ingest.imports.formats import choose
 from commonplace.ingest.imports.source import Record, Unreadable
+from commonplace.text.outline import outline
 
 _BOMB = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><x>&b;</x>'
 
@@ -127,6 +128,19 @@ def test_a_word_file_keeps_headings_lists_and_tables() -> None:
         "# Garden\n\nPlant early.\n\n## Beds\n\n- Peas\n  - Sugar\n\n"
         "| Bed | Crop |\n| --- | --- |\n| 1 | a\\|b more |\n\nEnd<script>\n"
     )
+
+
+def test_words_of_a_document_are_no_markup() -> None:
+    body = (
+        '<w:p><w:pPr><w:pStyle w:val="berschrift1"/></w:pPr><w:r><w:t>The __init__ of Vec&lt;T&gt;</w:t></w:r></w:p>'
+        "<w:p><w:r><w:t># apt install tea</w:t></w:r></w:p>"
+        "<w:p><w:r><w:t>a line</w:t><w:br/><w:t>---</w:t><w:br/><w:t xml:space='preserve'>  # more</w:t></w:r></w:p>"
+        "<w:p><w:r><w:t>&lt;script&gt; runs</w:t></w:r></w:p>"
+        '<w:p><w:pPr><w:pStyle w:val="Deep"/></w:pPr><w:r><w:t>Next</w:t></w:r></w:p>'
+    )
+    text = read_text(docx(body), "a.docx")
+    assert text.title == "The __init__ of Vec<T>"
+    assert [heading.title for heading in outline(text.body, "markdown")] == ["The __init__ of Vec<T>", "Next"]
 
 
 def test_a_word_document_that_describes_no_styles_has_those_of_word() -> None:

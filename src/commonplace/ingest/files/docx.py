@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import BinaryIO
 from zipfile import ZipFile
 
+from commonplace.ingest.files import escaped
 from commonplace.ingest.files.xml import read_xml
 from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
 from commonplace.lazy_dataclass import dataclass
@@ -141,11 +142,11 @@ class _Words:
         if self._tables:
             self._cell.append(" ".join(words.split()))
         elif level:
-            self._blocks.append(("heading", f"{'#' * min(level, 6)} {' '.join(words.split())}"))
+            self._blocks.append(("heading", escaped.heading(min(level, 6), " ".join(words.split()))))
         elif item is not None:
             self._blocks.append(("item", f"{'  ' * item}- {' '.join(words.split())}"))
         else:
-            self._blocks.append(("text", words))
+            self._blocks.append(("text", "\n".join(map(escaped.line, words.split("\n")))))
 
     def _end_row(self) -> None:
         row, self._row = self._row, []

@@ -25,5 +25,6 @@ def heading(level: int, words: str) -> str:
 
 def line(words: str) -> str:
     """A line of plain text: it begins no heading, list, quote, fence or script, and underlines nothing."""
-    start = _START.match(words)
-    return f"{start[0]}\\{words[start.end() :]}" if start else words
+    bare = words.lstrip()
+    start = _START.match(bare)
+    return f"{words[: len(words) - len(bare)]}{start[0]}\\{bare[start.end() :]}" if start else words

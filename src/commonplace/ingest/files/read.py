@@ -125,7 +125,7 @@ READERS: dict[str, Reader] = {
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 2, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
-    ".epub": Reader("markdown", 2, _epub), ".docx": Reader("markdown", convert=_docx),
+    ".epub": Reader("markdown", 2, _epub), ".docx": Reader("markdown", 2, _docx),
     ".py": Reader("python"), ".ts": Reader("typescript", 2), ".tsx": Reader("tsx", 2),
     ".js": Reader("javascript", 2), ".jsx": Reader("javascript", 2),
     ".go": Reader("go"), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
