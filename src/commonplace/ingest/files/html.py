@@ -19,7 +19,6 @@ _BLOCKS = frozenset(
     }
 )  # fmt: skip
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_IN_PARAGRAPH_ONLY = _BLOCKS - {"li", "tr"}
 _SPACE = re.compile(r"\s+")
 _TICKS = re.compile(r"`{3,}")
 _DEEPEST, _DEEPEST_LIST = 1000, 10
@@ -68,6 +67,7 @@ class _Page(Tags):
         self._pre = 0
         self._in_title = False
         self._cells: list[str] | None = None
+        self._in_cell = False
         self._marker = ""
         self._titles: list[str] = []
 
@@ -111,11 +111,12 @@ class _Page(Tags):
             self._marker = self._item_marker()
         elif tag == "tr":
             self._end_block()
-            self._cells = []
+            self._cells, self._in_cell = [], False
         elif tag in ("td", "th"):
             self._end_cell()
-        elif tag in _BLOCKS and self._cells is None:
-            self._end_block()
+            self._in_cell = True
+        elif tag in _BLOCKS:
+            self._end_part()
 
     def handle_endtag(self, tag: str) -> None:
         if self._dropped:
@@ -132,8 +133,10 @@ class _Page(Tags):
         elif tag in ("ul", "ol"):
             self._end_block()
             del self._lists[-1:]
-        elif tag in _HEADINGS or tag in ("li", "tr", "table") or (tag in _IN_PARAGRAPH_ONLY and self._cells is None):
+        elif tag in _HEADINGS or tag in ("li", "tr", "table"):
             self._end_block()
+        elif tag in _BLOCKS:
+            self._end_part()
 
     def handle_data(self, data: str) -> None:
         if self._dropped:
@@ -156,8 +159,20 @@ class _Page(Tags):
         return f"{'   ' * depth}{number + 1}. "
 
     def _end_cell(self) -> None:
-        if self._cells is not None and (words := self._taken()):
+        if self._cells is None:  # a heading or a list in the row has ended it
+            self._end_block()
+            return
+        words = self._taken()
+        if words or self._in_cell:
             self._cells.append(words.replace("|", "\\|"))
+        self._in_cell = False
+
+    def _end_part(self) -> None:
+        """A block has ended, or one begins. In a cell all of them are its words."""
+        if self._cells is None:
+            self._end_block()
+        else:
+            self._words.append(" ")
 
     def _end_block(self) -> None:
         if self._pre:
@@ -166,7 +181,7 @@ class _Page(Tags):
         if self._cells is not None:
             self._end_cell()
             cells, self._cells = self._cells, None
-            if cells:
+            if any(cells):
                 self._blocks.append(f"| {' | '.join(cells)} |")
             return
         words = self._taken()
