@@ -138,6 +138,7 @@ def test_a_page_keeps_headings_lists_tables_and_code_and_drops_the_rest() -> Non
         ("<h3>a <code>b</code></h3>", "### a b\n"),
         ("<p>&lt;b&gt; &eacute; &#x65e5;</p>", "<b> é 日\n"),
         ("<table><tr><td><p>a</p><td>x|y</table>end", "| a | x\\|y |\n\nend\n"),
+        ("<h1><div>Tea</div></h1>text<h2></h2>more<li><h3><p>Pots</p></h3>", "# Tea\n\ntext\n\nmore\n\n### Pots\n"),
         ("<tr><td><p>a</p><p>b</p></td><td><div>c</div>d</td></tr>", "| a b | c d |\n"),
         ("<tr><th>x<th>y<th>z<tr><td>1<td><td>3<tr><td>&nbsp;</td><td></td>", "| x | y | z |\n| 1 |  | 3 |\n"),
         ("<tr><td><h2>Head</h2>a</td><td>b</td><td><pre>c</pre></td>", "## Head\n\na\n\nb\n\n```\nc\n```\n"),

@@ -133,7 +133,10 @@ class _Page(Tags):
         elif tag in ("ul", "ol"):
             self._end_block()
             del self._lists[-1:]
-        elif tag in _HEADINGS or tag in ("li", "tr", "table"):
+        elif tag in _HEADINGS:
+            self._end_block()
+            self._heading = 0
+        elif tag in ("li", "tr", "table"):
             self._end_block()
         elif tag in _BLOCKS:
             self._end_part()
@@ -185,11 +188,11 @@ class _Page(Tags):
                 self._blocks.append(f"| {' | '.join(cells)} |")
             return
         words = self._taken()
+        if not words:
+            return  # a paragraph inside an item, or a heading, is its text
         heading, marker = self._heading, self._marker
         self._heading, self._marker = 0, ""
-        if not words:
-            self._marker = marker if not heading else ""  # a paragraph inside an item is the item's text
-        elif heading:
+        if heading:
             self._blocks.append(escaped.heading(heading, words))
         else:
             self._blocks.append(marker + escaped.line(words))
