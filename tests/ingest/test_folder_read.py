@@ -157,6 +157,23 @@ def test_words_of_a_page_are_no_markup(pieces: list[str]) -> None:
     assert [heading.title for heading in outline(html_text(page)[0], "markdown")] == [*filter(None, [words]), "Next"]
 
 
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ('Tea<a class="headerlink" href="#tea">¶</a>', "Tea"),
+        ('<a class="doc-anchor" href="#tea">§</a>Tea', "Tea"),
+        ('Tea<span><a class="mark" href="#tea"> # </a></span>', "Tea"),
+        ('Tea<a href="#tea" class="hash-link">\u200b</a>', "Tea"),
+        ('<a href="#tea">Tea <b>for</b> <i>two</i></a> # 1', "Tea for two # 1"),
+        ('<a name="signs">#</a>', "#"),
+        ("§ 1", "§ 1"),
+    ],
+)
+def test_a_heading_does_not_say_the_sign_that_links_to_it(heading: str, title: str) -> None:
+    text, _ = html_text(f"<p>before<h2>{heading}</h2>after")
+    assert [one.title for one in outline(text, "markdown")] == [title]
+
+
 def test_a_page_is_titled_by_what_its_heading_says() -> None:
     for words in ("__init__ of a class", "Vec<T> and *const T", "C #", "&amp; is an entity", "a[0](1)"):
         page = f"<h1>{escape(words)}</h1><p>text".encode()

@@ -19,6 +19,8 @@ _BLOCKS = frozenset(
     }
 )  # fmt: skip
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_SIGN = re.compile("\\s*[¶§#🔗⚓\u200b\ufe0e\ufe0f]+\\s*")
+"""What programs that make pages let a heading's link to itself say."""
 _SPACE = re.compile(r"\s+")
 _TICKS = re.compile(r"`{3,}")
 _DEEPEST, _DEEPEST_LIST = 1000, 10
@@ -64,6 +66,8 @@ class _Page(Tags):
         self._dropped: list[str] = []
         self._lists: list[int | None] = []
         self._heading = 0
+        self._in_link = False
+        self._signs: list[str] = []
         self._pre = 0
         self._in_title = False
         self._cells: list[str] | None = None
@@ -98,6 +102,8 @@ class _Page(Tags):
         elif tag in _HEADINGS:
             self._end_block()
             self._heading = _HEADINGS[tag]
+        elif tag == "a":
+            self._in_link = True
         elif tag == "pre":
             self._end_block()
             self._pre += 1
@@ -125,6 +131,8 @@ class _Page(Tags):
             return
         if tag == "title":
             self._in_title = False
+        elif tag == "a":
+            self._in_link = False
         elif tag in ("td", "th"):
             self._end_cell()
         elif tag == "pre":
@@ -146,6 +154,8 @@ class _Page(Tags):
             return
         if self._in_title:
             self._titles.append(data)
+        elif self._heading and self._in_link and _SIGN.fullmatch(data):
+            self._signs.append(data)
         else:
             self._words.append(data)
 
@@ -187,7 +197,8 @@ class _Page(Tags):
             if any(cells):
                 self._blocks.append(f"| {' | '.join(cells)} |")
             return
-        words = self._taken()
+        words = self._taken() or "".join(self._signs)  # of a heading that says nothing else
+        self._signs.clear()
         if not words:
             return  # a paragraph inside an item, or a heading, is its text
         heading, marker = self._heading, self._marker
