@@ -214,6 +214,10 @@ def test_no_page_takes_longer_than_its_size_allows(piece: str) -> None:
         ("<SCRIPT>var a = '<p>';</Script >b", "b\n"),
         ("<textarea><b>raw</b></textarea>", "<b>raw</b>\n"),
         ("x<br/>y<img src=a alt=b>z", "x yz\n"),
+        ("a<svg width='1'/>b<math/>c", "abc\n"),
+        ("a<script/>b</script>c", "ac\n"),
+        ("<?xml version='1.0'?><html><head><title/><script src='a.js'/></head><h1/><p>text</p></html>", "text\n"),
+        ("<html lang='en' xmlns='http://www.w3.org/1999/xhtml'><style/><p>a</p><pre/>b <iframe/>c", "a\n\nb c\n"),
     ],
 )
 def test_markup_is_read_as_a_browser_reads_it(source: str, text: str) -> None:
