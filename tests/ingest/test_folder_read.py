@@ -187,6 +187,19 @@ def test_a_page_is_titled_by_its_heading_then_its_head_and_read_in_its_own_encod
     assert read_text(b'<meta charset="nonsense"><h1>\xff</h1>', "p.html").warnings == 1
 
 
+@pytest.mark.parametrize(
+    ("path", "data", "warnings"),
+    [
+        ("p.html", "<p>&#xFFFD; and \N{REPLACEMENT CHARACTER}".encode(), 0),
+        ("p.html", b"<p>a \0 b", 1),
+        ("p.html", b"<p>a \xff b", 1),
+        ("p.ipynb", b'{"cells": [{"cell_type": "markdown", "source": "a \\ufffd b"}]}', 0),
+    ],
+)
+def test_only_what_was_no_text_is_counted_in_a_converted_file(path: str, data: bytes, warnings: int) -> None:
+    assert read_text(data, path).warnings == warnings
+
+
 HOSTILE = [
     "<", "<!--", "<a ", "</a", "<a href='", '<div a="', "<!", "<?", "&", "&#", "<script>", "<title>", "<textarea>",
     "<![CDATA[", "<ul><li>x", "<table><tr><td>", "<nav></p>", "<a><", "<style>x</style", "= ' = ", "<p>x", "<h1>",

@@ -191,8 +191,18 @@ def _converted(convert: Callable[[bytes], tuple[str, str]], data: bytes) -> tupl
     except Exception as error:  # parsers of other people's formats fail in every way there is
         log.debug("A file could not be converted", exc_info=True)
         raise Skipped(DAMAGED) from error
-    body, title = _storable(body), " ".join(_storable(title).split())
-    return body, title, body.count(_REPLACEMENT)
+    warnings = body.count("\0")
+    if _REPLACEMENT in body and not _is_utf8(data):  # else it is what the file says
+        warnings += body.count(_REPLACEMENT)
+    return _storable(body), " ".join(_storable(title).split()), warnings
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _storable(text: str) -> str:
