@@ -165,11 +165,13 @@ def test_words_of_a_page_are_no_markup(pieces: list[str]) -> None:
         ('Tea<span><a class="mark" href="#tea"> # </a></span>', "Tea"),
         ('Tea<a href="#tea" class="hash-link">\u200b</a>', "Tea"),
         ('<a href="#tea">Tea <b>for</b> <i>two</i></a> # 1', "Tea for two # 1"),
+        ("Tea <button><svg/>Copy</button>", "Tea"),
+        ("<button>What is <b>tea</b>?</button>", "What is tea?"),
         ('<a name="signs">#</a>', "#"),
         ("§ 1", "§ 1"),
     ],
 )
-def test_a_heading_does_not_say_the_sign_that_links_to_it(heading: str, title: str) -> None:
+def test_a_heading_does_not_say_its_buttons_or_the_sign_that_links_to_it(heading: str, title: str) -> None:
     text, _ = html_text(f"<p>before<h2>{heading}</h2>after")
     assert [one.title for one in outline(text, "markdown")] == [title]
 

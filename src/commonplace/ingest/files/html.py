@@ -66,7 +66,7 @@ class _Page(Tags):
         self._dropped: list[str] = []
         self._lists: list[int | None] = []
         self._heading = 0
-        self._in_link = False
+        self._in_link = self._in_button = False
         self._signs: list[str] = []
         self._pre = 0
         self._in_title = False
@@ -104,6 +104,8 @@ class _Page(Tags):
             self._heading = _HEADINGS[tag]
         elif tag == "a":
             self._in_link = True
+        elif tag == "button":
+            self._in_button = True
         elif tag == "pre":
             self._end_block()
             self._pre += 1
@@ -133,6 +135,8 @@ class _Page(Tags):
             self._in_title = False
         elif tag == "a":
             self._in_link = False
+        elif tag == "button":
+            self._in_button = False
         elif tag in ("td", "th"):
             self._end_cell()
         elif tag == "pre":
@@ -154,7 +158,7 @@ class _Page(Tags):
             return
         if self._in_title:
             self._titles.append(data)
-        elif self._heading and self._in_link and _SIGN.fullmatch(data):
+        elif self._heading and (self._in_button or (self._in_link and _SIGN.fullmatch(data))):
             self._signs.append(data)
         else:
             self._words.append(data)
@@ -197,7 +201,7 @@ class _Page(Tags):
             if any(cells):
                 self._blocks.append(f"| {' | '.join(cells)} |")
             return
-        words = self._taken() or "".join(self._signs)  # of a heading that says nothing else
+        words = self._taken() or _SPACE.sub(" ", "".join(self._signs)).strip()  # of a heading that says nothing else
         self._signs.clear()
         if not words:
             return  # a paragraph inside an item, or a heading, is its text
