@@ -176,6 +176,15 @@ def test_a_heading_does_not_say_its_buttons_or_the_sign_that_links_to_it(heading
     assert [one.title for one in outline(text, "markdown")] == [title]
 
 
+def test_a_page_is_its_main_content_where_it_says_what_that_is() -> None:
+    around = "<title>Brewing - The Book</title><a>Skip</a><div><h2>Keyboard shortcuts</h2></div><h1>The Book</h1>"
+    page = f"{around}<main><h1>Brewing</h1><p>hot</main><h2>More</h2><main><p>cold</main><footer>Terms".encode()
+    text = read_text(page, "brewing.html")
+    assert (text.title, text.body) == ("Brewing", "# Brewing\n\nhot\n\n## More\n\ncold\n")
+    assert read_text(page.replace(b"</main><footer>", b" "), "brewing.html").body.endswith("cold Terms\n")
+    assert read_text(b"<h1>Tea</h1><main></main><p>hot", "tea.html").body == "# Tea\n\nhot\n"
+
+
 def test_a_page_is_titled_by_what_its_heading_says() -> None:
     for words in ("__init__ of a class", "Vec<T> and *const T", "C #", "&amp; is an entity", "a[0](1)"):
         page = f"<h1>{escape(words)}</h1><p>text".encode()

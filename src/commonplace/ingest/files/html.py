@@ -47,7 +47,10 @@ class Article:
 
 
 def html_article(source: str) -> Article:
-    """What is inside `<main>` where a page has one, else all of it; navigation is left out in either case."""
+    """What is inside `<main>` where a page has one, else all of it; navigation is left out in either case.
+
+    Of several it is all from the first to the last.
+    """
     page = _Article()
     page.read(source)
     about = page.about
@@ -242,13 +245,13 @@ class _Article(_Page):
         elif tag == "meta" and (name := given.get("name") or given.get("property")):
             self.about.setdefault(name.lower(), given.get("content", ""))
         super().handle_starttag(tag, attrs)
-        if tag == "main" and not self._main:
-            self._main.append(len(self._blocks))
+        if tag == "main":
+            self._main = self._main[:1] or [len(self._blocks)]
 
     def handle_endtag(self, tag: str) -> None:
         super().handle_endtag(tag)
-        if tag == "main" and len(self._main) == 1:
-            self._main.append(len(self._blocks))
+        if tag == "main" and self._main:
+            self._main[1:] = [len(self._blocks)]
 
     def text(self) -> str:
         self._end_block()

@@ -76,13 +76,14 @@ def stamp_of(reader: Reader) -> str:
 
 
 def _html(data: bytes) -> tuple[str, str]:
-    from commonplace.ingest.files.html import html_text
+    from commonplace.ingest.files.html import html_article
 
     try:
         source = data.decode("utf-8-sig") if not _mark_of(data) else decode(data)[0]
     except UnicodeDecodeError:
         source = data.decode(_declared(data), errors="replace")
-    return html_text(source)
+    page = html_article(source)
+    return page.text, page.title
 
 
 def _declared(data: bytes) -> str:
