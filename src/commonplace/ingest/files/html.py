@@ -23,6 +23,8 @@ _SIGN = re.compile("\\s*[¶§#🔗⚓\u200b\ufe0e\ufe0f]+\\s*")
 """What programs that make pages let a heading's link to itself say."""
 _SPACE = re.compile(r"\s+")
 _TICKS = re.compile(r"`{3,}")
+_LONG_HEADING = 200
+"""Characters after which a heading that goes on was never closed."""
 _DEEPEST, _DEEPEST_LIST = 1000, 10
 """How many elements may be open at once, and how far lists are indented: no page of ours is deeper."""
 
@@ -127,7 +129,7 @@ class _Page(Tags):
             self._end_cell()
             self._in_cell = True
         elif tag in _BLOCKS:
-            self._end_part()
+            self._end_part(tag)
 
     def handle_endtag(self, tag: str) -> None:
         if self._dropped:
@@ -154,7 +156,7 @@ class _Page(Tags):
         elif tag in ("li", "tr", "table"):
             self._end_block()
         elif tag in _BLOCKS:
-            self._end_part()
+            self._end_part(tag)
 
     def handle_data(self, data: str) -> None:
         if self._dropped:
@@ -187,12 +189,13 @@ class _Page(Tags):
             self._cells.append(words.replace("|", "\\|"))
         self._in_cell = False
 
-    def _end_part(self) -> None:
-        """A block has ended, or one begins. In a cell all of them are its words."""
-        if self._cells is None:
-            self._end_block()
-        else:
+    def _end_part(self, tag: str) -> None:
+        """A block has ended, or one begins. In a cell all of them are its words, and in a heading the `<div>`s."""
+        in_heading = self._heading and tag == "div" and sum(map(len, self._words)) < _LONG_HEADING
+        if self._cells is not None or in_heading:
             self._words.append(" ")
+        else:
+            self._end_block()
 
     def _end_block(self) -> None:
         if self._pre:
