@@ -78,7 +78,7 @@ RULE_PIECES = st.sampled_from(
     [
         "a", "b", "c", "*", "a.md", "*.md", "**", "?", "[ab]", "\\a", "a*", "**a", "a**b", "[!a]", "[^b]", "[a-c]",
         "[]a]", "[!]a]", "[a-]", "[z-a]", "[\\]]", "[*]", "x\\*", "a\\ ", "a b", "#a", "!a", "\\#a", "\\!a", "{a,b}",
-        ".",
+        ".", "[[:alpha:]]", "[![:space:]b]", "[[:punct:]c]", "[[:none:]a]", "[[:a]", "[a[:]",
     ]
 )  # fmt: skip
 RULES = st.builds(
@@ -106,6 +106,17 @@ def test_rule_files_mean_what_git_says_they_mean(tree: set[str], rules: list[str
         )
         expected = sorted(filter(lambda path: path in files, listed.stdout.decode().split("\0")))
         assert paths(look(root, "**", gitignore=True)) == expected
+
+
+def test_a_class_may_be_named_in_a_rule() -> None:
+    rules = read_rules("a[[:digit:]].md\n[[:upper:]_]*.txt\n[![:alnum:]]\n[[:none:]b]\n")
+    for name in ("a1.md", "B.txt", "_.txt", "-"):
+        assert verdict(rules, name, False), name
+    for name in ("ab.md", "b.txt", "b", "1"):
+        assert verdict(rules, name, False) is None, name
+    started = time.process_time()
+    assert read_rules(f"[{'[:' * 100_000}")
+    assert time.process_time() - started < 5
 
 
 def test_blanks_at_the_end_of_a_rule_are_none_unless_escaped_and_take_no_time() -> None:

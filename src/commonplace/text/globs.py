@@ -24,6 +24,13 @@ MOST_CHARACTERS = 50_000
 SPECIAL = frozenset("*?[{")
 _FOLDER = "[^/]+/"
 _SLASHES = re.compile("//+")
+_NAMED = re.compile(r"\[:([^]/]{0,20}):\]")  # bounded: it is looked for at every character
+_NAMES = {
+    "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": " \\t", "cntrl": "\\x00-\\x1f\\x7f", "digit": "0-9",
+    "graph": "!-~", "lower": "a-z", "print": " -~", "punct": "!-/:-@\\[-`{-~", "space": "\\t-\\r ", "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}  # fmt: skip
+"""What stands between `[:` and `:]` in a class, for `re`: of ASCII alone, as git has it."""
 
 Matcher = Callable[[str], object]
 """Truthy for a path that matches."""
@@ -138,7 +145,8 @@ def _class_stop(text: str, start: int) -> int:
     at = start + 1 + (text[start + 1 : start + 2] in ("!", "^"))
     at += text[at : at + 1] == "]"
     while at < len(text) and text[at] not in "]/":
-        at += 1 + (text[at] == "\\")
+        named = _NAMED.match(text, at)
+        at = named.end() if named else at + 1 + (text[at] == "\\")
     return at
 
 
@@ -203,16 +211,22 @@ def _between_stars(component: str) -> list[str]:
 
 
 def _class(inner: str) -> str:
-    """`[a-z]`, `[!a]`, `[^a]`. A range that runs backwards matches nothing, as in a shell."""
+    """`[a-z]`, `[!a]`, `[^a]`, `[[:digit:]]`. A range that runs backwards matches nothing, as in a shell."""
     negated = inner[:1] in ("!", "^")
     text = inner[1:] if negated else inner
-    members, at, escaped = list[tuple[str, bool]](), 0, False
+    members, at, escaped, ranges = list[tuple[str, bool]](), 0, False, ""
     while at < len(text):
+        if named := _NAMED.match(text, at):
+            if named[1] not in _NAMES:
+                return r"(?!)"
+            ranges += _NAMES[named[1]]
+            at = named.end()
+            continue
         escaped = text[at] == "\\" and at + 1 < len(text)
         at += escaped
         members.append((text[at], escaped))
         at += 1
-    ranges, at = "", 0
+    at = 0
     while at < len(members):
         if at + 2 < len(members) and members[at + 1] == ("-", False):
             low, high = members[at][0], members[at + 2][0]
