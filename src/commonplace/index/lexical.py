@@ -97,7 +97,7 @@ class LexicalIndex:
     # following
 
     def position(self) -> int:
-        return self._healing(self._position)
+        return self._healing(self._reached)
 
     def catch_up(self, progress: Progress | None = None) -> int:
         return self._healing(lambda: self._position_of(self._level(progress)))
@@ -117,6 +117,15 @@ class LexicalIndex:
     def _position(self) -> int:
         with writable(self._folder):
             return self._position_of(self._current())
+
+    def _reached(self) -> int:
+        """The same for whoever asks how far it is: changes that hold nothing for it do not leave it behind."""
+        with writable(self._folder):
+            snapshot = self._current()
+            position, last = self._position_of(snapshot), self._source.last_change()
+            if position < last and self._goes_quiet(snapshot, position, last):
+                return self._position_of(snapshot)
+            return position
 
     def _position_of(self, snapshot: Snapshot) -> int:
         position = snapshot.position
