@@ -229,6 +229,18 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~/-]+")
 _WITH_PARENT = {"document", "message", "table"}
 _PATHS = {"document", "table"}  # kinds whose keys are paths
 
+_NOUNS = {
+    "media": ("media", "media"),
+    "memory": ("memory", "memories"),
+    "table": ("place in a table", "places in tables"),  # a table is as many items as it has places that are indexed
+}
+
+
+def number_of(kind: str, count: int) -> str:
+    """So many items of a kind, in words: `1 note`, `2 memories`."""
+    one, several = _NOUNS.get(kind, (kind, f"{kind}s"))
+    return f"{count} {one if count == 1 else several}"
+
 
 def uri_of(kind: str, parent: str, key: str) -> str:
     """The address of an item: `qmd://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""

@@ -57,6 +57,13 @@ def test_a_table_goes_from_a_file_to_a_search_and_back(home: Path, tmp_path: Pat
     assert told(home, "project", "delete", "shop")["tables_deleted"] == 0
 
 
+def test_status_does_not_take_the_places_of_a_table_for_tables(home: Path) -> None:
+    run(home, "project", "create", "shop")
+    run(home, "create", "shop", "items", "-", input='[{"name": "oolong"}, {"name": "sencha"}]')
+    status = CliRunner().invoke(cli, ["--home", str(home), "status"]).stdout
+    assert "  2 places in tables\n" in status
+
+
 def test_lists_have_no_pages(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_group, "_PAGE", 2)
     run(home, "project", "create", "shop")

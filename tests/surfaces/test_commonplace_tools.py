@@ -960,6 +960,9 @@ def test_what_is_held_is_counted_in_words(call: Call, library: Library) -> None:
         library.put(Draft("media", str(number), body="Heard."))
         call("remember", kind="memory", text=f"Fact {number}")
     assert "It holds 2 media, 2 memories, 1 note." in instructions(library)
+    library.tables.catalog.create_project("shop")
+    library.tables.catalog.create_table("shop", "stock", data=[{"tea": "green"}, {"tea": "black"}])
+    assert "1 note, 2 places in tables." in instructions(library)
 
 
 def test_a_memory_is_in_a_thread_that_every_tool_can_name(call: Call, library: Library) -> None:

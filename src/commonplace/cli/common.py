@@ -148,12 +148,9 @@ def print_page(page: Page, *, as_json: bool) -> None:
         click.echo(f"    {hit.snippet}\n")
 
 
-_MANY = {"media": "media", "memory": "memories"}
-
-
 def counted(number: int, noun: str) -> str:
     """`1 passage`, `2 passages`."""
-    return f"{number} {noun if number == 1 else _MANY.get(noun, f'{noun}s')}"
+    return f"{number} {noun if number == 1 else f'{noun}s'}"
 
 
 def split_names(given: Iterable[str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import click
 from commonplace.cli.common import counted, print_page, progress_bar, with_library
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
-from commonplace.model import SCHEMES, Filter, Item, Mode, Page
+from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
 from commonplace.models import STATIC, find, is_gone
 from commonplace.text.lines import split_lines
 
@@ -257,7 +257,7 @@ def status(library: Library) -> None:
     coverage = state.coverage
     click.echo(f"Library: {library.folder}")
     for kind, count in state.items.items():
-        click.echo(f"  {counted(count, kind)}")
+        click.echo(f"  {number_of(kind, count)}")
     from commonplace.ingest.files.collections import packages  # walking and reading files, which a search does not
 
     packaged = packages(library.store)

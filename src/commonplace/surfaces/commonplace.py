@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from commonplace.library import Library
+from commonplace.model import number_of
 from commonplace.surfaces.finding import RELATED, SEARCH
 from commonplace.surfaces.profile import Profile
 from commonplace.surfaces.reading import BROWSE, FETCH, STATUS, called
@@ -10,13 +11,12 @@ from commonplace.surfaces.writing import FORGET, REMEMBER, REVISE
 
 TOOLS = (SEARCH, FETCH, BROWSE, RELATED, REMEMBER, REVISE, FORGET, STATUS)
 LONGEST = 2000
-_SEVERAL = {"media": "media", "memory": "memories"}
 
 
 def instructions(library: Library) -> str:
     """What is inside, for an agent that has never seen the server."""
     status = library.status()
-    counts = ", ".join(_counted(*pair) for pair in status.items.items()) or "nothing yet"
+    counts = ", ".join(number_of(*pair) for pair in status.items.items()) or "nothing yet"
     collections = ", ".join(list(called(library, status.collections).values())[:30])
     lines = [
         f"Commonplace keeps what the user wants found again. It holds {counts}.",
@@ -29,10 +29,6 @@ def instructions(library: Library) -> str:
         pending, total = status.coverage.pending, status.coverage.total
         lines.append(f"{pending} of {total} passages are found by their words only, not by meaning.")
     return "\n".join(line for line in lines if line)[:LONGEST]
-
-
-def _counted(kind: str, count: int) -> str:
-    return f"{count} {kind if count == 1 else _SEVERAL.get(kind, f'{kind}s')}"
 
 
 PROFILE = Profile("commonplace", TOOLS, instructions)
