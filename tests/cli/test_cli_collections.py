@@ -113,6 +113,9 @@ def test_a_project_is_begun_filled_synced_and_searched(run: Run, project: Path, 
             }
         ],
     }
+    next(guide.glob("*.md")).unlink()
+    done = run("collections", "sync", cwd=project)
+    assert "docs: 0 added, 0 updated, 1 removed, 1 unchanged; 1 document\n" in done.stdout
 
 
 def test_the_list_says_what_is_level_and_what_is_not(run: Run, project: Path, guide: Path, tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_a_home_goes_to_a_database_and_back_whole(run: Run, tmp_path: Path, data
     done = run("migrate", "sqlite-to-postgres", url)
     assert [line.split(":")[0] for line in done.stdout.splitlines()[:2]] == ["ann", "default"]
     assert done.stdout.count("compared and alike") == 2
-    assert "1 users, with their keys" in done.stdout
+    assert "1 user, with their keys" in done.stdout
     assert "copying: " in done.stderr
     assert url.split(":")[2].split("@")[0] not in done.stdout + done.stderr  # the password
     assert content_of_database(url) == before

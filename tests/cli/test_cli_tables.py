@@ -64,6 +64,16 @@ def test_status_does_not_take_the_places_of_a_table_for_tables(home: Path) -> No
     assert "  2 places in tables\n" in status
 
 
+def test_one_that_goes_along_is_one(home: Path) -> None:
+    run(home, "project", "create", "shop")
+    for name in ("items", "orders"):
+        run(home, "create", "shop", name)
+    run(home, "tool", "create", "items", "get_all_data", "read_items")
+    assert run(home, "delete", "items").stdout == "Deleted: items and 1 tool\n"
+    assert run(home, "project", "delete", "shop").exit_code == 1
+    assert run(home, "project", "delete", "shop", "--force").stdout == "Deleted: shop and 1 table\n"
+
+
 def test_lists_have_no_pages(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_group, "_PAGE", 2)
     run(home, "project", "create", "shop")
@@ -160,7 +170,7 @@ def test_a_refusal_names_commands_and_options_and_not_tools_and_arguments(home: 
         (("get", "x"), "`commonplace tables list` shows them"),
         (("run", "x"), "`commonplace tables tool list` shows them"),
         (("instance", "delete", "x"), "`commonplace tables instance list` shows them"),
-        (("project", "delete", "shop"), "Add --force to delete them"),
+        (("project", "delete", "shop"), "Add --force to delete its tables"),
         (("get", "json_path. table_list", "--at", "x"), "--at must be a JSON Pointer"),
         (("import", "json_path. table_list", "-", "--expected-version", "9"), "--expected-version is 9"),
     ):

@@ -194,7 +194,13 @@ def test_what_is_skipped_is_named_with_its_reason_and_counted(run: Run, notes: P
     assert "25 skipped" in done.stdout
     assert "skipped 00.md: BINARY" in done.stderr
     assert "and 5 more; in all 25 BINARY" in done.stderr
-    assert "bad.md: 1 places are no UTF-8" in done.stderr
+    assert "bad.md: 1 place is no UTF-8" in done.stderr
+
+
+def test_an_update_says_how_much_is_to_be_embedded(run: Run, notes: Path) -> None:
+    run("add", str(notes))
+    (notes / "new.md").write_text("# New\n\nOne more.\n", "utf-8")
+    assert run("update").stdout.endswith("(1 passage needs vectors)\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -54,6 +54,8 @@ def test_what_another_server_kept_is_imported_and_exported_again(run: Run, their
     assert [json.loads(line)["id"] for line in first.splitlines()] == [1, 2, 3, 5]
     thread = run("export", "memory", "--thread", "tea", "-o", str(tmp_path / "tea.jsonl"))
     assert (thread.stdout, len((tmp_path / "tea.jsonl").read_text("utf-8").splitlines())) == ("", 2)
+    (tmp_path / "one.jsonl").write_text(first.splitlines()[0], "utf-8")
+    assert "; 1 was here already" in run("import", "memory", str(tmp_path / "one.jsonl")).stdout
     (tmp_path / "all.jsonl").write_text(first, "utf-8")
     elsewhere = {"COMMONPLACE_HOME": str(tmp_path / "elsewhere")}
     assert "Imported: 4 entries" in run("import", "memory", str(tmp_path / "all.jsonl"), **elsewhere).stdout

@@ -32,7 +32,7 @@ def doctor(library: Library) -> int:
         click.echo(f"{state.better_model} would find more: {how_to_use(library, state.better_model)}.")
     if ignored := without_effect():
         click.echo(f"Set in the environment, and without effect here: {', '.join(ignored)}")
-    click.echo("Everything is in order." if not problems else f"{len(problems)} problems.")
+    click.echo("Everything is in order." if not problems else f"{counted(len(problems), 'problem')}.")
     return 1 if problems else 0
 
 

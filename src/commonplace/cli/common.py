@@ -148,9 +148,12 @@ def print_page(page: Page, *, as_json: bool) -> None:
         click.echo(f"    {hit.snippet}\n")
 
 
+_MANY = {"entry": "entries"}
+
+
 def counted(number: int, noun: str) -> str:
     """`1 passage`, `2 passages`."""
-    return f"{number} {noun if number == 1 else f'{noun}s'}"
+    return f"{number} {noun if number == 1 else _MANY.get(noun, f'{noun}s')}"
 
 
 def split_names(given: Iterable[str]) -> tuple[str, ...]:

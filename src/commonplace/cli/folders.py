@@ -78,7 +78,8 @@ def print_skipped(report: Report) -> None:
     if NO_READER in report.reasons():
         click.echo("  What NO_READER stands at can be read after `pip install 'commonplace[media]'`.", err=True)
     for path, count in report.warnings[:MOST_NAMED]:
-        click.echo(f"  {path}: {count} places are no UTF-8 and became U+FFFD", err=True)
+        places = "1 place is" if count == 1 else f"{count} places are"
+        click.echo(f"  {path}: {places} no UTF-8 and became U+FFFD", err=True)
     if len(report.warnings) > MOST_NAMED:
         click.echo(f"  and {len(report.warnings) - MOST_NAMED} more with such places", err=True)
 
@@ -129,7 +130,8 @@ def update(library: Library, names: tuple[str, ...], force: bool) -> int:
         return 1
     click.echo("✓ All collections updated.")
     if library.store.last_change() != before and library.embedding.chosen and (count := _pending(library)):
-        click.echo(f"Run `commonplace embed` to update embeddings ({count} passages need vectors)")
+        wanting = "1 passage needs" if count == 1 else f"{count} passages need"
+        click.echo(f"Run `commonplace embed` to update embeddings ({wanting} vectors)")
     return 0
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from commonplace.cli.common import OUTPUT, with_library, written
+from commonplace.cli.common import OUTPUT, counted, with_library, written
 from commonplace.library import Library
 from commonplace.memories.importing import Imported
 from commonplace.surfaces.memory.exchange import export_lines, import_file
@@ -57,6 +57,7 @@ def _report(done: Imported, *, dry_run: bool) -> None:
     for old, new in done.numbers.items():
         click.echo(f"{old} -> {new}")
     did = "Would import" if dry_run else "Imported"
-    click.echo(f"{did}: {done.stored} entries with {done.images} images; {done.already} were here already")
+    stored = f"{counted(done.stored, 'entry')} with {counted(done.images, 'image')}"
+    click.echo(f"{did}: {stored}; {done.already} {'was' if done.already == 1 else 'were'} here already")
     if done.stored and not dry_run:
         click.echo("Run `commonplace embed` to find them by meaning too.", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from commonplace.cli.common import Progress, progress_bar
+from commonplace.cli.common import Progress, counted, progress_bar
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.library import space_folder
 from commonplace.settings import Settings
@@ -102,9 +102,9 @@ def _space(context: click.Context) -> str | None:
 def _move(spaces: list[str], way: Way) -> None:
     for space in spaces:
         moved = way(space, _watch(space))
-        rows = moved.rows
-        counted = f"{rows['items']} items, {rows['chunks']} passages, {rows['changes']} changes"
-        click.echo(f"{space}: {counted}, {'there before' if moved.before else 'compared and alike'}")
+        nouns = {"items": "item", "chunks": "passage", "changes": "change"}
+        rows = ", ".join(counted(moved.rows[table], noun) for table, noun in nouns.items())
+        click.echo(f"{space}: {rows}, {'there before' if moved.before else 'compared and alike'}")
 
 
 def _watch(space: str) -> Watch:
@@ -121,7 +121,7 @@ def _abandon(spaces: list[str], way: Callable[[str], bool]) -> None:
 
 def _report_users(count: int) -> None:
     if count:
-        click.echo(f"{count} users, with their keys")
+        click.echo(f"{counted(count, 'user')}, with their keys")
 
 
 COMMANDS: dict[str, Any] = {"migrate": migrate}

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from commonplace.cli import table_tools
-from commonplace.cli.common import written
+from commonplace.cli.common import counted, written
 from commonplace.cli.table_group import AT, call, command, listed, project, show, tables
 from commonplace.errors import InvalidInput
 from commonplace.library import Library
@@ -47,7 +47,7 @@ def project_list(library: Library, as_json: bool) -> None:
 def project_delete(library: Library, name: str, force: bool, as_json: bool) -> None:
     """Delete a project."""
     answer = call(library, "project_delete", project_id=name, force=force)
-    show(answer, as_json, lambda: click.echo(f"Deleted: {name} and {answer['tables_deleted']} tables"))
+    show(answer, as_json, lambda: click.echo(f"Deleted: {name} and {counted(answer['tables_deleted'], 'table')}"))
 
 
 # tables
@@ -105,7 +105,7 @@ def get(library: Library, table: str, json_path: str, query: str | None, as_json
 def delete(library: Library, table: str, as_json: bool) -> None:
     """Delete a table with its tools."""
     answer = call(library, "table_delete", table_id=table)
-    show(answer, as_json, lambda: click.echo(f"Deleted: {table} and {answer['tools_deleted']} tools"))
+    show(answer, as_json, lambda: click.echo(f"Deleted: {table} and {counted(answer['tools_deleted'], 'tool')}"))
 
 
 @command(

@@ -61,7 +61,7 @@ class Catalog:
             held = self._store.tables(project.id)
             if held and not force:
                 raise InvalidInput(
-                    f'The project "{project.name}" has {len(held)} tables. Set force to delete them with it.',
+                    f'The project "{project.name}" is not empty. Set force to delete its tables with it.',
                     argument="force",
                 )
             for table in held:

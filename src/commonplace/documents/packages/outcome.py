@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.model import JSON
+from commonplace.model import JSON, number_of
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class Outcome:
         for what, count in (("skipped", len(self.skipped)), ("failed", len(self.failed))):
             if count:
                 parts.append(f"{count} {what}")
-        return f"{self.collection}: {', '.join(parts)}; {self.total} documents"
+        return f"{self.collection}: {', '.join(parts)}; {number_of('document', self.total)}"
 
     def record(self) -> dict[str, JSON]:
         shown: dict[str, JSON] = {
