@@ -27,7 +27,7 @@ def theirs(tmp_path: Path) -> Path:
 def run(tmp_path: Path) -> Run:
     environment = {**os.environ, "COMMONPLACE_MODEL": "static", "COMMONPLACE_HOME": str(tmp_path / "home")}
 
-    def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+    def call(*arguments: str, code: int = 0, input: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [sys.executable, "-m", "commonplace", *arguments],
             env={name: value for name, value in {**environment, **more}.items() if value},
@@ -35,7 +35,7 @@ def run(tmp_path: Path) -> Run:
             text=True,
             timeout=60,
             check=False,
-            input="",
+            input=input,
         )
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
@@ -60,6 +60,9 @@ def test_what_another_server_kept_is_imported_and_exported_again(run: Run, their
     elsewhere = {"COMMONPLACE_HOME": str(tmp_path / "elsewhere")}
     assert "Imported: 4 entries" in run("import", "memory", str(tmp_path / "all.jsonl"), **elsewhere).stdout
     assert run("export", "memory", **elsewhere).stdout == first
+    piped = {"COMMONPLACE_HOME": str(tmp_path / "piped")}
+    assert "Imported: 4 entries" in run("import", "memory", "-", input=first, **piped).stdout
+    assert run("export", "memory", **piped).stdout == first
 
 
 def test_taken_numbers_are_refused_and_renumbered_on_request(run: Run, theirs: Path) -> None:

@@ -187,6 +187,11 @@ def test_a_line_of_something_else_is_told_what_it_lacks(line: str, lacks: str, l
         library.import_([line])
 
 
+def test_a_line_that_is_no_object_is_told_so(library: Library) -> None:
+    with pytest.raises(InvalidInput, match=r"^Line 1 is no exported item: it is no JSON object\. 0 items"):
+        library.import_(["[1]"])
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import IO
 
 import click
 
@@ -30,12 +31,12 @@ _RENUMBER = click.option("--renumber", is_flag=True, help="Give every entry a ne
 
 
 @click.command("memory")
-@click.argument("source", type=_FILE)
+@click.argument("source", type=click.File("rb"))
 @_DRY_RUN
 @_RENUMBER
 @with_library
-def import_memory(library: Library, source: Path, dry_run: bool, renumber: bool) -> None:
-    """Store what `export memory` wrote."""
+def import_memory(library: Library, source: IO[bytes], dry_run: bool, renumber: bool) -> None:
+    """Store what `export memory` wrote, from a file or, for -, from standard input."""
     _report(import_file(library, source, renumber=renumber, dry_run=dry_run), dry_run=dry_run)
 
 

@@ -17,15 +17,15 @@ _RECORDS = ("note", "media", "conversation", "character", "prompt")
 
 
 def refuse_others(record: JSON, own: Command) -> None:
-    """Raise InvalidInput, in half a sentence, where a line is not of the own kind but surely of another."""
+    """Raise InvalidInput, in half a sentence, where a line is no record, or surely one of another kind."""
+    if not isinstance(record, dict):
+        raise InvalidInput("it is no JSON object")
     found = _command(record)
     if found not in (None, own):
         raise InvalidInput(f"`commonplace {_WRITERS[found]}` wrote it, and `commonplace import {found}` stores it")
 
 
-def _command(record: JSON) -> Command | None:
-    if not isinstance(record, dict):
-        return None
+def _command(record: dict[str, JSON]) -> Command | None:
     if record.keys() >= _OF_AN_ITEM:
         return "everything"
     if record.keys() >= _OF_AN_ENTRY:

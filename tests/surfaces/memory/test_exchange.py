@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,15 @@ import pytest
 from memory_calls import Tools, stored
 
 from commonplace.errors import InvalidInput
-from commonplace.surfaces.memory.exchange import export_lines, import_file
+from commonplace.library import Library
+from commonplace.memories.importing import Imported
+from commonplace.surfaces.memory import exchange
+from commonplace.surfaces.memory.exchange import export_lines
+
+
+def import_file(library: Library, path: Path, **options: bool) -> Imported:
+    with path.open("rb") as file:
+        return exchange.import_file(library, file, **options)
 
 
 def test_a_second_export_is_byte_identical(tools: Tools, open_tools: Callable[..., Tools], tmp_path: Path) -> None:
@@ -95,14 +105,48 @@ def test_the_thread_of_a_line_is_trimmed(tools: Tools, tmp_path: Path) -> None:
     assert tools.library.memories.find(threads=["tea"]) == [1]
 
 
-@pytest.mark.parametrize("line", ["{}", "nothing", "[]", '{"id": 0}'])
-def test_a_line_that_is_no_entry_is_named_and_nothing_is_stored(tools: Tools, tmp_path: Path, line: str) -> None:
+def test_what_comes_through_a_pipe_is_stored_and_not_only_counted(
+    tools: Tools, open_tools: Callable[..., Tools]
+) -> None:
+    stored(tools, text="a")
+    stored(tools, text="b")
+    lines = list(export_lines(tools.library))
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        with open(writing, "w", encoding="utf-8") as pipe:
+            pipe.write("\n".join(lines))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    other = open_tools()
+    with open(reading, "rb") as pipe:
+        assert exchange.import_file(other.library, pipe).stored == 2
+    writer.join()
+    assert list(export_lines(other.library)) == lines
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"{}", "it has no 'id'"),
+        (b"nothing", "Expecting value: .*"),
+        (b"[]", "it is no JSON object"),
+        (b"[" * 100_000, "it is nested too deep"),
+        (b"\xff\xfe", "it is not UTF-8"),
+        (b'{"id": 0}', "it has no 'thread_id'"),
+    ],
+    ids=["nothing in it", "no JSON", "a list", "endless", "no text", "a number alone"],
+)
+def test_a_line_that_is_no_entry_is_named_and_nothing_is_stored(
+    tools: Tools, tmp_path: Path, line: bytes, why: str
+) -> None:
     stored(tools, text="a")
     path = tmp_path / "memory.jsonl"
     good = next(export_lines(tools.library))
     tools("delete_context", context_ids=[1])
-    path.write_text(f"{good}\n{line}\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="Line 2 is no exported entry"):
+    path.write_bytes(good.encode() + b"\n" + line + b"\n")
+    with pytest.raises(InvalidInput, match=rf"^Line 2 is no exported entry: {why}\. Nothing was imported\.$"):
         import_file(tools.library, path)
     assert tools.library.memories.find() == []
 
@@ -114,7 +158,8 @@ def test_a_line_that_is_no_entry_is_named_and_nothing_is_stored(tools: Tools, tm
         {"supersedes": [1 << 63]}, {"supersedes": ["1"]}, {"thread_id": " "}, {"thread_id": 7}, {"text_content": None},
         {"summary": 5},
         {"metadata": []}, {"tags": "abc"}, {"tags": [1]},
-        {"images": [{"data": "", "mime_type": None}]},
+        {"images": [{"data": "", "mime_type": None}]}, {"images": 5}, {"images": [5]},
+        {"supersedes": 5}, {"created_at": 5},
     ],
     ids=str,
 )  # fmt: skip
@@ -125,6 +170,7 @@ def test_a_field_that_no_entry_has_makes_a_line_none(tools: Tools, tmp_path: Pat
     tools("delete_context", context_ids=[1, 2])
     path = tmp_path / "memory.jsonl"
     path.write_text(f"{good}\n{json.dumps({**json.loads(other), **wrong})}\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match=r"^Line 2 is no exported entry: .+\. Nothing was imported\.$"):
+    told = r"^Line 2 is no exported entry: (its|a|Invalid) .+\. Nothing was imported\.$"
+    with pytest.raises(InvalidInput, match=told):
         import_file(tools.library, path)
     assert tools.library.memories.find() == []

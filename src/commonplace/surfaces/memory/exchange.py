@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from contextlib import contextmanager
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.exports import refuse_others
@@ -33,23 +35,49 @@ def export_lines(library: Library, thread: str | None = None) -> Iterator[str]:
             yield json.dumps(shown(entry, images=images), ensure_ascii=False, separators=(",", ":"))
 
 
-def import_file(library: Library, path: Path, *, renumber: bool = False, dry_run: bool = False) -> Imported:
+def import_file(library: Library, file: IO[bytes], *, renumber: bool = False, dry_run: bool = False) -> Imported:
     """Store what `export_lines` wrote. A line that is something else is named, and nothing is stored then."""
-    return library.memories.restore(lambda: _entries(path), renumber=renumber, dry_run=dry_run)
+    with _to_read_twice(file) as lines:
+        return library.memories.restore(lambda: _entries(lines), renumber=renumber, dry_run=dry_run)
 
 
-def _entries(path: Path) -> Iterator[Kept]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-                refuse_others(record, "memory")
-                kept = _kept(record)
-            except (ValueError, TypeError, KeyError, AttributeError, InvalidInput) as error:
-                raise InvalidInput(f"Line {number} is no exported entry: {error}. Nothing was imported.") from error
-            yield kept
+@contextmanager
+def _to_read_twice(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The file itself, or a copy of what comes through a pipe, which would be empty the second time."""
+    if file.seekable():
+        yield file
+        return
+    with TemporaryFile() as copy:
+        shutil.copyfileobj(file, copy)
+        yield copy
+
+
+def _entries(lines: IO[bytes]) -> Iterator[Kept]:
+    lines.seek(0)
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            kept = _read(line)
+        except (ValueError, InvalidInput) as error:
+            raise InvalidInput(f"Line {number} is no exported entry: {error}. Nothing was imported.") from error
+        yield kept
+
+
+def _read(line: bytes) -> Kept:
+    """An entry, or a ValueError that says in half a sentence why it is none."""
+    try:
+        record = json.loads(line.decode("utf-8"))
+        refuse_others(record, "memory")
+        return _kept(record)
+    except UnicodeDecodeError as error:
+        raise ValueError("it is not UTF-8") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    except KeyError as error:
+        raise ValueError(f"it has no {error}") from error
+    except (TypeError, AttributeError) as error:
+        raise ValueError("a field of it is of another kind") from error
 
 
 def _kept(record: dict[str, Any]) -> Kept:
