@@ -126,7 +126,7 @@ def test_tools_and_instances_are_kept(home: Path) -> None:
         (["get", "items", "--at", "x"], "begin with a slash"),
         (["get", "items", "--query", "a["], "query is not JMESPath"),
         (["create", "shop", "more", "/no/such/file"], "cannot be read"),
-        (["export", "items", "/no/such/file"], "/no/such/file cannot be written: No such file"),
+        (["export", "items", "/no/such/file"], "/no/such/file cannot be written: there is no folder /no/such."),
         (["export", "items", "/"], "/ cannot be written: "),
         (["run", "none"], 'There is no tool "none"'),
         (["run", "none", '{"query": "\udcff"}'], "has a lone surrogate, which is no character."),

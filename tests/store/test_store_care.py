@@ -89,7 +89,7 @@ def test_a_backup_replaces_an_older_one_whole(sqlite: SqliteStore, tmp_path: Pat
 
 
 def test_a_backup_that_cannot_be_written_names_its_target(sqlite: SqliteStore, tmp_path: Path) -> None:
-    with pytest.raises(StorageBroken, match="nowhere"):
+    with pytest.raises(InvalidInput, match=r"nowhere/backup\.db cannot be written: there is no folder"):
         sqlite.backup(tmp_path / "nowhere" / "backup.db")
 
 

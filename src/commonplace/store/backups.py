@@ -26,6 +26,8 @@ def check_target(target: Path) -> None:
     """
     if target.exists() and not target.is_file():
         raise InvalidInput(f"{target} is no file, and one would take its place. Name another.")
+    if not target.parent.is_dir():
+        raise InvalidInput(f"{target} cannot be written: there is no folder {target.parent}. Make it, or name another.")
     log = target if target.name.endswith(("-wal", "-shm")) else target.with_name(f"{target.name}-wal")
     if log.exists():
         raise InvalidInput(f"{target} is a library in use, and this would take its place. Name another file.")
