@@ -453,11 +453,13 @@ class Library:
 
     def doctor(self) -> list[str]:
         """Look everything over, reading every byte; returns what is wrong, one sentence each."""
+        from commonplace.models import check_helpers
+
         problems = self.store.check()
         for index in self._word_indexes():
             index.catch_up()
             problems += index.check()
-        return problems + self.embedding.check()
+        return problems + self.embedding.check() + check_helpers(self.settings)
 
     def rebuild(self) -> None:
         """Make every index anew from the store. Never needed, always safe."""

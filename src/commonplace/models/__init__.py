@@ -106,6 +106,14 @@ def open_generator(settings: Settings) -> Generator | None:
     return unless_misconfigured(settings.generator, provided_generator, settings)
 
 
+def check_helpers(settings: Settings) -> list[str]:
+    """Why those that the settings name beside the embedder cannot be used, one sentence each. Contacts nobody."""
+    from commonplace.models.providers.opening import Unusable
+
+    named = (open_reranker(settings), open_generator(settings), open_summarizer(settings))
+    return list(dict.fromkeys(one.problem for one in named if isinstance(one, Unusable)))
+
+
 def open_summarizer(settings: Settings) -> Generator | None:
     """The generator that writes summaries: its own, or that of everything else; None where there is none."""
     if settings.memory_summarizer in ("", EXTRACTIVE):

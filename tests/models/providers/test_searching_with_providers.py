@@ -253,6 +253,15 @@ def test_a_key_appears_nowhere(make: Make, site: Site, monkeypatch: pytest.Monke
             assert KEY.encode() not in path.read_bytes(), path
 
 
+def test_the_doctor_says_which_helpers_cannot_be_used(make: Make) -> None:
+    settings = make(reranker="nobody:m", generator="openai", memory_summarizer="jina:m")
+    with Library.open(settings.home, settings=settings) as library:
+        reranker, generator, summarizer = library.doctor()
+    assert reranker.startswith("reranker must be one of cohere:MODEL")
+    assert generator.startswith("generator must be one of ollama:MODEL")
+    assert summarizer.startswith("memory_summarizer must be")
+
+
 def test_no_command_prints_a_key(make: Make, site: Site, tmp_path: Path) -> None:
     settings = make()
     environment = {
