@@ -138,6 +138,13 @@ def test_status_says_why_an_index_on_a_service_is_behind(run: Run, notes: Path) 
         assert "refused the key" in run("status", **there).stdout
 
 
+def test_a_document_with_escape_sequences_comes_out_of_a_pipe_as_it_is(run: Run, notes: Path) -> None:
+    body = "# Log\n\nThe word \x1b[31mred\x1b[0m in red.\n"
+    (notes / "log.md").write_text(body, "utf-8")
+    run("add", str(notes), "--no-embed")
+    assert run("get", "notes/log.md").stdout == body
+
+
 def test_status_counts_memories(run: Run) -> None:
     for text in ("one", "two"):
         run("call", "--allow-writes", "remember", f'{{"kind": "memory", "text": "{text}"}}')

@@ -229,7 +229,7 @@ def get(library: Library, uri: str, section: str | None, first: int, lines: int 
     chosen = split_lines(text)[max(first, 1) - 1 :]
     if not chosen:
         raise NotFound(f"{address} has no line {first}.")
-    click.echo("\n".join(chosen[:lines]))
+    click.echo("\n".join(chosen[:lines]), color=True)  # or click would drop escape sequences from what is piped
 
 
 def _text(item: Item, library: Library) -> str:
