@@ -368,6 +368,15 @@ def test_what_is_hidden_linked_or_unknown_is_passed_over(store: SqliteStore, tmp
     assert [item["path"] for item in imported(store, "notes", root).items] == [str(root / "sub" / "c.md")]
 
 
+def test_a_pipe_is_refused_and_not_taken_for_an_empty_file(store: SqliteStore) -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb"), open(writing, "wb", buffering=0) as pipe:
+        pipe.write(b"# Tea\n\nOolong.\n")
+        done = imported(store, "notes", Path(f"/dev/fd/{reading}"))
+    assert (statuses(done), done.skipped) == ([], 0)
+    assert "it is a pipe or a device" in str(done.errors[0])
+
+
 def test_a_file_whose_name_is_no_utf_8_comes_in(store: SqliteStore, tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt"))
     path.write_text("espresso", "utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -37,12 +38,14 @@ class Limits:
 
 
 def file_source(path: Path, beside: frozenset[str] | None = None) -> Source:
-    """A file on disk. Raises Unreadable when it is not there or may not be read."""
+    """A file on disk. Raises Unreadable when it is not there, may not be read, or can be read only once."""
     try:
-        size = path.stat().st_size
+        found = path.stat()
         names = beside if beside is not None else frozenset(_files_in(path.parent))
     except OSError as error:
         raise Unreadable(said_of(error)) from None
+    if not stat.S_ISREG(found.st_mode):
+        raise Unreadable("it is a pipe or a device; save what comes from it in a file, and import that")
 
     def read() -> BinaryIO:
         try:
@@ -50,7 +53,7 @@ def file_source(path: Path, beside: frozenset[str] | None = None) -> Source:
         except OSError as error:
             raise Unreadable(said_of(error)) from None
 
-    return Source(named(path), _identity(path), size, read, names)
+    return Source(named(path), _identity(path), found.st_size, read, names)
 
 
 def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[Source]:
