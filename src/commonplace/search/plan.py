@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.phrases import Phrase, phrase, phrases
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed
-from commonplace.text.analyze import stems
+from commonplace.text.analyze import stems, token_forms
 from commonplace.text.languages import detect, stemmed_as
 from commonplace.text.terms import MOST_TERMS, Term, beginning, query_terms
 
@@ -84,9 +85,11 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
     mass = sum(term.weight * idf for term, idf in known) + UNKNOWN_TERM_SHARE * mean * len(unknown)
     guesses = [guess for term in unknown[:MOST_GUESSES] if (guess := _guess(term, vocabulary))]
     begun = [Term((form,), mean, "prefix") for form in beginnings.values() if form is not None]
+    foreign = _foreign(known, languages, vocabulary)
     query = LexicalQuery(
         terms=(
             *(term for term, _ in known),
+            *foreign.values(),
             *(replace(guess, weight=guess.weight * mean) for guess in guesses),
             *begun,
         ),
@@ -95,10 +98,34 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
     )
     shares = (
         *(term.weight * idf for term, idf in known),
+        *(0.0 for _ in foreign),  # another way to say what counts already
         *(GUESS_WEIGHT * UNKNOWN_TERM_SHARE * mean for _ in guesses),
         *(mean for _ in begun),
     )
-    return LexicalPlan(query, mass + mean * len(begun), shares, languages)
+    stemming = dict.fromkeys((*languages, *(language for language, _ in foreign)))
+    return LexicalPlan(query, mass + mean * len(begun), shares, tuple(stemming))
+
+
+def _foreign(
+    known: Sequence[tuple[Term, float]], languages: Sequence[str], vocabulary: Vocabulary
+) -> dict[tuple[str, str], Term]:
+    """Known words as rarer languages stem them, by language and stem: `Paris` is `pari` in English, `paris` in French.
+
+    Only stems that no common language has, for those would be of other words; they count as much as the word does.
+    """
+    found: dict[tuple[str, str], Term] = {}
+    others = [language for language in vocabulary.rarer() if language not in languages]
+    for term, idf in known if others else ():
+        if term.match != "word" or term.weight < 1:
+            continue
+        for language in others:
+            form = token_forms(term.written, language)[1]
+            if form in term.forms or not vocabulary.knows(language, form):
+                continue
+            if not any(vocabulary.knows(common, form) for common in languages):
+                weight = term.weight * min(1.0, idf / vocabulary.idf(form))
+                found[language, form] = Term((form,), weight, written=term.written)
+    return found
 
 
 def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:
