@@ -168,7 +168,8 @@ def test_hybrid_blends_it_by_position(stocked: Library, embedded: bool) -> None:
     if embedded:
         stocked.embed()
     plain = stocked.hybrid.find(asked(QUERY))
-    looked = stocked.hybrid.find(asked(QUERY, rerank=True))
+    with allowed(60):
+        looked = stocked.hybrid.find(asked(QUERY, rerank=True))
     assert why(looked) == ("ran", "")
     assert {hit.item_id for hit in plain.hits} == {hit.item_id for hit in looked.hits}
     for hit in looked.hits:
@@ -180,7 +181,8 @@ def test_hybrid_blends_it_by_position(stocked: Library, embedded: bool) -> None:
 
 
 def test_hybrid_looks_at_no_more_than_it_is_told_to(stocked: Library) -> None:
-    looked = stocked.hybrid.find(asked(QUERY, rerank=True, candidates=2))
+    with allowed(60):  # however busy this machine is
+        looked = stocked.hybrid.find(asked(QUERY, rerank=True, candidates=2))
     assert [hit.rank for hit in looked.hits if hit.reranked is not None] == sorted([1, 2])
     assert why(stocked.hybrid.find(replace(asked(QUERY), rerank=False))) == ("skipped", "it was not asked for")
 
