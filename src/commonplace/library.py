@@ -364,22 +364,8 @@ class Library:
         """
         self.sweep()
         left_out = frozenset(self._ids_of(exclude)) if exclude else frozenset()
-        request = Request(
-            text,
-            mode,
-            filter,
-            limit,
-            offset,
-            min_score,
-            snippet_length,
-            per_item,
-            explain,
-            left_out,
-            frozenset(shown),
-            rerank=rerank,
-            expand=expand,
-        )
-        return self._pipeline.search(request)
+        page = (limit, offset, min_score, snippet_length, per_item, explain, left_out, frozenset(shown))
+        return self._pipeline.search(Request(text, mode, filter, *page, rerank=rerank, expand=expand))
 
     def related(self, uri: str, *, filter: Filter = Filter(), limit: int = 10) -> Page:
         """Items like this one, by what it says."""
