@@ -13,6 +13,8 @@ import pytest
 
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.search.parse import parse
+from commonplace.search.plan import plan_lexical
 from commonplace.text.analyze import stems
 from opening import library_settings
 
@@ -70,6 +72,20 @@ def test_a_word_that_has_another_stem_in_each_language_is_found_in_both(shelf: L
 def test_it_counts_the_same_in_both(shelf: Library) -> None:
     one, other = (hit.score for hit in shelf.search("Paris", mode="lexical").hits)
     assert other == pytest.approx(one, abs=0.05)
+
+
+def test_a_stem_that_several_rare_languages_have_counts_once(library: Library) -> None:
+    library.put_many(Draft("note", str(n), body=f"The hedgehogs of the {n} were running to the sea") for n in range(80))
+    library.put(Draft("note", "english", body="We have been to Paris, and it was not what they had told us of them"))
+    library.put(Draft("note", "french", body="Nous ne sommes pas allés à Paris, mais nous avons vu la mer avec eux"))
+    alone = {hit.uri: hit.score for hit in library.search("Paris", mode="lexical").hits}
+    library.put(
+        Draft("note", "spanish", body="No fuimos a Paris este año, pero vimos el mar con los niños y nos gustó")
+    )
+    plan = library.lexical.ask(lambda words: plan_lexical(parse("Paris"), words))
+    forms = [form for term in plan.query.terms for form in term.forms]
+    assert len(forms) == len(set(forms))
+    assert {hit.uri for hit in library.search("Paris", mode="lexical").hits} == {*alone, "notes://spanish"}
 
 
 def test_a_foreign_stem_that_is_another_word_here_is_not_looked_for(shelf: Library) -> None:

@@ -85,11 +85,11 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
     mass = sum(term.weight * idf for term, idf in known) + UNKNOWN_TERM_SHARE * mean * len(unknown)
     guesses = [guess for term in unknown[:MOST_GUESSES] if (guess := _guess(term, vocabulary))]
     begun = [Term((form,), mean, "prefix") for form in beginnings.values() if form is not None]
-    foreign = _foreign(known, languages, vocabulary)
+    others, foreign = _foreign(known, languages, vocabulary)
     query = LexicalQuery(
         terms=(
             *(term for term, _ in known),
-            *foreign.values(),
+            *foreign,
             *(replace(guess, weight=guess.weight * mean) for guess in guesses),
             *begun,
         ),
@@ -102,18 +102,18 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
         *(GUESS_WEIGHT * UNKNOWN_TERM_SHARE * mean for _ in guesses),
         *(mean for _ in begun),
     )
-    stemming = dict.fromkeys((*languages, *(language for language, _ in foreign)))
-    return LexicalPlan(query, mass + mean * len(begun), shares, tuple(stemming))
+    return LexicalPlan(query, mass + mean * len(begun), shares, (*languages, *others))
 
 
 def _foreign(
     known: Sequence[tuple[Term, float]], languages: Sequence[str], vocabulary: Vocabulary
-) -> dict[tuple[str, str], Term]:
-    """Known words as rarer languages stem them, by language and stem: `Paris` is `pari` in English, `paris` in French.
+) -> tuple[list[str], list[Term]]:
+    """Known words as rarer languages stem them, and those languages: `Paris` is `pari` in English, `paris` in French.
 
     Only stems that no common language has, for those would be of other words; they count as much as the word does.
     """
-    found: dict[tuple[str, str], Term] = {}
+    found: dict[str, Term] = {}
+    stemming: dict[str, None] = {}
     others = [language for language in vocabulary.rarer() if language not in languages]
     for term, idf in known if others else ():
         if term.match != "word" or term.weight < 1:
@@ -124,8 +124,9 @@ def _foreign(
                 continue
             if not any(vocabulary.knows(common, form) for common in languages):
                 weight = term.weight * min(1.0, idf / vocabulary.idf(form))
-                found[language, form] = Term((form,), weight, written=term.written)
-    return found
+                found[form] = Term((form,), weight, written=term.written)  # once, however many languages have it
+                stemming[language] = None
+    return list(stemming), list(found.values())
 
 
 def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:
