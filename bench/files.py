@@ -30,6 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.library import Library
+from commonplace.model import Filter
+from commonplace.models import STATIC, is_gone, open_embedder
+from commonplace.models.catalog import DEFAULT
 from commonplace.settings import Settings
 from corpus import Corpus
 
@@ -37,6 +40,7 @@ FILES, FILE_BYTES = 5_000, 6_850  # the last passage goes over: 7,400 bytes on a
 FIRST_S, NOTHING_S = 6.0, 0.2
 OLD_S = 3600  # how old the files look: what was written a moment ago is rightly not trusted
 REPEATS = 5
+EMBEDDED = 100  # files whose passages are embedded; by a large model, as many passages
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ class Bench:
         with self._library() as library:
             yield from self._first(library)
             yield from self._again(library)
+            yield from self._embedding(library)
         yield from self._fresh("fresh process, update with nothing changed", ["update"])
 
     def _library(self) -> Library:
@@ -119,6 +124,17 @@ class Bench:
         yield Row("ten files changed, searchable", spent, None, report.line())
         spent, report = cpu(lambda: library.folders.update("bench", force=True))
         yield Row("forced update: every file hashed", spent, None, report.line())
+
+    def _embedding(self, library: Library) -> Iterator[Row]:
+        """Passages per second of CPU, by the model that needs no download and by the default where it was pulled."""
+        texts = [chunk.text for item in library.store.scan(Filter(kinds=("document",)), limit=EMBEDDED)
+                 for chunk in library.store.chunks_of(item.id)]  # fmt: skip
+        for name, count in ((STATIC, len(texts)), (DEFAULT, EMBEDDED)):
+            if not is_gone(name, library.settings.models):
+                embedder = open_embedder(name, library.settings.models, settings=library.settings)
+                embedder.warm()
+                spent, _ = cpu(lambda e=embedder, n=count: e.embed_passages(texts[:n]))  # type: ignore[misc]
+                yield Row(f"embedding with {name}", count / spent, None, "per second of CPU", "passages")
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.rglob("*.md"))
