@@ -56,8 +56,11 @@ def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with explained(self.path):
+        try:
             return method(self, *args, **kwargs)
+        except Exception:
+            with explained(self.path):  # only now: to enter it takes a fifth of a small read
+                raise
 
     return call
 
