@@ -5,6 +5,7 @@
 3. Threads and processes may search and catch up at the same time.
 4. After any writes the index answers as one rebuilt from the store.
 5. What goes wrong in the store reaches the caller, and does not break the index.
+6. No segment is without text, in which every look-up would open an empty dictionary.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import Busy, StorageBroken, StorageFull
-from commonplace.index.engine import engine
+from commonplace.index.engine import committed_segments, engine
 from commonplace.index.files import LOCK_NAME
 from commonplace.index.lexical import LexicalIndex
 from commonplace.library import Library
@@ -145,6 +146,34 @@ def test_a_crash_between_a_commit_and_its_seal_is_no_damage(
         assert uris(again, "late") == ["notes://late"]
         assert again.doctor() == []
     assert "Rebuilding" not in caplog.text
+
+
+@pytest.mark.parametrize("last", ["a deletion", "many vectors"])
+def test_the_position_is_not_alone_in_its_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
+    monkeypatch.setattr("commonplace.index.lexical_folding.FROM", 2)
+    library = filled(tmp_path)
+    before = library.search("tea number3", limit=100).hits
+    if last == "a deletion":
+        library.put(Draft("note", "short-lived", body="coffee"))
+        library.search("coffee")
+        library.delete("notes://short-lived")
+    else:
+        monkeypatch.setattr("commonplace.index.lexical.QUIET", 2)
+        library.embed()
+    after = library.search("tea number3", mode="lexical", limit=100).hits
+    assert min(documents for documents, *_ in committed_segments(index_folder(library)).values()) > 1
+    assert [(hit.uri, hit.snippet) for hit in after] == [(hit.uri, hit.snippet) for hit in before]
+    assert library.lexical.position() == library.store.last_change()
+    assert library.doctor() == []
+    library.close()
+
+
+def test_a_library_that_is_emptied_has_nobody_to_keep_the_position_company(tmp_path: Path) -> None:
+    library = filled(tmp_path)
+    library.delete_where(Filter(kinds=("note",)))
+    assert uris(library, "tea") == []
+    assert library.lexical.position() == library.store.last_change()
+    library.close()
 
 
 @pytest.mark.parametrize("embedded", [False, True])

@@ -39,6 +39,8 @@ class Snapshot:
     searcher: tantivy.Searcher
     stamp: tuple[int, int, int]
     files: Mapping[str, Sequence[int]]
+    sizes: Sequence[int]
+    """How many documents each segment has, in the searcher's order of them."""
     position: int
     highest: int
     """The largest item id ever indexed: a larger one need not be removed before it is added."""
@@ -129,7 +131,8 @@ def take_snapshot(folder: Path, files: Mapping[str, Sequence[int]], fallback_lan
     languages = common_of(present, searcher.num_docs) or (fallback_language,)
     rarer = tuple(language for language in present if language not in languages)
     counted = engine(lambda: _counted(searcher))
-    return Snapshot(index, searcher, stamp, files, position, highest, languages, rarer, counted)
+    sizes = [documents for documents, *_ in committed_segments(folder).values()]
+    return Snapshot(index, searcher, stamp, files, sizes, position, highest, languages, rarer, counted)
 
 
 def _mark(searcher: tantivy.Searcher, schema: tantivy.Schema) -> tuple[int, int]:
@@ -200,9 +203,10 @@ def _plain(segment: Mapping[str, Any]) -> str:
 
 def check_stamps(folder: Path, files: Mapping[str, Sequence[int]]) -> None:
     """A quick look that no file under an open snapshot was cut, replaced or rewritten."""
+    place = f"{folder}/"  # at every search, so no path is made of it
     for name, (size, mtime_ns, *_) in files.items():
         try:
-            found = os.stat(f"{folder}/{name}")
+            found = os.stat(place + name)
         except OSError as error:
             raise IndexDamaged(f"{folder / name}: {error}") from error
         if found.st_size != size or found.st_mtime_ns != mtime_ns:

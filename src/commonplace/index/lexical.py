@@ -45,7 +45,7 @@ from commonplace.index.files import (
 )
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.heap import giving_back
-from commonplace.index.lexical_folding import to_fold
+from commonplace.index.lexical_folding import company, to_fold
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import LexicalReader
 from commonplace.index.scope import Ids, Scope
@@ -179,9 +179,9 @@ class LexicalIndex:
                 position = batch[-1].seq
                 if items or position - snapshot.position > QUIET:
                     if heap == SMALL_HEAP:
-                        items = list(dict.fromkeys((*items, *self._to_fold(snapshot))))
+                        items = list(dict.fromkeys((*items, *to_fold(snapshot))))
                     writer = writer or self._writer(snapshot.index, heap)
-                    highest = self._commit(writer, snapshot.schema, items, highest, position, progress)
+                    highest = self._commit(writer, snapshot, items, highest, position, progress)
                 else:
                     self._quiet = range(snapshot.position, position)
                 batch = self._source.changes(position, BATCH) if position < wanted else []
@@ -195,9 +195,6 @@ class LexicalIndex:
             self._seal(snapshot.files)
             self._snapshot = self._load()
 
-    def _to_fold(self, snapshot: Snapshot) -> list[int]:
-        return to_fold(snapshot, [documents for documents, *_ in committed_segments(self._folder).values()])
-
     def _writer(self, index: tantivy.Index, heap: int) -> tantivy.IndexWriter:
         """A writer in a folder without what killed writers left half done: tantivy never writes over a file."""
         belongs = committed_files(self._folder)
@@ -209,22 +206,22 @@ class LexicalIndex:
     def _commit(
         self,
         writer: tantivy.IndexWriter,
-        schema: tantivy.Schema,
+        snapshot: Snapshot,
         items: list[int],
         highest: int,
         position: int,
         progress: Progress | None,
     ) -> int:
         """Replace these items and note the position, all in one commit. Returns the largest item id there is now."""
-        known = [item_id for item_id in items if item_id <= highest]
-        if known:
-            engine(lambda: writer.delete_documents_by_query(Query.term_set_query(schema, "item", known)))
+        schema, added = snapshot.schema, 0
+        self._remove(writer, schema, [item_id for item_id in items if item_id <= highest])
         for start in range(0, len(items), GROUP):
-            for item in self._source.indexed(items[start : start + GROUP]):
-                for document in self._documents(item):
-                    engine(lambda document=document: writer.add_document(document))  # type: ignore[misc]
+            added += self._add(writer, items[start : start + GROUP])
             if progress:
                 progress(min(start + GROUP, len(items)), len(items))
+        if not added and (others := company(snapshot, self._source.indexed)):
+            self._remove(writer, schema, others)
+            self._add(writer, others)
         highest = max([highest, *items])
         mark = Document()
         mark.add_text("mark", "position")
@@ -234,6 +231,19 @@ class LexicalIndex:
         engine(lambda: writer.add_document(mark))
         engine(writer.commit)
         return highest
+
+    def _remove(self, writer: tantivy.IndexWriter, schema: tantivy.Schema, items: list[int]) -> None:
+        if items:
+            engine(lambda: writer.delete_documents_by_query(Query.term_set_query(schema, "item", items)))
+
+    def _add(self, writer: tantivy.IndexWriter, items: Sequence[int]) -> int:
+        """Returns how many documents they are."""
+        added = 0
+        for item in self._source.indexed(items):
+            for document in self._documents(item):
+                engine(lambda document=document: writer.add_document(document))  # type: ignore[misc]
+                added += 1
+        return added
 
     def _documents(self, item: IndexedItem) -> Iterator[Document]:
         language = stemmed_as(item.language, self._fallback)
