@@ -253,6 +253,11 @@ def test_an_index_that_is_not_ready_has_no_answers_yet(
 @given(corpus=corpora(least=2, most=8), asked=queries, filter=field_filters)
 @settings(max_examples=15)
 @example([Draft("note", "0", body="tea"), Draft("note", "1", body="# tea - # oolong")], "tea", Filter())
+@example(
+    [Draft("document", "where.md", title="The pot", body="tea"), Draft("document", "1.md", body="tea the pot")],
+    "where the tea",
+    Filter(),
+)
 def test_answers_are_those_of_the_local_index(
     server: TurbopufferServer, tmp_path_factory: pytest.TempPathFactory, corpus: list[Draft], asked: str, filter: Filter
 ) -> None:

@@ -203,6 +203,27 @@ def test_a_name_alone_is_no_answer_where_names_do_not_count(shelf: Library) -> N
     assert found("numbers", by_name=False) == found("Q3", by_name=False) == [report]
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("where", {"where-to.md"}),
+        ("where to", {"where-to.md"}),
+        ("where qqqqqqqq", {"where-to.md"}),
+        ("where oolong", {"pots.md"}),
+    ],
+)
+def test_a_function_word_in_a_name_answers_only_where_nothing_else_does(
+    library: Library, asked: str, expected: set[str]
+) -> None:
+    library.put_many(
+        [
+            Draft("document", "where-to.md", parent="tea", title="Shops", body="A list of shops, by city."),
+            Draft("document", "pots.md", parent="tea", title="Pots", body="Oolong wants a small pot."),
+        ]
+    )
+    assert found(library, asked) == expected
+
+
 def test_a_phrase_found_nowhere_is_looked_for_by_its_words_and_says_so(shelf: Library) -> None:
     page = shelf.search('"boil the oolong"', mode="lexical")
     assert page.hits

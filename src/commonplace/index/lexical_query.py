@@ -42,9 +42,18 @@ class LexicalQuery:
         return "title" if self.by_name else "headline"
 
 
-def compile_query(schema: Schema, query: LexicalQuery, scope: Scope) -> Query:
+TermQueries = Sequence[Sequence[Query]]
+"""What is looked for of each term of a query: in the text first, then in the title."""
+
+
+def term_queries(schema: Schema, query: LexicalQuery) -> TermQueries:
+    """For `compile_query` and `compile_scores`, which a search does one after the other."""
+    return [list(_term(schema, term, query.title if term.titled else None)) for term in query.terms]
+
+
+def compile_query(schema: Schema, query: LexicalQuery, terms: TermQueries, scope: Scope) -> Query:
     """One tantivy query. What filters never scores, so that a score does not depend on the filter."""
-    matching = [(Occur.Should, part) for term in query.terms for part in _term(schema, term, query.title)]
+    matching = [(Occur.Should, part) for parts in terms for part in parts]
     parts = [(Occur.Must, phrase_query(schema, phrase)) for phrase in query.phrases]
     parts += [(Occur.MustNot, phrase_query(schema, phrase)) for phrase in query.excluded]
     parts += [(Occur.Must, Query.const_score_query(part, 0.0)) for part in scope_queries(schema, scope)]
@@ -56,7 +65,9 @@ def compile_query(schema: Schema, query: LexicalQuery, scope: Scope) -> Query:
     return Query.boolean_query(parts)
 
 
-def compile_scores(schema: Schema, query: LexicalQuery, chunks: Sequence[int], idf: Callable[[str], float]) -> Query:
+def compile_scores(
+    schema: Schema, query: LexicalQuery, terms: TermQueries, chunks: Sequence[int], idf: Callable[[str], float]
+) -> Query:
     """Scores just these chunks: as `compile_query` does where anything of the query is in them, and 0 otherwise.
 
     A common word is added to what is required already, one after another: of its list only these chunks are then looked
@@ -66,15 +77,14 @@ def compile_scores(schema: Schema, query: LexicalQuery, chunks: Sequence[int], i
     each = [(Occur.Should, Query.term_query(schema, "chunk", chunk)) for chunk in chunks]
     among = Query.const_score_query(Query.boolean_query(each), 0.0)
     if query.phrases or query.excluded:
-        return Query.boolean_query([(Occur.Must, compile_query(schema, query, Scope())), (Occur.Must, among)])
-    scored, others = among, list[tuple[Occur, Query]]()
-    for place, term in enumerate(sorted(query.terms, key=lambda term: idf(term.forms[0]))):
-        body, *rest = _term(schema, term, query.title)
-        if place < MOST_APART and term.match == "word" and idf(term.forms[0]) < COMMON:
-            scored = Query.boolean_query([(Occur.Must, scored), (Occur.Should, body)])
-        else:
-            rest.append(body)
-        others += [(Occur.Should, part) for part in rest]
+        return Query.boolean_query([(Occur.Must, compile_query(schema, query, terms, Scope())), (Occur.Must, among)])
+    idfs = [idf(term.forms[0]) for term in query.terms]
+    common = [place for place, term in enumerate(query.terms) if term.match == "word" and idfs[place] < COMMON]
+    apart = sorted(common, key=idfs.__getitem__)[:MOST_APART]
+    scored = among
+    for place in apart:
+        scored = Query.boolean_query([(Occur.Must, scored), (Occur.Should, terms[place][0])])
+    others = [(Occur.Should, part) for place, parts in enumerate(terms) for part in parts[place in apart :]]
     return Query.boolean_query([(Occur.Must, scored), *others])
 
 
@@ -93,7 +103,7 @@ def _either(queries: list[Query]) -> Query:
     return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
 
 
-def _term(schema: Schema, term: Term, title: str = "title") -> Iterator[Query]:
+def _term(schema: Schema, term: Term, title: str | None = "title") -> Iterator[Query]:
     if term.match == "prefix":
         yield Query.boost_query(beginning_query(schema, term.forms[0]), term.weight)
         return
@@ -101,7 +111,8 @@ def _term(schema: Schema, term: Term, title: str = "title") -> Iterator[Query]:
         distance = 1 if term.match == "typo" else 2
         yield Query.boost_query(Query.fuzzy_term_query(schema, "words", term.forms[0], distance), term.weight)
         return
-    for field, weight in (("body", term.weight), (title, term.weight * TITLE_WEIGHT)):
+    fields = [("body", term.weight), (title, term.weight * TITLE_WEIGHT)] if title else [("body", term.weight)]
+    for field, weight in fields:
         forms = [Query.term_query(schema, field, form, "freq") for form in term.forms]
         either = forms[0] if len(forms) == 1 else Query.disjunction_max_query(forms)
         yield Query.boost_query(either, weight)

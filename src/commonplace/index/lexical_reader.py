@@ -11,7 +11,15 @@ from commonplace.index.base import Near
 from commonplace.index.engine import Floats, Snapshot, engine, fetch, hits
 from commonplace.index.lexical_entries import EntrySearch
 from commonplace.index.lexical_items import ItemSearch
-from commonplace.index.lexical_query import LexicalQuery, beginning_query, compile_marks, compile_query, compile_scores
+from commonplace.index.lexical_query import (
+    LexicalQuery,
+    TermQueries,
+    beginning_query,
+    compile_marks,
+    compile_query,
+    compile_scores,
+    term_queries,
+)
 from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.index.wanted import Wanted
 from commonplace.model import CHUNK_BITS
@@ -29,6 +37,7 @@ class LexicalReader:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        self._terms: tuple[LexicalQuery, TermQueries] | None = None
 
     def languages(self) -> tuple[str, ...]:
         """The languages that stem this library's queries, commonest first."""
@@ -80,12 +89,20 @@ class LexicalReader:
         if not query or (items is not None and not len(items)):
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
         if items is None and scope.known is not None and (share := self._share(scope)) >= MOST:
-            everything = compile_query(snapshot.schema, query, Scope())
-            return fetch(snapshot.searcher, everything, k, scope.known, without, share)
+            return fetch(snapshot.searcher, self._compiled(query, Scope()), k, scope.known, without, share)
         if items is None or len(items) <= MOST_LISTED:
-            return fetch(snapshot.searcher, compile_query(snapshot.schema, query, scope), k, None, without)
+            return fetch(snapshot.searcher, self._compiled(query, scope), k, None, without)
         fields = Scope(scope.kinds, scope.parents, scope.tags, scope.created, scope.updated)
-        return fetch(snapshot.searcher, compile_query(snapshot.schema, query, fields), k, items, without)
+        return fetch(snapshot.searcher, self._compiled(query, fields), k, items, without)
+
+    def _compiled(self, query: LexicalQuery, scope: Scope) -> Query:
+        return compile_query(self._snapshot.schema, query, self._terms_of(query), scope)
+
+    def _terms_of(self, query: LexicalQuery) -> TermQueries:
+        """Kept for the next to ask: after the best of all chunks come the scores of those that the vectors found."""
+        if self._terms is None or self._terms[0] is not query:
+            self._terms = query, term_queries(self._snapshot.schema, query)
+        return self._terms[1]
 
     def _share(self, scope: Scope) -> float:
         """How much of all chunks may be in scope at most, by each of the values it asks for one of."""
@@ -107,7 +124,7 @@ class LexicalReader:
         if not query or not len(chunks):
             return np.zeros(len(chunks), dtype=np.float32)
         snapshot, wanted = self._snapshot, chunks.tolist()
-        scoring = compile_scores(snapshot.schema, query, wanted, self.idf)
+        scoring = compile_scores(snapshot.schema, query, self._terms_of(query), wanted, self.idf)
         found, values = hits(snapshot.searcher, scoring, len(wanted))
         known = dict(zip(found.tolist(), values.tolist(), strict=True))
         return np.array([known.get(chunk, 0.0) for chunk in wanted], dtype=np.float32)
@@ -132,7 +149,7 @@ class LexicalReader:
     def holders(self, query: LexicalQuery, scope: Scope) -> Ids:
         """The items in scope with a passage that answers a query, ascending, however many there are."""
         snapshot = self._snapshot
-        chunks, _ = _all(snapshot.searcher, compile_query(snapshot.schema, query, scope), 1000)
+        chunks, _ = _all(snapshot.searcher, self._compiled(query, scope), 1000)
         return distinct(chunks >> CHUNK_BITS)
 
 

@@ -266,7 +266,7 @@ class Vocabulary:
     def beginning(self, prefix: str, worth: float = 1.0) -> Match:
         return Begins(prefix, tuple(self.ledger.beginning(prefix, MOST_EXPANDED + 1)), worth)
 
-    def term(self, term: Term, *, by_name: bool = True) -> Match:
+    def term(self, term: Term, *, by_name: bool = True, titled: bool = True) -> Match:
         """A term of a query, with its weight. A passage repeats its title: what that has alone is of the key."""
         form = term.forms[0]
         if term.match == "prefix":
@@ -275,6 +275,8 @@ class Vocabulary:
             return AnyWord(self._near(form, 1 if term.match == "typo" else 2), term.weight)
         body, title = (Best(tuple(self.adjacent((each,), field) for each in term.forms)) for field in ("body", "title"))
         said, named = Times(body, term.weight), Times(title, term.weight * TITLE_WEIGHT)
+        if not titled:
+            return said
         return Every(others=(said, named)) if by_name else Every((said,), (named,))
 
     def _near(self, word: str, distance: int) -> frozenset[str]:
@@ -284,6 +286,6 @@ class Vocabulary:
 
     def query(self, query: LexicalQuery) -> Match:
         """Terms are alternatives, phrases are required, exclusions are refused."""
-        terms = tuple(self.term(term, by_name=query.by_name) for term in query.terms)
+        terms = tuple(self.term(term, by_name=query.by_name, titled=term.titled) for term in query.terms)
         phrases = tuple(map(self.phrase, query.phrases))
         return Every(phrases, terms, tuple(map(self.phrase, query.excluded)))

@@ -58,7 +58,7 @@ def weigh(mass: float, vector: float) -> Weights:
 def combine(lexical: Floats, vector: Floats, weights: Weights) -> Floats:
     """The weighted mean of both scales. A passage without a vector is judged by its words alone."""
     both = weights.lexical * lexical + weights.vector * vector
-    return np.where(np.isnan(vector), lexical, both).astype(np.float32)
+    return np.where(np.isnan(vector), lexical, both).astype(np.float32, copy=False)
 
 
 def calibrate(score: Floats) -> Floats:

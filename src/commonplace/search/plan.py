@@ -81,6 +81,8 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
         else:
             unknown.append(term)
     known = sorted(known, key=lambda pair: -pair[1])[:MOST_TERMS] if len(known) > MOST_TERMS else known
+    if not any(term.titled and term.match == "word" for term, _ in known):  # then what is there has to find something
+        known = [(replace(term, titled=True), idf) for term, idf in known]
     mean = sum(idf for _, idf in known) / len(known) if known else 1.0
     mass = sum(term.weight * idf for term, idf in known) + UNKNOWN_TERM_SHARE * mean * len(unknown)
     guesses = [guess for term in unknown[:MOST_GUESSES] if (guess := _guess(term, vocabulary))]

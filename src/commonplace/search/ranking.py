@@ -44,12 +44,12 @@ def fused(
     wanted: int,
 ) -> Ranking:
     """Candidates from either leg, exact scores from both, for every passage that can reach the page."""
-    known = dict(zip(near[0].tolist(), near[1].tolist(), strict=True))
-    only_words = np.array([chunk for chunk in words[0].tolist() if chunk not in known], dtype=np.int64)
-    among = set(words[0].tolist())
-    only_near = np.array([chunk for chunk in near[0].tolist() if chunk not in among], dtype=np.int64)
+    known, found = dict(zip(near[0].tolist(), near[1].tolist(), strict=True)), words[0].tolist()
+    only_words, among = [chunk for chunk in found if chunk not in known], set(found)
+    only_near = np.array([chunk for chunk in known if chunk not in among], dtype=np.int64)
     only_near = only_near[lexical.allows(only_near)]
-    known.update(zip(only_words.tolist(), vector.scores(only_words).tolist(), strict=True))
+    nearness = vector.scores(np.array(only_words, dtype=np.int64)).tolist()
+    known.update(zip(only_words, nearness, strict=True))
     chunks = np.concatenate([words[0], only_near])
     by_vector = np.array([known[chunk] for chunk in chunks.tolist()], dtype=np.float32)
     by_words = np.concatenate([words[1], np.zeros(len(only_near), dtype=np.float32)])

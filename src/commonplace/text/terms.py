@@ -39,6 +39,8 @@ class Term:
     match: Match = "word"
     written: str = ""
     """The word itself, unstemmed: what a slip is measured on."""
+    titled: bool = True
+    """Whether it is looked for in titles, too. A function word tells nothing there (docs/benchmarks.md)."""
 
 
 def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
@@ -56,7 +58,7 @@ def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
                 found[term.forms] = term
     terms = tuple(found.values())
     if terms and all(term.weight < 1 for term in terms):
-        return tuple(replace(term, weight=1.0) for term in terms)
+        return tuple(replace(term, weight=1.0, titled=True) for term in terms)
     return terms
 
 
@@ -70,10 +72,10 @@ def _term(forms: tuple[str, ...], languages: Sequence[str], written: str, *, alo
         if not _is_pair(form):
             # Every run ends in its last character alone, so that one character can be found as the beginning of a term.
             return Term(forms, 1.0, "prefix", written) if alone else None
-        weight = FUNCTION_WORD_WEIGHT if _grammatical(form, at_end=left <= 1) else 1.0
-        return Term(forms, weight, written=written)
-    function_word = any(not _function_stems(language).isdisjoint(forms) for language in languages)
-    return Term(forms, FUNCTION_WORD_WEIGHT if function_word else 1.0, written=written)
+        tells = not _grammatical(form, at_end=left <= 1)
+    else:
+        tells = all(_function_stems(language).isdisjoint(forms) for language in languages)
+    return Term(forms, 1.0 if tells else FUNCTION_WORD_WEIGHT, written=written, titled=tells)
 
 
 def _is_pair(form: str) -> bool:
