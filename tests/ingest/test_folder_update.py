@@ -21,7 +21,7 @@ from world import WORLD, build, swap_unseen, write
 
 from commonplace.errors import NotFound
 from commonplace.ingest.files import stage
-from commonplace.ingest.files.read import Skipped
+from commonplace.ingest.files.read import READERS, Reader, Skipped
 from commonplace.ingest.files.update import read_file
 from commonplace.ingest.files.walk import file_of
 from commonplace.ingest.folders import Report
@@ -251,10 +251,20 @@ def test_a_file_that_turns_binary_large_or_into_a_link_outside_goes_and_a_loop_k
     assert [item.key for item in library.store.scan(DOCUMENTS)] == ["loop.md"]
 
 
+def test_what_was_left_out_of_a_file_is_told_when_it_is_read(
+    library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = Reader("text", convert=lambda data: (data.decode(), "", "only half of it was read"))
+    monkeypatch.setitem(READERS, ".half", half)
+    build(root, {"a.half": b"Oolong\n"})
+    assert library.add_folder(root, pattern="*.half").warnings == [("a.half", "only half of it was read")]
+    assert library.folders.update("notes").warnings == []
+
+
 def test_invalid_utf8_is_a_warning_each_time(library: Library, root: Path) -> None:
     build(root, {"a.md": b"caf\xe9\n", "b.md": b"fine\n"})
-    assert library.add_folder(root).warnings == [("a.md", 1)]
-    assert library.folders.update("notes").warnings == [("a.md", 1)]
+    told = [("a.md", "1 place is no UTF-8 and became U+FFFD")]
+    assert library.add_folder(root).warnings == library.folders.update("notes").warnings == told
     assert library.get("qmd://notes/a.md").body == "caf\ufffd\n"
 
 

@@ -77,11 +77,10 @@ def print_skipped(report: Report) -> None:
         click.echo(f"  and {len(report.skipped) - MOST_NAMED} more; in all {counts}", err=True)
     if NO_READER in report.reasons():
         click.echo("  What NO_READER stands at can be read after `pip install 'commonplace[media]'`.", err=True)
-    for path, count in report.warnings[:MOST_NAMED]:
-        places = "1 place is" if count == 1 else f"{count} places are"
-        click.echo(f"  {path}: {places} no UTF-8 and became U+FFFD", err=True)
+    for path, what in report.warnings[:MOST_NAMED]:
+        click.echo(f"  {path}: {what}", err=True)
     if len(report.warnings) > MOST_NAMED:
-        click.echo(f"  and {len(report.warnings) - MOST_NAMED} more with such places", err=True)
+        click.echo(f"  and {len(report.warnings) - MOST_NAMED} more that could not all be read", err=True)
 
 
 def run_update_command(library: Library, collection: Collection) -> None:

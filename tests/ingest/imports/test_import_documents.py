@@ -14,7 +14,7 @@ import zipfile
 import pytest
 from import_samples import docx, epub, pdf, remarks, source_of, zipped
 
-from commonplace.ingest.files.read import read_text
+from commonplace.ingest.files.read import Skipped, read_text
 from commonplace.ingest.imports.formats import choose
 from commonplace.ingest.imports.source import Record, Unreadable
 from commonplace.text.outline import outline
@@ -57,6 +57,51 @@ def test_an_encrypted_pdf_says_so() -> None:
 def test_a_damaged_pdf_is_refused() -> None:
     with pytest.raises(Unreadable, match="damaged PDF"):
         read(b"%PDF-1.4\nnothing more", "a.pdf")
+
+
+def test_a_pdf_is_read_as_far_as_its_time_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = endless(pdf("Oolong is first", "Sencha is second", "This page has no end", "This is never reached"), page=2)
+    monkeypatch.setattr("commonplace.ingest.files.pdf.MOST_SECONDS", 1)
+    begun = time.process_time()
+    text = read_text(data, "slow.pdf")
+    said = remarks("slow.pdf")
+    record = next(iter(choose("media", source_of(data, "slow.pdf"))(source_of(data, "slow.pdf"), said))).record
+    assert time.process_time() - begun < 20
+    assert text.body == record["body"] == "Oolong is first\n\nSencha is second"
+    assert text.left_out == "only 2 of its 4 pages were read: more would take over 1 s of CPU time"
+    assert [one.reason for one in said.warnings] == [f"{text.left_out}."]
+
+
+def test_a_pdf_of_which_no_word_is_read_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = endless(pdf("This page has no end"), page=0)
+    monkeypatch.setattr("commonplace.ingest.files.pdf.MOST_SECONDS", 1)
+    with pytest.raises(Skipped, match="TOO_SLOW"):
+        read_text(data, "slow.pdf")
+    with pytest.raises(Unreadable, match="none of its words could be read within 1 s of CPU time"):
+        read(data, "slow.pdf")
+
+
+def endless(data: bytes, page: int) -> bytes:
+    """A document with a page whose forms show each other, which takes pypdf hours: it counts forms, not their words."""
+    from pypdf import PdfReader, PdfWriter
+    from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
+    resources = writer.pages[page]["/Resources"]
+    for _ in range(8):
+        form = DecodedStreamObject()
+        form.set_data(b"BT /F1 12 Tf (tea) Tj ET " * 2000 + b"/Next Do " * 10)
+        form[NameObject("/Subtype")] = NameObject("/Form")
+        form[NameObject("/Resources")] = resources
+        forms = DictionaryObject({NameObject("/Next"): writer._add_object(form)})
+        resources = DictionaryObject({NameObject("/Font"): resources["/Font"], NameObject("/XObject"): forms})
+    content = DecodedStreamObject()
+    content.set_data(b"/Next Do")
+    writer.pages[page][NameObject("/Contents")] = writer._add_object(content)
+    writer.pages[page][NameObject("/Resources")] = resources
+    made = io.BytesIO()
+    writer.write(made)
+    return made.getvalue()
 
 
 def test_an_epub_is_read_in_the_order_of_its_spine() -> None:

@@ -30,7 +30,8 @@ def sync_holding(
     outcome.reindexed = report.unchanged if options.force else None
     outcome.skipped = [(path, BLANK) for path, code in report.skipped if code == EMPTY]
     outcome.failed = [(path, f"The file is not taken ({code}).") for path, code in report.skipped if code != EMPTY]
-    outcome.warnings = [(path, f"{count} places are no UTF-8 and became U+FFFD.") for path, count in report.warnings]
+    for path, what in report.warnings:
+        outcome.warn(path, what)
     before = keeping.store.parents("document").get(known.key, 0)
     outcome.total = before + report.added - report.removed if options.dry else before
     return outcome

@@ -33,6 +33,9 @@ class Outcome:
     def changed(self) -> bool:
         return bool(self.added or self.updated or self.removed or self.redescribed)
 
+    def warn(self, document: str, what: str) -> None:
+        self.warnings.append((document, f"{what[:1].upper()}{what[1:]}."))
+
     def line(self) -> str:
         if self.error is not None:
             return f"{self.collection}: {self.error}"

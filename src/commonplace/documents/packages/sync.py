@@ -27,7 +27,7 @@ from commonplace.documents.packages.sources.folder import Folder
 from commonplace.documents.packages.sources.http import Validators
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.index.files import writable
-from commonplace.ingest.files.read import READERS, reader_of, stamp_of
+from commonplace.ingest.files.read import READERS, no_text, reader_of, stamp_of
 from commonplace.ingest.files.stage import Stage
 from commonplace.ingest.files.update import YOUNG_NS, Progress, collection_lock, file_moment
 from commonplace.ingest.prepare import prepare
@@ -236,8 +236,7 @@ class _Sync:
         self._kept.add(record.path)
         self._seen.add(record.path)
         if record.warnings:
-            places = "1 place is" if record.warnings == 1 else f"{record.warnings} places are"
-            self._outcome.warnings.append((record.path, f"{places} no UTF-8 and became U+FFFD."))
+            self._outcome.warn(record.path, no_text(record.warnings))
 
     def _fail(self, id: str, sentence: str) -> None:
         self._outcome.failed.append((id, sentence))
@@ -313,6 +312,8 @@ class _Sync:
         record = record._replace(warnings=text.warnings)
         self._tally(record)
         self._keep(record)
+        if text.left_out:
+            self._outcome.warn(record.path, text.left_out)
         if not self._options.dry:
             stage.add(write, record)
 

@@ -23,7 +23,7 @@ from commonplace.text.structure import title_of
 
 log = logging.getLogger(__name__)
 
-BINARY, EMPTY, NO_READER, DAMAGED = "BINARY", "EMPTY", "NO_READER", "DAMAGED"
+BINARY, EMPTY, NO_READER, DAMAGED, TOO_SLOW = "BINARY", "EMPTY", "NO_READER", "DAMAGED", "TOO_SLOW"
 LOOKED_AT = 8192
 """A NUL among so many first bytes makes a file binary."""
 
@@ -50,16 +50,21 @@ class Text:
     format: str
     warnings: int = 0
     """Bytes, or runs of them, that were no text and became U+FFFD."""
+    left_out: str = ""
+    """What of the file was not read, as part of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How files of a kind become text. `convert` gets the bytes and gives (body, a title for want of a heading)."""
+    """How files of a kind become text.
+
+    `convert` gets the bytes and gives (body, a title for want of a heading) and, where it is not all, what it left out.
+    """
 
     format: str
     version: int = 1
     """Raise it when the same bytes would become another text, or other passages: files are then read again."""
-    convert: Callable[[bytes], tuple[str, str]] | None = None
+    convert: Callable[[bytes], tuple[str, ...]] | None = None
     needs: str = ""
     """The package without which it cannot read."""
 
@@ -101,10 +106,13 @@ def _notebook(data: bytes) -> tuple[str, str]:
     return notebook_text(decode(data)[0]), ""
 
 
-def _pdf(data: bytes) -> tuple[str, str]:
-    from commonplace.ingest.files.pdf import pdf_text
+def _pdf(data: bytes) -> tuple[str, str, str]:
+    from commonplace.ingest.files.pdf import TooSlow, pdf_text
 
-    return pdf_text(data)
+    try:
+        return pdf_text(data)
+    except TooSlow as error:
+        raise Skipped(TOO_SLOW) from error
 
 
 def _epub(data: bytes) -> tuple[str, str]:
@@ -150,13 +158,18 @@ def read_text(data: bytes, path: str) -> Text:
         if is_binary(data):
             raise Skipped(BINARY)
         body, warnings = decode(data)
-        title = ""
+        title = left_out = ""
     else:
-        body, title, warnings = _converted(reader.convert, data)
+        body, title, left_out, warnings = _converted(reader.convert, data)
     if not body or body.isspace():
         raise Skipped(EMPTY)
     title = _title(body, reader.format, title) or PurePosixPath(path).stem
-    return Text(body, title[:LONGEST_PATH], reader.format, warnings)
+    return Text(body, title[:LONGEST_PATH], reader.format, warnings, left_out)
+
+
+def no_text(places: int) -> str:
+    """What is told of a file with so many places that were no text."""
+    return f"{'1 place is' if places == 1 else f'{places} places are'} no UTF-8 and became U+FFFD"
 
 
 def is_binary(data: bytes) -> bool:
@@ -184,9 +197,9 @@ def _mark_of(data: bytes) -> str:
     return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
 
 
-def _converted(convert: Callable[[bytes], tuple[str, str]], data: bytes) -> tuple[str, str, int]:
+def _converted(convert: Callable[[bytes], tuple[str, ...]], data: bytes) -> tuple[str, str, str, int]:
     try:
-        body, title = convert(data)
+        body, title, *left_out = convert(data)
     except Skipped:
         raise
     except Exception as error:  # parsers of other people's formats fail in every way there is
@@ -195,7 +208,7 @@ def _converted(convert: Callable[[bytes], tuple[str, str]], data: bytes) -> tupl
     warnings = body.count("\0")
     if _REPLACEMENT in body and not _is_utf8(data):  # else it is what the file says
         warnings += body.count(_REPLACEMENT)
-    return _storable(body), " ".join(_storable(title).split()), warnings
+    return _storable(body), " ".join(_storable(title).split()), "".join(left_out), warnings
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -22,7 +22,7 @@ from pathlib import Path
 from commonplace.errors import Busy, InvalidInput, NotFound
 from commonplace.index.files import writable
 from commonplace.ingest.files.collections import Collection, change, find_collection
-from commonplace.ingest.files.read import BINARY, DAMAGED, EMPTY, Skipped, Text, read_text, reader_of, stamp_of
+from commonplace.ingest.files.read import BINARY, DAMAGED, EMPTY, Skipped, Text, no_text, read_text, reader_of, stamp_of
 from commonplace.ingest.files.stage import Stage
 from commonplace.ingest.files.walk import (
     BAD_NAME,
@@ -68,8 +68,8 @@ class Report:
     removed: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
     """(path, code), by path"""
-    warnings: list[tuple[str, int]] = field(default_factory=list)
-    """(path, how many places in it were no text and became U+FFFD)"""
+    warnings: list[tuple[str, str]] = field(default_factory=list)
+    """(path, what it is that could not be read)"""
 
     @property
     def changed(self) -> bool:
@@ -206,7 +206,7 @@ class _Update:
     def _count(self, record: FileRecord) -> None:
         self._seen.add(record.path)
         if record.warnings:
-            self._report.warnings.append((record.path, record.warnings))
+            self._report.warnings.append((record.path, no_text(record.warnings)))
         if record.skipped:
             self._skip(record.path, record.skipped)
         else:
@@ -265,7 +265,9 @@ class _Update:
             self._fresh.append(record._replace(skipped=code))
             return
         if text.warnings:
-            self._report.warnings.append((record.path, text.warnings))
+            self._report.warnings.append((record.path, no_text(text.warnings)))
+        if text.left_out:
+            self._report.warnings.append((record.path, text.left_out))
         self._seen.add(record.path)
         self._kept.add(record.path)
         if not self._dry:

@@ -9,7 +9,7 @@ from typing import Any
 from commonplace.ingest.files.docx import read_docx
 from commonplace.ingest.files.epub import read_epub
 from commonplace.ingest.files.html import html_article
-from commonplace.ingest.files.pdf import Encrypted, Pages, read_pdf
+from commonplace.ingest.files.pdf import Encrypted, Pages, TooSlow, read_pdf
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.notes import LONGEST_TITLE, first_heading, front_record
@@ -32,12 +32,16 @@ def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
             book = read_pdf(stream)
     except Encrypted:
         raise Unreadable("it is encrypted; save a copy without a password and import that") from None
+    except TooSlow as error:
+        raise Unreadable(str(error)) from None
     except Unreadable:
         raise
     except Exception as error:  # noqa: BLE001 - a parser of other people's files fails in every way there is
         raise Unreadable(f"it is a damaged PDF ({_said(error)})") from None
     for number in book.broken:
         remarks.warn(f"page {number} cannot be read and was left out")
+    if book.left_out:
+        remarks.warn(book.left_out)
     body, chunks = _paged(book)
     about = {"author": book.author, "created_at": moment(book.created), "chunks": chunks}
     yield Piece(_record(source, "pdf", body, book.title, about))
