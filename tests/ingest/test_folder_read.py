@@ -202,6 +202,32 @@ def test_a_page_is_titled_by_its_heading_then_its_head_and_read_in_its_own_encod
 
 
 @pytest.mark.parametrize(
+    ("said", "encoding", "words"),
+    [
+        ("windows-1252", "cp1252", "“Größe” – 5 €"),
+        ("iso-8859-1", "cp1252", "“Größe” – 5 €"),
+        ("shift_jis", "cp932", "お茶①"),
+        ("x-sjis", "cp932", "お茶①"),
+        ("gb2312", "gb18030", "喝茶喆"),
+        ("gb18030", "gb18030", "喝茶喆"),
+        ("koi8-r", "koi8-r", "чай"),
+        ("iso-2022-jp", "iso-2022-jp", "お茶"),
+        ("windows-1251", "utf-8", "чай"),
+        ("utf-16", "utf-8", "чай"),
+        ("rot13", "utf-8", "чай"),
+        ("utf-8", "utf-16-le", "一杯茶 Größe"),
+        ("utf-16", "utf-16-be", "一杯茶 Größe"),
+    ],
+)
+@pytest.mark.parametrize(
+    "head", ["<meta charset={}>", "<meta content='text/html; charset={}'>", "<?xml version='1.0' encoding='{}'?>"]
+)
+def test_a_page_is_read_in_the_encoding_it_is_in(head: str, said: str, encoding: str, words: str) -> None:
+    text = read_text(f"{head.format(said)}<h1>{words}</h1>".encode(encoding), "p.html")
+    assert (text.body, text.warnings) == (f"# {words}\n", 0)
+
+
+@pytest.mark.parametrize(
     ("path", "data", "warnings"),
     [
         ("p.html", "<p>&#xFFFD; and \N{REPLACEMENT CHARACTER}".encode(), 0),

@@ -117,6 +117,15 @@ def test_an_epub_is_read_in_the_order_of_its_spine() -> None:
     }
 
 
+def test_pages_and_chapters_are_read_in_the_encoding_they_say() -> None:
+    page = "<?xml version='1.0' encoding='koi8-r'?><html><h1>Чай</h1><p>Горячий</p></html>".encode("koi8-r")
+    said = remarks("tea.html")
+    source = source_of(page, "tea.html")
+    assert next(iter(choose("media", source)(source, said))).record["body"] == "# Чай\n\nГорячий\n"
+    assert said.warnings == []
+    assert "Горячий" in read(epub(**{"OEBPS__a-last.xhtml": page}), "tea.epub")["body"]
+
+
 def test_an_epub_is_known_by_what_is_in_it() -> None:
     assert read(epub(), "a.bin")["media_type"] == "epub"
 

@@ -9,6 +9,7 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 from zipfile import ZipFile
 
+from commonplace.ingest.files.charset import page_encoding
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.xml import read_xml
 from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
@@ -56,19 +57,14 @@ def read_epub(stream: BinaryIO) -> Book:
             left -= len(page)
             if left < 0:
                 raise BadZip(f"its chapters unpack to more than {LARGEST_TEXT:,} bytes")
-            if text := html_text(_decoded(page))[0].strip():
+            encoding = page_encoding(page) or "utf-8"
+            if text := html_text(page.decode(encoding, errors="replace"))[0].strip():
                 chapters.append(text)
         about = package.about
         return Book(
             tuple(chapters), about.get("title", ""), about.get("creator", ""), about.get("language", ""),
             about.get("date", ""),
         )  # fmt: skip
-
-
-def _decoded(page: bytes) -> str:
-    if page.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return page.decode("utf-16", errors="replace")
-    return page.decode("utf-8-sig", errors="replace")
 
 
 class _Package:

@@ -6,14 +6,13 @@ quoted and counted in lines is the converted text. To teach a format, put a `Rea
 
 from __future__ import annotations
 
-import codecs
 import logging
-import re
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 
+from commonplace.ingest.files.charset import mark_of, page_encoding
 from commonplace.ingest.prepare import RULES
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.chunk import LONGEST_PATH
@@ -28,13 +27,6 @@ LOOKED_AT = 8192
 """A NUL among so many first bytes makes a file binary."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-_MARKS = (  # the longer first: one of UTF-32 begins like one of UTF-16
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 
 
 class Skipped(Exception):
@@ -83,21 +75,8 @@ def stamp_of(reader: Reader) -> str:
 def _html(data: bytes) -> tuple[str, str]:
     from commonplace.ingest.files.html import html_article
 
-    try:
-        source = data.decode("utf-8-sig") if not _mark_of(data) else decode(data)[0]
-    except UnicodeDecodeError:
-        source = data.decode(_declared(data), errors="replace")
-    page = html_article(source)
+    page = html_article(data.decode(page_encoding(data) or "utf-8", errors="replace"))
     return page.text, page.title
-
-
-def _declared(data: bytes) -> str:
-    """The encoding a page claims, where Python knows it."""
-    found = _CHARSET.search(data[:4096])
-    try:
-        return codecs.lookup(found[1].decode("ascii")).name if found else "utf-8"
-    except LookupError:
-        return "utf-8"
 
 
 def _notebook(data: bytes) -> tuple[str, str]:
@@ -127,14 +106,14 @@ def _docx(data: bytes) -> tuple[str, str]:
     return docx_text(data)
 
 
-_MARKDOWN, _TEXT, _HTML = Reader("markdown"), Reader("text"), Reader("markdown", 2, _html)
+_MARKDOWN, _TEXT, _HTML = Reader("markdown"), Reader("text"), Reader("markdown", 3, _html)
 READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _MARKDOWN,
     ".rst": Reader("rst", 2), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 2, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
-    ".epub": Reader("markdown", 2, _epub), ".docx": Reader("markdown", 2, _docx),
+    ".epub": Reader("markdown", 3, _epub), ".docx": Reader("markdown", 2, _docx),
     ".py": Reader("python"), ".ts": Reader("typescript", 2), ".tsx": Reader("tsx", 2),
     ".js": Reader("javascript", 2), ".jsx": Reader("javascript", 2),
     ".go": Reader("go"), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
@@ -173,12 +152,12 @@ def no_text(places: int) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    return b"\0" in data[:LOOKED_AT] and not _mark_of(data)
+    return b"\0" in data[:LOOKED_AT] and not mark_of(data)
 
 
 def decode(data: bytes) -> tuple[str, int]:
     """Bytes as text without its mark, and how many places were no text. Line endings stay."""
-    encoding = _mark_of(data)
+    encoding = mark_of(data)
     if encoding:
         body = data.decode(encoding, errors="replace")
         return body.replace("\0", _REPLACEMENT), body.count("\0") + body.count(_REPLACEMENT)
@@ -191,10 +170,6 @@ def decode(data: bytes) -> tuple[str, int]:
         warnings += body.count("\0")
         body = body.replace("\0", _REPLACEMENT)
     return body, warnings
-
-
-def _mark_of(data: bytes) -> str:
-    return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
 
 
 def _converted(convert: Callable[[bytes], tuple[str, ...]], data: bytes) -> tuple[str, str, str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Any
 
+from commonplace.ingest.files.charset import mark_of, page_encoding
 from commonplace.ingest.files.docx import read_docx
 from commonplace.ingest.files.epub import read_epub
 from commonplace.ingest.files.html import html_article
@@ -13,7 +14,16 @@ from commonplace.ingest.files.pdf import Encrypted, Pages, TooSlow, read_pdf
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.notes import LONGEST_TITLE, first_heading, front_record
-from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, Unreadable, text_or_none, without_empty
+from commonplace.ingest.imports.source import (
+    Piece,
+    Record,
+    Remarks,
+    Source,
+    Unreadable,
+    decoded,
+    text_or_none,
+    without_empty,
+)
 from commonplace.ingest.prepare import RULES
 from commonplace.text.chunk import chunk
 from commonplace.text.structure import blocks, plain
@@ -69,10 +79,20 @@ def read_document_docx(source: Source, remarks: Remarks) -> Iterator[Piece]:
 
 
 def read_document_html(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    page = html_article(source.text(remarks))
+    page = html_article(_page_source(source.read(), remarks))
     about = {"author": page.author, "language": page.language, "created_at": moment(page.published)}
     url = page.url if page.url.startswith(("http://", "https://")) else ""
     yield Piece(_record(source, "html", page.text, page.title, {"url": url, **about}))
+
+
+def _page_source(data: bytes, remarks: Remarks) -> str:
+    encoding = page_encoding(data)
+    if encoding in ("", "utf-8-sig") or mark_of(data):
+        return decoded(data, remarks)  # as any other text
+    text = data.decode(encoding, errors="replace")
+    if "\N{REPLACEMENT CHARACTER}" in text:
+        remarks.warn(f"some bytes are no {encoding} and became U+FFFD")
+    return text
 
 
 def read_document_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
