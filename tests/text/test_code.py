@@ -73,6 +73,33 @@ def test_a_constant_is_no_function_unless_its_value_is_one(language: str) -> Non
     assert [one.title for one in contents(body, language)] == ["brew", "steep"]
 
 
+@pytest.mark.parametrize("language", ["javascript", "typescript", "tsx"])
+def test_functions_that_are_assigned_are_called_by_their_own_name_or_the_one_they_get(language: str) -> None:
+    body = (
+        "module.exports = function brew() {};\n// hot\nexports.pour = function () {};\nexports.cup = () => 1;\n"
+        "Pot.prototype.fill = function () {};\nexports.size = 3;\n"
+        "module.exports = {\n  steep() {},\n  // on top\n  lid: function () {},\n  sip: () => 1,\n  size: 3,\n};\n"
+        "serve({ done: () => 1 });\n"
+    )
+    found = [(one.title, one.line) for one in contents(body, language)]
+    assert found == [("brew", 1), ("pour", 2), ("cup", 4), ("fill", 5), ("steep", 8), ("lid", 9), ("sip", 11)]
+
+
+def test_types_that_are_declared_together_are_entries_of_their_own() -> None:
+    body = (
+        "package tea\n\n// All of it.\ntype (\n\t// Pot pours.\n\tPot struct {\n\t\tlid int\n\t}\n\n"
+        "\tCup interface{ Sip() }\n\tSize int\n\tSame = int\n)\n\n// Tray holds.\ntype Tray struct{}\n"
+    )
+    found = [(one.title, one.line, one.line_end, one.level) for one in contents(body, "go")]
+    assert found == [
+        ("Pot", 5, 8, 1),
+        ("Cup", 10, 10, 1),
+        ("Size", 11, 11, 1),
+        ("Same", 12, 12, 1),
+        ("Tray", 15, 16, 1),
+    ]
+
+
 def test_a_pointer_to_a_function_is_called_by_its_name() -> None:
     body = "typedef int (*pour_t)(int);\nint (*choose(int a))(int) { return 0; }\ntypedef void (lid_t)(void);\n"
     assert [one.title for one in contents(body, "c")] == ["pour_t", "choose", "lid_t"]

@@ -22,7 +22,10 @@ TYPES, FUNCTIONS, NAMES, IMPORTS = 100, 90, 80, 60
 
 
 class _Grammar(NamedTuple):
-    """A language's package, the function in it that gives the grammar, and what counts as what."""
+    """A language's package, the function in it that gives the grammar, and what counts as what.
+
+    A pattern stands for its outermost node, unless it names another.
+    """
 
     package: str
     function: str
@@ -38,6 +41,10 @@ _SCRIPT_FUNCTIONS = (
     "(function_declaration)", "(generator_function_declaration)", "(method_definition)",
     "(lexical_declaration (variable_declarator value: (arrow_function)))",
     "(lexical_declaration (variable_declarator value: (function_expression)))",  # [a b] after a field matches anything
+    "(expression_statement (assignment_expression right: (arrow_function)))",
+    "(expression_statement (assignment_expression right: (function_expression)))",
+    "(expression_statement (assignment_expression right: (object (pair value: (arrow_function)) @functions)))",
+    "(expression_statement (assignment_expression right: (object (pair value: (function_expression)) @functions)))",
     "(field_definition value: (arrow_function))",
 )  # fmt: skip
 _TYPED_FUNCTIONS = (
@@ -68,8 +75,8 @@ _GRAMMARS = {
     ),
     "go": _Grammar(
         "tree_sitter_go", "language",
-        ("(type_declaration (type_spec type: [(struct_type) (interface_type)]))",),
-        ("(function_declaration)", "(method_declaration)"), ("(type_declaration)",), ("(import_declaration)",),
+        ("(type_spec type: [(struct_type) (interface_type)])",),
+        ("(function_declaration)", "(method_declaration)"), ("(type_spec)", "(type_alias)"), ("(import_declaration)",),
         ("comment",),
     ),
     "rust": _Grammar(
@@ -98,8 +105,11 @@ _MOST_LEADS = 200
 """Comments looked at above a definition, more than a passage holds: each finds the one before it from the first on."""
 
 _WRAPPERS = frozenset(
-    {"decorated_definition", "export_statement", "ambient_declaration", "type_definition", "declaration"}
-)
+    {
+        "decorated_definition", "export_statement", "ambient_declaration", "type_definition", "declaration",
+        "type_declaration",
+    }
+)  # fmt: skip
 _SCORES = {"types": TYPES, "functions": FUNCTIONS, "names": NAMES, "imports": IMPORTS}
 
 
@@ -132,7 +142,7 @@ def code_blocks(body: str, language: str) -> list[Block]:
     captures = cursor.captures(root)
     found: dict[tuple[int, int], Block] = {}
     leads: list[Block] = []
-    for kind in ("types", "functions", "names"):  # a Go struct is a type_declaration too: the better score stays
+    for kind in ("types", "functions", "names"):  # a Go struct is a type_spec too: the better score stays
         for node in captures.get(kind, ()):
             outer = _wrapped(node)
             line = _first_line(outer, _GRAMMARS[language].leads)
@@ -151,15 +161,21 @@ def _grammar(language: str) -> tuple[Language, Query]:
 
     grammar = _GRAMMARS[language]
     known = Language(getattr(import_module(grammar.package), grammar.function)())
-    parts = [f"{pattern} @{kind}" for kind in _SCORES for pattern in getattr(grammar, kind)]
+    patterns = [(kind, pattern) for kind in _SCORES for pattern in getattr(grammar, kind)]
+    parts = [pattern if "@" in pattern else f"{pattern} @{kind}" for kind, pattern in patterns]
     return known, Query(known, "\n".join(parts))
 
 
 def _wrapped(node: Node) -> Node:
     """The definition with what is around it: an export, its decorators, the typedef it is in."""
-    while node.parent is not None and node.parent.type in _WRAPPERS:
+    while node.parent is not None and node.parent.type in _WRAPPERS and not _is_group(node.parent):
         node = node.parent
     return node
+
+
+def _is_group(node: Node) -> bool:
+    """Whether it is Go's `type ( … )`, in which each type is a definition of its own."""
+    return node.type == "type_declaration" and any(child.type == "(" for child in node.children[:3])
 
 
 def _first_line(node: Node, leads: Sequence[str]) -> int:
@@ -185,7 +201,7 @@ def _last_row(node: Node) -> int:
 def _name_of(node: Node) -> tuple[str, int] | None:
     """What is defined, and the line that says so."""
     for part in (node, *_inside(node)):
-        for field in ("name", "declarator", "left", "type"):
+        for field in ("name", "declarator", "left", "type", "key"):
             named = part.child_by_field_name(field)
             while named is not None and (deeper := _declared_by(named)) is not None:
                 named = deeper
@@ -195,14 +211,18 @@ def _name_of(node: Node) -> tuple[str, int] | None:
 
 
 def _declared_by(node: Node) -> Node | None:
-    """What a declarator of C is around: `f` in `*f`, `f(int)` and `(*f)`."""
+    """What a declarator of C is around: `f` in `*f`, `f(int)` and `(*f)`; of JavaScript's `exports.f` the last part."""
     if node.type == "parenthesized_declarator":
         return next((child for child in reversed(node.named_children) if child.type != "comment"), None)
-    return node.child_by_field_name("declarator")
+    return node.child_by_field_name("property" if node.type == "member_expression" else "declarator")
 
 
 def _inside(node: Node) -> Iterator[Node]:
-    return (child for child in node.named_children if child.type in ("variable_declarator", "type_spec"))
+    for child in node.named_children:
+        if child.type == "assignment_expression" and (right := child.child_by_field_name("right")) is not None:
+            yield right  # a function may have a name of its own
+        if child.type in ("variable_declarator", "type_spec", "assignment_expression"):
+            yield child
 
 
 def _is_at_the_root(node: Node) -> bool:

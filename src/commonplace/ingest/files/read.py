@@ -114,9 +114,9 @@ READERS: dict[str, Reader] = {
     ".ipynb": Reader("markdown", 2, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
     ".epub": Reader("markdown", 3, _epub), ".docx": Reader("markdown", 2, _docx),
-    ".py": Reader("python"), ".ts": Reader("typescript", 2), ".tsx": Reader("tsx", 2),
-    ".js": Reader("javascript", 2), ".jsx": Reader("javascript", 2),
-    ".go": Reader("go"), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
+    ".py": Reader("python"), ".ts": Reader("typescript", 3), ".tsx": Reader("tsx", 3),
+    ".js": Reader("javascript", 3), ".jsx": Reader("javascript", 3),
+    ".go": Reader("go", 2), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
 }  # fmt: skip
 DEFAULT_PATTERN = f"**/*.{{{','.join(ending[1:] for ending in READERS)}}}"
 
