@@ -130,6 +130,12 @@ def test_a_page_keeps_headings_lists_tables_and_code_and_drops_the_rest() -> Non
         ("<p>one<p>two", "one\n\ntwo\n"),
         ("no tags at all", "no tags at all\n"),
         ("<ol><li>a<li>b<ul><li>c</ul></ol>", "1. a\n2. b\n  - c\n"),
+        (
+            "<ol start=5><li>a<li>b<li value='9'>c<li>d</ol><ol start=x><li value=-3>e",
+            "5. a\n6. b\n9. c\n10. d\n1. e\n",
+        ),
+        ("<p>so <math alttext='a^2'><mi>a</mi><mn>2</mn></math> is", "so a^2 is\n"),
+        ("<math><mi>a</mi><mo>=</mo><mn>2</mn><annotation>a = 2</annotation></math> it is", "a=2 it is\n"),
         ("<li><p>text in it</p></li>", "- text in it\n"),
         ("<p># no heading</p><p>- no item</p><p>1. no number</p>", "\\# no heading\n\n\\- no item\n\n1\\. no number\n"),
         ("<script>if (a < b) x()</script>after", "after\n"),

@@ -9,7 +9,8 @@ from commonplace.ingest.files.tags import Attributes, Tags
 from commonplace.lazy_dataclass import dataclass
 
 _DROPPED = frozenset(
-    {"script", "style", "nav", "template", "noscript", "svg", "math", "iframe", "object", "canvas", "select", "dialog"}
+    {"script", "style", "nav", "template", "noscript", "svg", "iframe", "object", "canvas", "select", "dialog"}
+    | {"annotation", "annotation-xml"}  # a formula once more, for programs
 )
 _BLOCKS = frozenset(
     {
@@ -22,6 +23,7 @@ _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _SIGN = re.compile("\\s*[¶§#🔗⚓\u200b\ufe0e\ufe0f]+\\s*")
 """What programs that make pages let a heading's link to itself say."""
 _SPACE = re.compile(r"\s+")
+_NUMBER = re.compile(r"[0-9]{1,8}")
 _TICKS = re.compile(r"`{3,}")
 _LONG_HEADING = 200
 """Characters after which a heading that goes on was never closed."""
@@ -118,10 +120,13 @@ class _Page(Tags):
             self._words.append("\n" if self._pre else " ")
         elif tag in ("ul", "ol"):
             self._end_block()
-            self._lists.append(0 if tag == "ol" else None)
+            self._lists.append(_number(attrs, "start", 1) - 1 if tag == "ol" else None)
         elif tag == "li":
             self._end_block()
-            self._marker = self._item_marker()
+            self._marker = self._item_marker(attrs)
+        elif tag == "math" and (formula := dict(attrs).get("alttext")):
+            self.handle_data(formula)
+            self._dropped.append(tag)
         elif tag == "tr":
             self._end_block()
             self._cells, self._in_cell = [], False
@@ -172,13 +177,13 @@ class _Page(Tags):
     def _in_page(self) -> bool:
         return bool(self._blocks or self._words)
 
-    def _item_marker(self) -> str:
+    def _item_marker(self, attrs: Attributes) -> str:
         depth = max(0, min(len(self._lists), _DEEPEST_LIST) - 1)
         number = self._lists[-1] if self._lists else None
         if number is None:
             return f"{'  ' * depth}- "
-        self._lists[-1] = number + 1
-        return f"{'   ' * depth}{number + 1}. "
+        self._lists[-1] = number = _number(attrs, "value", number + 1)
+        return f"{'   ' * depth}{number}. "
 
     def _end_cell(self) -> None:
         if self._cells is None:  # a heading or a list in the row has ended it
@@ -261,6 +266,12 @@ class _Article(_Page):
         start, end = (*self._main, len(self._blocks))[:2] if self._main else (0, len(self._blocks))
         self._blocks = self._blocks[start:end] or self._blocks
         return super().text()
+
+
+def _number(attrs: Attributes, name: str, usual: int) -> int:
+    """What a list is said to count from; Markdown knows no other numbers than these."""
+    given = (dict(attrs).get(name) or "").strip()
+    return int(given) if _NUMBER.fullmatch(given) else usual
 
 
 def _is_item(block: str) -> bool:

@@ -22,7 +22,7 @@ _HEAD = 2000
 _FOREIGN = ("svg", "math")
 _HIDDEN = ("script", "style", "noframes", "noembed", "xmp", "iframe")
 _CLOSING = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in (*_HIDDEN, "title", "textarea")}
-_SAY_SOMETHING = frozenset({"html", "meta", "link"})
+_SAY_SOMETHING = frozenset({"html", "meta", "link", "ol", "li", "math"})
 """The tags whose attributes are read; those of others tell nothing about a text."""
 
 
