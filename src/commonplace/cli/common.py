@@ -15,6 +15,7 @@ from typing import IO, Any
 import click
 
 from commonplace.cli.lazy import NOT_WRITTEN, NotWritten
+from commonplace.cli.terminal import harmless
 from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.model import Page
@@ -105,9 +106,9 @@ def progress_bar(label: str) -> Iterator[Progress]:
         def render(self, task: Task) -> Text:
             return Text(f"{task.speed:,.0f}/s" if task.speed else "", style="progress.data.speed")
 
-    label = escape(label)
+    label = escape(harmless(label))
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Bar(*columns, console=Console(file=sys.__stderr__), transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -130,7 +131,8 @@ def _plain_progress(label: str) -> Progress:
 
 def painted(text: str, **style: Any) -> str:
     """In colour, on a terminal that wants it."""
-    return click.style(text, **style) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return click.style(harmless(text), **style) if wanted else text
 
 
 def print_page(page: Page, *, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import click
 
 from commonplace.cli.loading import nothing_collected
+from commonplace.cli.terminal import guarded
 from commonplace.errors import CommonplaceError, InvalidInput
 
 
@@ -150,3 +151,4 @@ def speak_utf8() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.stdout, sys.stderr = guarded(sys.stdout), guarded(sys.stderr)

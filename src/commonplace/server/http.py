@@ -169,6 +169,7 @@ def serve_http(
         host=host,
         port=port,
         log_level="warning",
+        use_colors=False,  # a terminal of ours shows the sequences of others and does not obey them
         proxy_headers=proxy_headers,
         http=Heads,
         ws=Wire,

@@ -132,7 +132,11 @@ class _Server(Farewell):
 
     def __init__(self, service: Service, gate: Gate) -> None:
         config = uvicorn.Config(
-            make_qmd_app(service, gate), http=Heads, log_level="warning", timeout_graceful_shutdown=int(PATIENCE_S)
+            make_qmd_app(service, gate),
+            http=Heads,
+            log_level="warning",
+            use_colors=False,
+            timeout_graceful_shutdown=int(PATIENCE_S),
         )
         super().__init__(config)
 

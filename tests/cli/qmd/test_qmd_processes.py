@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import pty
+import re
 import select
 import signal
 import socket
@@ -145,9 +146,7 @@ def on_a_terminal(*arguments: str, module: str = "commonplace.cli.qmd", **more: 
     """What a command prints on a terminal."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", module, *arguments]
-    running = subprocess.Popen(
-        command, stdout=theirs, stderr=subprocess.DEVNULL, env={**os.environ, "TERM": "xterm", **more}
-    )
+    running = subprocess.Popen(command, stdout=theirs, stderr=theirs, env={**os.environ, "TERM": "xterm", **more})
     os.close(theirs)
     shown = b""
     try:
@@ -174,6 +173,20 @@ def test_colour_is_for_terminals_that_want_it(
     assert "\x1b[" not in on_a_terminal("search", "oolong", module=module, NO_COLOR="1")
     assert "\x1b[" not in on_a_terminal("search", "oolong", "--json", module=module)
     assert "\x1b[" not in process("search", "oolong").out
+
+
+@pytest.mark.parametrize("module", ["commonplace.cli.qmd", "commonplace"])
+def test_a_terminal_shows_what_a_document_would_have_it_do(process: Ask, notes: Path, module: str) -> None:
+    """The sequences that move the cursor, name the window or hide what follows; one byte is enough for some."""
+    told = "\x1b[2J \x1b]0;mine\x07 \x9b1A \x1b[8m \x1b[36m back\rforth \x7f"
+    shown = r"\u001b[2J \u001b]0;mine\u0007 \u009b1A \u001b[8m \u001b[36m back\u000dforth \u007f"
+    (notes / "log.md").write_text(f"# Log {told}\n\nThe word zebra {told}.\n", "utf-8")
+    process("update")
+    for command in (["get", "notes/log.md"], ["multi-get", "notes/log.md"], ["ls", f"notes/{told}"]):
+        assert shown in on_a_terminal(*command, module=module), command
+    found = on_a_terminal("search", "zebra", module=module)
+    assert r"Log \u001b[2J \u001b]0;mine\u0007 \u009b1A \u001b[8m \u001b[36m back" in found
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", re.sub(r"\x1b\[(1|2|36|0)m|\r\n", "", found)), found
 
 
 def test_a_daemon_without_a_folder_is_a_sentence(process: Ask, desk: Path) -> None:
