@@ -171,6 +171,22 @@ def test_a_backup_goes_where_a_link_leads_as_an_export_does(guide: Library, tmp_
     restore(tmp_path / "elsewhere.backup", tmp_path / "other")
 
 
+def test_a_backup_is_for_its_owner_alone_to_read_also_while_it_is_made(
+    guide: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    monkeypatch.setattr(os, "fsync", lambda file: modes.append(stat.S_IMODE(os.fstat(file).st_mode)))
+    (tmp_path / "older").touch(0o644)
+    before = os.umask(0o022)
+    try:
+        for target in (tmp_path / "backup.db", tmp_path / "older"):
+            guide.backup(target)
+            modes.append(stat.S_IMODE(target.stat().st_mode))
+    finally:
+        os.umask(before)
+    assert modes == [0o600] * 4
+
+
 def test_a_backup_takes_no_place_of_what_is_no_file(guide: Library, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -44,6 +44,11 @@ def partial_of(target: Path) -> Path:
     return partial
 
 
+def make_private(partial: Path) -> None:
+    """An empty file for SQLite to fill: a copy of what nobody but its owner looks into is for no one else either."""
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
 def clear_copies(beside: Path) -> None:
     """Remove what restores that were killed long ago have left: each is a whole library."""
     import shutil  # with what it loads, 2 ms that a search does without

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.model import CHUNK_BITS, JSON, SCHEMES, Chunk, chunk_id
-from commonplace.store.backups import COPY, check_target, clear_copies, foreign_part, partial_of
+from commonplace.store.backups import COPY, check_target, clear_copies, foreign_part, make_private, partial_of
 from commonplace.store.connection import explained, load_migrations
 from commonplace.store.files import Files
 from commonplace.store.knowledge import Records
@@ -265,6 +265,7 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
         with explained(target):
             partial = partial_of(target)
             try:
+                make_private(partial)
                 with _told_of(self.path):
                     self._database.reading().execute("vacuum into ?", (str(partial),))
                 with partial.open("rb") as file:

@@ -20,7 +20,7 @@ from psycopg import sql
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
-from commonplace.store.backups import check_target, partial_of
+from commonplace.store.backups import check_target, make_private, partial_of
 from commonplace.store.connection import explained as explained_file
 from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
@@ -81,6 +81,7 @@ class Copies(EntryRows):
     def _copy_to(self, partial: Path) -> None:
         """From the beginning each time: what reads is done again where its connection was lost, be it at the end."""
         partial.unlink(missing_ok=True)
+        make_private(partial)
         self._run("set local statement_timeout = 0")  # a table may have to be sorted
         with closing(SqliteStore(partial)) as copy:
             with copy.transaction():
