@@ -182,6 +182,15 @@ def test_a_restore_that_nobody_can_be_asked_about_changes_nothing_and_says_what_
     assert "qmd://notes/tea.md" in run("search", "oolong").stdout
 
 
+def test_nobody_is_asked_about_a_restore_of_what_is_no_backup(run: Run, notes: Path, tmp_path: Path) -> None:
+    missing = run("restore", str(tmp_path / "missing"), code=1)
+    assert missing.stderr == f"There is no backup at {tmp_path / 'missing'}.\n"
+    (tmp_path / "blank").touch()
+    assert run("restore", str(tmp_path / "blank"), code=2).stderr.startswith(f"{tmp_path / 'blank'} is no backup of ")
+    text = run("restore", str(notes / "tea.md"), code=74)
+    assert text.stderr.startswith(f"{notes / 'tea.md'} is no sound backup: ")
+
+
 def test_an_export_imports_into_an_equal_library(run: Run, notes: Path, tmp_path: Path) -> None:
     run("add", str(notes))
     exported = run("export", "everything").stdout

@@ -13,6 +13,7 @@ from commonplace.cli.library import how_to_use
 from commonplace.errors import InvalidInput
 from commonplace.library import Library, restore
 from commonplace.settings import Settings
+from commonplace.store.sqlite_extras import check_backup
 from commonplace.surfaces.memory.environment import without_effect
 
 
@@ -52,6 +53,7 @@ def backup(library: Library, target: Path) -> None:
 def restore_backup(context: click.Context, source: Path, yes: bool) -> None:
     """Put a backup in the library's place. Indexes are rebuilt by the next search."""
     home = Path(context.obj["home"]) if context.obj["home"] else Settings.load().home
+    check_backup(source)
     if not yes:
         _ask(f"Replace everything in {home} (space {context.obj['space']})?")
     restore(source, home, context.obj["space"])

@@ -443,14 +443,26 @@ def _told_unsound(backup: Path) -> Iterator[None]:
         raise StorageBroken(f"{backup} is no sound backup: {found}. Nothing was changed.") from error
 
 
+def check_backup(backup: Path) -> None:
+    """Refuse what a first look says is no backup, or none for us. Whether it is sound shows when it is copied."""
+    if not backup.is_file():
+        raise NotFound(f"There is no backup at {backup}.")
+    flags = apsw.SQLITE_OPEN_READONLY
+    with explained(backup), _told_unsound(backup), closing(apsw.Connection(str(backup), flags=flags)) as original:
+        tables = {name for (name,) in original.execute("select name from sqlite_schema where type = 'table'")}
+        if not {"items", "chunks", "changes", "settings"} <= tables:
+            raise InvalidInput(f"{backup} is no backup of a library. `commonplace backup` makes them.")
+        if int(original.pragma("user_version")) > len(load_migrations()):
+            raise StorageBroken(f"{backup} was made by a newer Commonplace. Upgrade Commonplace to restore it.")
+
+
 @contextmanager
 def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
     """A sound copy of a backup, its schema brought up to date, for as long as the work goes on.
 
     Its identity is its own: no index that followed the log of the backup, or another, ever takes it for that.
     """
-    if not backup.is_file():
-        raise NotFound(f"There is no backup at {backup}.")
+    check_backup(backup)
     import tempfile  # with what it loads, 3 ms that a search does without
 
     if beside is not None:
@@ -459,11 +471,6 @@ def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
         path = Path(folder) / "copy.db"
         with _told_unsound(backup):
             with closing(apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY)) as original:
-                tables = {name for (name,) in original.execute("select name from sqlite_schema where type = 'table'")}
-                if not {"items", "chunks", "changes", "settings"} <= tables:
-                    raise InvalidInput(f"{backup} is no backup of a library. `commonplace backup` makes them.")
-                if int(original.pragma("user_version")) > len(load_migrations()):
-                    raise StorageBroken(f"{backup} was made by a newer Commonplace. Upgrade Commonplace to restore it.")
                 with explained(path):  # it is the copy that finds no room
                     original.execute("vacuum into ?", (str(path),))
             copy = stores.enter_context(closing(SqliteStore(path)))
