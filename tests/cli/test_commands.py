@@ -191,6 +191,17 @@ def test_nobody_is_asked_about_a_restore_of_what_is_no_backup(run: Run, notes: P
     assert text.stderr.startswith(f"{notes / 'tea.md'} is no sound backup: ")
 
 
+def test_an_evaluation_that_does_not_end_has_kept_every_set_that_did(run: Run, tmp_path: Path) -> None:
+    for name, judged in (("a", "query-id\tcorpus-id\tscore\nq\ttea\t1\n"), ("b", "neither head nor tail\n")):
+        folder = tmp_path / "sets" / name
+        folder.mkdir(parents=True)
+        (folder / "corpus.jsonl").write_text('{"_id": "tea", "title": "", "text": "Oolong."}\n', "utf-8")
+        (folder / "queries.jsonl").write_text('{"_id": "q", "text": "oolong"}\n', "utf-8")
+        (folder / "qrels.tsv").write_text(judged, "utf-8")
+    run("eval", str(tmp_path / "sets"), "--save", str(tmp_path / "run.json"), code=2)
+    assert [each["name"] for each in json.loads((tmp_path / "run.json").read_text("utf-8"))["sets"]] == ["a"]
+
+
 def test_an_export_imports_into_an_equal_library(run: Run, notes: Path, tmp_path: Path) -> None:
     run("add", str(notes))
     exported = run("export", "everything").stdout

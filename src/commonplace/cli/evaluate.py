@@ -75,11 +75,10 @@ def measure(
                 )
             )
         click.echo(render_run(Run((results[-1],))))
-    run = Run(tuple(results))
+        if save:  # each set takes long, and whoever stops the run keeps those that are done
+            save_run(Run(tuple(results)), save)
     if len(results) > 1:
-        click.echo(render_run(run))
-    if save:
-        save_run(run, save)
+        click.echo(render_run(Run(tuple(results))))
 
 
 COMMANDS = {"eval": measure}
