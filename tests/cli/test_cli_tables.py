@@ -165,6 +165,8 @@ def test_everything_takes_tables_along_and_says_whose_keys_are_to_be_made(home: 
 def test_a_refusal_names_commands_and_options_and_not_tools_and_arguments(home: Path) -> None:
     run(home, "project", "create", "shop")
     run(home, "create", "shop", "json_path. table_list")
+    run(home, "tool", "create", "json_path. table_list", "get_all_data", "all")
+    run(home, "instance", "create", "front")
     for arguments, said in (
         (("list", "x"), "`commonplace tables project list` shows them"),
         (("get", "x"), "`commonplace tables list` shows them"),
@@ -173,6 +175,15 @@ def test_a_refusal_names_commands_and_options_and_not_tools_and_arguments(home: 
         (("project", "delete", "shop"), "Add --force to delete its tables"),
         (("get", "json_path. table_list", "--at", "x"), "--at must be a JSON Pointer"),
         (("import", "json_path. table_list", "-", "--expected-version", "9"), "--expected-version is 9"),
+        (("import", "json_path. table_list", "-", "--mode", "merge"), "--mode merge needs an object at --at"),
+        (("import", "json_path. table_list", "/dev/null"), "FILE is not JSON"),
+        (("get", "json_path. table_list", "--query", "["), "--query is not JMESPath"),
+        (("search", "json_path", " "), 'There is no tool "json_path".'),
+        (("tool", "list", "--type", "x"), "--type must be one of"),
+        (("project", "create", " "), "NAME must be 1 to 200"),
+        (("run", "all", '{"json_path": 1}'), 'all has no argument "json_path".'),
+        (("tool", "update", "all", "--name", "a b"), "--name must be"),
+        (("instance", "unbind", "front", "all"), 'TOOL_IDS has "all", which is not bound there.'),
     ):
         refused = run(home, *arguments, input="1")
         assert refused.exit_code == 1

@@ -26,21 +26,34 @@ _HERE = {
     "tool_list": "`commonplace tables tool list`",
     "instance_list": "`commonplace tables instance list`",
     "Set force": "Add --force",
+    "project_id": "PROJECT",
+    "table_id": "TABLE",
     "tool_id": "TOOL",
-    "json_path": "--at",
-    "expected_version": "--expected-version",
-    "top_k": "--top-k",
+    "instance_id": "INSTANCE",
+    "content": "FILE",
 }
-"""What tools and their arguments, where a sentence begins with one, are called here."""
-_SAID = re.compile(rf"(?:^|(?<=\. ))(?:{'|'.join(_HERE)})\b")
+"""What tools and their arguments are called here, where a command has no option or argument of that name."""
+_SAID = re.compile(r'"[^"]*"|(?:^|(?<=\. ))(?:Set force|[a-z]+)\b|\b[a-z]+_[a-z_]+\b')
+"""What is quoted, which stays; what a sentence begins with; and what no one but a program calls anything."""
 _PAGE = 1000
 _OF_THE_SYSTEM = 64
 """Exit codes from here on say that something is wrong with the machine or the settings, not with what was asked."""
 
 
 def as_commands(sentence: str) -> str:
-    """A sentence that names tools, for whoever types commands."""
-    return _SAID.sub(lambda found: _HERE[found[0]], sentence)
+    """A sentence that names tools and their arguments, for whoever types commands."""
+    names = {**_HERE, **_own_names()}
+    return _SAID.sub(lambda found: names.get(found[0], found[0]), sentence)
+
+
+def _own_names() -> dict[str, str]:
+    """What the command under way calls its options and arguments: `--at`, `NAME`."""
+    context = click.get_current_context(silent=True)
+    names = {}
+    for each in context.command.params if context else ():
+        shown = each.opts[0] if isinstance(each, click.Option) else each.human_readable_name
+        names |= {str(each.name): shown, shown.strip("-").replace("-", "_"): shown}
+    return names
 
 
 def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Callable[..., Any]:

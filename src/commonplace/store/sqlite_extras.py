@@ -470,9 +470,9 @@ def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
     with tempfile.TemporaryDirectory(dir=beside, prefix=COPY) as folder, explained(backup), ExitStack() as stores:
         path = Path(folder) / "copy.db"
         with _told_unsound(backup):
-            with closing(apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY)) as original:
-                with explained(path):  # it is the copy that finds no room
-                    original.execute("vacuum into ?", (str(path),))
+            original = closing(apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY))
+            with original as connection, explained(path):  # it is the copy that finds no room
+                connection.execute("vacuum into ?", (str(path),))
             copy = stores.enter_context(closing(SqliteStore(path)))
             ours = stores.enter_context(closing(SqliteStore(path.with_name("ours.db"))))
             if part := foreign_part(copy._database.reading(), ours._database.reading()):
