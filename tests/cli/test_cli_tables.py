@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(home: Path, *arguments: str, input: str | None = None) -> Result:
-    return CliRunner().invoke(cli, ["--home", str(home), "tables", *arguments], input=input)
+    return CliRunner().invoke(cli, ["tables", *arguments], env={"COMMONPLACE_HOME": str(home)}, input=input)
 
 
 def told(home: Path, *arguments: str) -> Any:
@@ -60,7 +60,7 @@ def test_a_table_goes_from_a_file_to_a_search_and_back(home: Path, tmp_path: Pat
 def test_status_does_not_take_the_places_of_a_table_for_tables(home: Path) -> None:
     run(home, "project", "create", "shop")
     run(home, "create", "shop", "items", "-", input='[{"name": "oolong"}, {"name": "sencha"}]')
-    status = CliRunner().invoke(cli, ["--home", str(home), "status"]).stdout
+    status = CliRunner().invoke(cli, ["status"], env={"COMMONPLACE_HOME": str(home)}).stdout
     assert "  2 places in tables\n" in status
 
 
@@ -150,15 +150,15 @@ def test_everything_takes_tables_along_and_says_whose_keys_are_to_be_made(home: 
     run(home, "tool", "create", "items", "get_all_data", "all_items")
     key = run(home, "instance", "create", "front", "--tool", "all_items").stdout.splitlines()[0]
     exported, other = tmp_path / "everything.jsonl", tmp_path / "other"
-    CliRunner().invoke(cli, ["--home", str(home), "export", "everything", str(exported)])
+    CliRunner().invoke(cli, ["export", "everything", str(exported)], env={"COMMONPLACE_HOME": str(home)})
     assert key not in exported.read_text(encoding="utf-8")
-    done = CliRunner().invoke(cli, ["--home", str(other), "import", "everything", str(exported)])
+    done = CliRunner().invoke(cli, ["import", "everything", str(exported)], env={"COMMONPLACE_HOME": str(other)})
     assert done.stdout == "Imported: 3 items\n"
     assert "`commonplace tables instance update front --rotate-key`" in done.stderr
     assert told(other, "get", "items")["data"] == {"tea": 1.5}
     assert "front  enabled, no key yet: all_items" in run(other, "instance", "list").stdout
     assert run(other, "instance", "update", "front", "--rotate-key").stdout.startswith("cpi_default_")
-    done = CliRunner().invoke(cli, ["--home", str(other), "import", "everything", str(exported)])
+    done = CliRunner().invoke(cli, ["import", "everything", str(exported)], env={"COMMONPLACE_HOME": str(other)})
     assert done.stderr == ""
 
 
@@ -191,5 +191,5 @@ def test_a_refusal_names_commands_and_options_and_not_tools_and_arguments(home: 
 
 
 def test_an_instance_that_is_not_there_is_looked_for_with_a_command_of_this_program(home: Path) -> None:
-    result = CliRunner().invoke(cli, ["--home", str(home), "mcp", "--instance", "nope"])
+    result = CliRunner().invoke(cli, ["mcp", "--instance", "nope"], env={"COMMONPLACE_HOME": str(home)})
     assert str(result.exception) == 'There is no instance "nope". `commonplace tables instance list` shows them.'

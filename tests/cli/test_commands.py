@@ -182,6 +182,19 @@ def test_a_restore_that_nobody_can_be_asked_about_changes_nothing_and_says_what_
     assert "qmd://notes/tea.md" in run("search", "oolong").stdout
 
 
+def test_advice_is_for_the_home_and_the_space_that_were_named(run: Run, notes: Path, tmp_path: Path) -> None:
+    home = tmp_path / "another home"
+    there = ("--home", str(home), "--space", "ann")
+    named = f"`commonplace --home '{home}' --space ann"
+    run(*there, "add", str(notes), "--no-embed")
+    assert f"{named} embed`" in run(*there, "status").stdout
+    assert f"{named} embed`" in run(*there, "query", "oolong").stderr
+    assert f"{named} collections list`" in run(*there, "search", "oolong", "-c", "nots", code=1).stderr
+    assert "'commonplace --space ann embed'" in run("--space", "ann", "vsearch", "oolong", code=69).stderr
+    assert "`commonplace --space ann add FOLDER`" in run("--space", "ann", "collections", "list").stderr
+    assert "`commonplace add FOLDER`" in run("collections", "list").stderr
+
+
 def test_nobody_is_asked_about_a_restore_of_what_is_no_backup(run: Run, notes: Path, tmp_path: Path) -> None:
     missing = run("restore", str(tmp_path / "missing"), code=1)
     assert missing.stderr == f"There is no backup at {tmp_path / 'missing'}.\n"

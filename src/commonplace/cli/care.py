@@ -9,6 +9,7 @@ from typing import IO
 import click
 
 from commonplace.cli.common import counted, with_library, written
+from commonplace.cli.lazy import as_called
 from commonplace.cli.library import how_to_use
 from commonplace.errors import InvalidInput
 from commonplace.library import Library, restore
@@ -23,7 +24,7 @@ def doctor(library: Library) -> int:
     """Look everything over, reading every byte, and say what is wrong. Exits 1 when anything is."""
     problems = library.doctor()
     for problem in problems:
-        click.echo(problem)
+        click.echo(as_called(problem))
     state = library.status()
     coverage = state.coverage
     click.echo(
@@ -88,11 +89,8 @@ def import_everything(library: Library, source: IO[str]) -> None:
     click.echo(f"Imported: {counted(library.import_(source), 'item')}")
     for instance in library.store.instances():
         if not instance.hint:
-            click.echo(
-                f"The instance {instance.name} has no key yet: "
-                f"`commonplace tables instance update {instance.name} --rotate-key` makes one.",
-                err=True,
-            )
+            makes = as_called(f"`commonplace tables instance update {instance.name} --rotate-key` makes")
+            click.echo(f"The instance {instance.name} has no key yet: {makes} one.", err=True)
 
 
 COMMANDS = {"doctor": doctor, "backup": backup, "restore": restore_backup}

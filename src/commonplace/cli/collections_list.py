@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from commonplace.cli.common import counted
+from commonplace.cli.lazy import as_called
 from commonplace.documents.packages.folders import sync_holding
 from commonplace.documents.packages.registry import Holding
 from commonplace.documents.packages.sync import Keeping, Options
@@ -35,13 +36,15 @@ def print_list(library: Library, found: list[Holding], left: Mapping[str, Item],
     for other in others:
         click.echo(f"{other['collectionId']}: {counted(other['documentCount'], 'document')}, declared by nothing here")
     if others:
-        click.echo("  another project's, or left over; `commonplace collections remove ID --drop` deletes them")
-    if not (found or others):
         click.echo(
-            "There are no collections yet. Make one with `commonplace add FOLDER`, or declare one with "
-            "`commonplace collections add ALIAS SOURCE`.",
-            err=True,
+            as_called("  another project's, or left over; `commonplace collections remove ID --drop` deletes them")
         )
+    if not (found or others):
+        advice = (
+            "There are no collections yet. Make one with `commonplace add FOLDER`, or declare one with "
+            "`commonplace collections add ALIAS SOURCE`."
+        )
+        click.echo(as_called(advice), err=True)
 
 
 def _left(id: str, item: Item, documents: int) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 import click
 
-from commonplace.cli.lazy import NOT_WRITTEN, NotWritten
+from commonplace.cli.lazy import NOT_WRITTEN, NotWritten, as_called
 from commonplace.cli.terminal import harmless
 from commonplace.errors import InvalidInput
 from commonplace.library import Library
@@ -138,7 +138,7 @@ def painted(text: str, **style: Any) -> str:
 def print_page(page: Page, *, as_json: bool) -> None:
     """Hits as text for people, or as the JSON that programs read; what is to be said about them on stderr."""
     for note in page.notes:
-        click.echo(note, err=True)
+        click.echo(as_called(note), err=True)
     if as_json:
         click.echo(json.dumps([hit.record() for hit in page.hits], ensure_ascii=False, indent=2))
         return

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from commonplace.cli.common import progress_bar, with_library
-from commonplace.cli.lazy import SomePath, hush
+from commonplace.cli.lazy import SomePath, as_called, hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Report
@@ -130,7 +130,7 @@ def update(library: Library, names: tuple[str, ...], force: bool) -> int:
     click.echo("✓ All collections updated.")
     if library.store.last_change() != before and library.embedding.chosen and (count := _pending(library)):
         wanting = "1 passage needs" if count == 1 else f"{count} passages need"
-        click.echo(f"Run `commonplace embed` to update embeddings ({wanting} vectors)")
+        click.echo(as_called(f"Run `commonplace embed` to update embeddings ({wanting} vectors)"))
     return 0
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import click
+from click.core import ParameterSource
 
 from commonplace.cli.loading import nothing_collected
 from commonplace.cli.terminal import guarded
@@ -30,6 +31,7 @@ class NotWritten(CommonplaceError):
 
 
 _OF_QMD = re.compile(r"(['`]|: )qmd (collection add|context add|embed|get)\b")
+_OURS = re.compile(r"(?:['`]|: )(?:qmd|commonplace)(?= [a-z])")
 _STDOUT, _STDERR = 1, 2
 _NAMED_HERE = {"collection add": "add"}
 NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -87,7 +89,11 @@ class LazyGroup(click.Group):
 
     def invoke(self, context: click.Context) -> Any:
         with _written():
-            return super().invoke(context)
+            try:
+                return super().invoke(context)
+            except CommonplaceError as error:
+                error.args = (as_called(str(error)),)  # here, where it is known what was called
+                raise
 
 
 @contextmanager
@@ -122,10 +128,24 @@ def called_qmd() -> bool:
 
 
 def as_called(sentence: str) -> str:
-    """A sentence that names a command of qmd's, for whoever runs this program: the same by its own name."""
-    if called_qmd():
-        return sentence
-    return _OF_QMD.sub(lambda found: f"{found[1]}commonplace {_NAMED_HERE.get(found[2], found[2])}", sentence)
+    """A sentence that names commands, for whoever runs this one: of this program, and for the space it acts on."""
+    if not called_qmd():
+        sentence = _OF_QMD.sub(lambda found: f"{found[1]}commonplace {_NAMED_HERE.get(found[2], found[2])}", sentence)
+    return _OURS.sub(lambda found: f"{found[0]}{_elsewhere()}", sentence)
+
+
+def _elsewhere() -> str:
+    """The options that chose another home or space than there would be without them; empty where none did."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return ""
+    root = context.find_root()
+    chosen = {"--index" if called_qmd() else "--space": root.obj["space"]} if root.obj["space"] != "default" else {}
+    if root.get_parameter_source("home") is ParameterSource.COMMANDLINE:
+        chosen = {"--home": root.obj["home"], **chosen}
+    from shlex import quote  # for advice alone
+
+    return "".join(f" {option} {quote(value)}" for option, value in chosen.items())
 
 
 def spare_threads() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commonplace.cli.common import counted, print_page, progress_bar, with_library
+from commonplace.cli.lazy import as_called
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
@@ -106,7 +107,7 @@ def pull_default(library: Library) -> None:
     except CommonplaceError as error:
         serving = first_choice(library.store, settings)
         built_in = "built-in " if serving == STATIC else ""
-        click.echo(f"{error} The {built_in}{serving} model is used until then.", err=True)
+        click.echo(f"{as_called(str(error))} The {built_in}{serving} model is used until then.", err=True)
 
 
 def _finder(name: str, mode: Mode, help: str) -> click.Command:
@@ -270,17 +271,16 @@ def status(library: Library) -> None:
     if state.index_trouble:
         click.echo(f"  {state.index_trouble}")
     if coverage.model is None:
-        click.echo("  no vectors yet: run `commonplace embed` to search by meaning")
+        click.echo(as_called("  no vectors yet: run `commonplace embed` to search by meaning"))
     else:
         click.echo(f"  {coverage.embedded} of {counted(coverage.total, 'passage')} embedded with {coverage.model}")
         if is_gone(coverage.model, library.settings.models):
             pull = f"`commonplace models pull {coverage.model}`"
-            click.echo(f"  {coverage.model} is not here any more, so searches go by words only: {pull}")
+            click.echo(as_called(f"  {coverage.model} is not here any more, so searches go by words only: {pull}"))
     if moving := state.switching:
-        click.echo(
-            f"  on the way to {moving.model}: {moving.embedded} of {counted(moving.total, 'passage')}; "
-            f"`commonplace embed --model {moving.model}` goes on"
-        )
+        further = as_called(f"`commonplace embed --model {moving.model}`")
+        done = f"{moving.embedded} of {counted(moving.total, 'passage')}"
+        click.echo(f"  on the way to {moving.model}: {done}; {further} goes on")
     if (better := state.better_model) and not moving:
         click.echo(f"  {better} would find more: {how_to_use(library, better)}")
 
@@ -289,7 +289,7 @@ def how_to_use(library: Library, model: str) -> str:
     """The commands that make a library use a model."""
     pulled = find(model, library.settings.models) is not None
     use = f"`commonplace models use {model}`"
-    return use if pulled else f"`commonplace models pull {model}`, then {use}"
+    return as_called(use if pulled else f"`commonplace models pull {model}`, then {use}")
 
 
 COMMANDS = {

@@ -8,7 +8,7 @@ from typing import NoReturn
 import click
 
 from commonplace import __version__
-from commonplace.cli.lazy import LazyGroup, ReaderLeft, SomePath, as_called, hush, spare_threads, speak_utf8
+from commonplace.cli.lazy import LazyGroup, ReaderLeft, SomePath, hush, spare_threads, speak_utf8
 from commonplace.errors import CommonplaceError
 
 _COMMANDS = {
@@ -67,7 +67,7 @@ def main() -> NoReturn:
     try:
         status = cli(standalone_mode=False)
     except CommonplaceError as error:
-        click.echo(as_called(str(error)), err=True)
+        click.echo(str(error), err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

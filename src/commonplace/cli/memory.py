@@ -8,6 +8,7 @@ from typing import IO
 import click
 
 from commonplace.cli.common import OUTPUT, counted, with_library, written
+from commonplace.cli.lazy import as_called
 from commonplace.library import Library
 from commonplace.memories.importing import Imported
 from commonplace.surfaces.memory.exchange import export_lines, import_file
@@ -61,4 +62,4 @@ def _report(done: Imported, *, dry_run: bool) -> None:
     stored = f"{counted(done.stored, 'entry')} with {counted(done.images, 'image')}"
     click.echo(f"{did}: {stored}; {done.already} {'was' if done.already == 1 else 'were'} here already")
     if done.stored and not dry_run:
-        click.echo("Run `commonplace embed` to find them by meaning too.", err=True)
+        click.echo(as_called("Run `commonplace embed` to find them by meaning too."), err=True)

@@ -49,7 +49,7 @@ def as_commands(sentence: str) -> str:
 def _own_names() -> dict[str, str]:
     """What the command under way calls its options and arguments: `--at`, `NAME`."""
     context = click.get_current_context(silent=True)
-    names = {}
+    names: dict[str, str] = {}
     for each in context.command.params if context else ():
         shown = each.opts[0] if isinstance(each, click.Option) else each.human_readable_name
         names |= {str(each.name): shown, shown.strip("-").replace("-", "_"): shown}

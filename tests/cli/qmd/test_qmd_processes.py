@@ -135,6 +135,13 @@ def test_output_is_utf_8_whatever_the_locale(process: Ask, notes: Path) -> None:
     assert "qmd://notes/茶.md" in done.out
 
 
+def test_advice_is_for_the_index_that_was_named(process: Ask, desk: Path) -> None:
+    assert "'qmd --index work collection add .'" in process("--index", "work", "collection", "list").err
+    assert "'qmd --index work embed'" in process("collection", "add", str(desk / "notes"), "--index", "work").out
+    assert "'qmd --index work embed'" in process("doctor", "--index", "work").out
+    assert "'qmd --index work embed'" in process("vsearch", "tea", "--index", "work").err
+
+
 def test_an_update_command_prints_to_stderr(process: Ask, notes: Path) -> None:
     process("collection", "update-cmd", "notes", "echo noise")
     done = process("update")

@@ -11,6 +11,7 @@ import click
 
 from commonplace.cli.common import progress_bar, with_library
 from commonplace.cli.folders import CommandFailed, index_collection, run_update_command, watch
+from commonplace.cli.lazy import as_called
 from commonplace.cli.library import pull_default
 from commonplace.cli.qmd.collections import print_indexed, print_needed
 from commonplace.cli.qmd.formats import as_json
@@ -36,7 +37,7 @@ def update(library: Library, names: tuple[str, ...], pull: bool, force: bool) ->
     """Bring collections up to date with their folders. Words only: `qmd embed` makes the vectors."""
     found = [library.folders.get(name) for name in dict.fromkeys(names)] if names else library.folders.all()
     if not found:
-        click.echo("No collections found. Run 'qmd collection add .' to create one.", err=True)
+        click.echo(as_called("No collections found. Run 'qmd collection add .' to create one."), err=True)
         return 0
     failed = 0
     for number, collection in enumerate(found, start=1):
@@ -122,11 +123,13 @@ def _say(library: Library, outcome: Outcome, minutes: float) -> int:
     for reason in outcome.reasons:
         click.echo(reason, err=True)
     if outcome.late:
-        click.echo(f"Stopped after {minutes:g} minutes. Run 'qmd embed' again to go on where it was.", err=True)
+        said = f"Stopped after {minutes:g} minutes. Run 'qmd embed' again to go on where it was."
+        click.echo(as_called(said), err=True)
     if outcome.hopeless:
         click.echo("Stopped: more than 80% of the passages could not be embedded.", err=True)
     if outcome.failed:
-        click.echo(f"{outcome.failed} passages could not be embedded. Run 'qmd embed' again to retry them.", err=True)
+        said = f"{outcome.failed} passages could not be embedded. Run 'qmd embed' again to retry them."
+        click.echo(as_called(said), err=True)
     return 1 if outcome.failed else 0
 
 
@@ -176,14 +179,15 @@ def doctor(library: Library) -> int:
         if not Path(one.root).is_dir()
     ]
     for problem in problems:
-        click.echo(f"✗ {problem}")
+        click.echo(as_called(f"✗ {problem}"))
     found = state(library)
     coverage = library.embedding.coverage()
     click.echo(f"Index: {library.folder}")
     click.echo(f"Documents: {found.documents} in {len(found.folders)} collections")
     click.echo(f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {coverage.total} passages have vectors")
     if found.needs_embedding:
-        click.echo(f"Run 'qmd embed' to update embeddings ({found.needs_embedding} documents need vectors)")
+        needed = f"Run 'qmd embed' to update embeddings ({found.needs_embedding} documents need vectors)"
+        click.echo(as_called(needed))
     click.echo(f"✗ {len(problems)} problems." if problems else "✓ Everything is in order.")
     return 1 if problems else 0
 

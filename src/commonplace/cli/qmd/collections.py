@@ -9,7 +9,7 @@ import click
 
 from commonplace.cli.common import painted, with_library
 from commonplace.cli.folders import index_collection, print_skipped
-from commonplace.cli.lazy import SomePath
+from commonplace.cli.lazy import SomePath, as_called
 from commonplace.cli.qmd.formats import as_json
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import Collection, Report
@@ -31,7 +31,7 @@ def print_indexed(report: Report) -> None:
 def print_needed(library: Library) -> None:
     """How many documents have no vectors yet, where any have none."""
     if count := lacking(library):
-        click.echo(f"Run 'qmd embed' to update embeddings ({count} documents need vectors)")
+        click.echo(as_called(f"Run 'qmd embed' to update embeddings ({count} documents need vectors)"))
 
 
 @click.group("collection")
@@ -69,7 +69,7 @@ def list_collections(library: Library, json_wanted: bool) -> None:
         click.echo(as_json([_record(library, one) for one in found]), nl=False)
         return
     if not found:
-        click.echo("No collections found. Run 'qmd collection add .' to create one.", err=True)
+        click.echo(as_called("No collections found. Run 'qmd collection add .' to create one."), err=True)
         return
     click.echo(f"Collections ({len(found)}):\n")
     for one in found:
