@@ -312,7 +312,8 @@ def test_ctrl_c_in_the_middle_of_an_add_leaves_a_library_that_goes_on(
     assert process.stderr.readline().startswith("Reading notes: ")
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+    # A shell says 130 of both: CPython ends itself by the signal where it came while a string was being executed.
+    assert process.returncode in (130, -signal.SIGINT)
     assert "Stopped." in errors
     assert "Traceback" not in errors
     assert "Everything is in order." in run("doctor").stdout
