@@ -64,6 +64,25 @@ def test_what_is_no_document_gets_its_vectors_too(library: Library) -> None:
     assert library.embedding.coverage().pending == 0
 
 
+def test_a_document_that_moves_during_the_run_has_the_vector_of_its_own_words(library: Library) -> None:
+    """Its passages are those that were pending under the old name, where there is no title to read any more."""
+    fill(library, 2 * BATCH)
+    old, moved = (Draft("document", key, parent="notes", title="Oolong", body="Steep it twice.") for key in "ab")
+    library.put(old)
+
+    def move(done: int, total: int) -> None:
+        if done == BATCH:
+            library.delete("qmd://notes/a")
+            library.put(moved)
+
+    embed_documents(library.store, library.embedding, Limits(documents=3 * BATCH), progress=move)
+    embedding, item = library.embedding, library.get("qmd://notes/b")
+    found, expected = embedding.mean_of(item.id), embedding.embedder().embed_passages(["Oolong\nSteep it twice."])[0]
+    assert found is not None
+    assert float(found @ expected) > 0.999
+    assert embedding.coverage().pending == 0
+
+
 def test_only_the_collections_asked_for(library: Library) -> None:
     fill(library, 5)
     fill(library, 4, "cake", collection="docs")

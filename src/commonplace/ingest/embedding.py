@@ -15,7 +15,7 @@ from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable
 from commonplace.index.base import MakeVectors, NearIndex
 from commonplace.index.files import writable
 from commonplace.index.vectors import VectorIndex
-from commonplace.ingest.prepare import RULES, embedded_text
+from commonplace.ingest.prepare import RULES, embedded_text, vector_key
 from commonplace.ingest.stored_vectors import StoredVectors
 from commonplace.ingest.suited import first_choice
 from commonplace.lazy_dataclass import dataclass
@@ -380,12 +380,20 @@ class Embedding:
             self._store.set_position(model, reached)
 
     def embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
-        """Make the vectors of some passages and keep them; returns how many passages there were."""
-        unique = {chunk.vector_key: chunk for chunk in chunks}
-        titles = {item.id: item.title for item in self._store.items([item_of(chunk.id) for chunk in unique.values()])}
-        texts = [embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text) for chunk in unique.values()]
-        vectors = self._maker(model).embed_passages(texts).astype(np.float16)
-        self._store.add_vectors(model, [(key, vector.tobytes()) for key, vector in zip(unique, vectors, strict=True)])
+        """Make the vectors of some passages and keep them; returns how many passages there were.
+
+        What was renamed or removed since they were read is left out: its key may be that of another item by now, a
+        moved file for instance, whose vector would be made of other words for good.
+        """
+        titles = {item.id: item.title for item in self._store.items([item_of(chunk.id) for chunk in chunks])}
+        texts = {}
+        for chunk in chunks:
+            text = embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text)
+            if vector_key(text) == chunk.vector_key:
+                texts[chunk.vector_key] = text
+        if texts:
+            vectors = self._maker(model).embed_passages(list(texts.values())).astype(np.float16)
+            self._store.add_vectors(model, [(key, one.tobytes()) for key, one in zip(texts, vectors, strict=True)])
         return len(chunks)
 
     def _maker(self, model: Model) -> Embedder:
