@@ -168,6 +168,24 @@ def test_the_position_is_not_alone_in_its_segment(tmp_path: Path, monkeypatch: p
     library.close()
 
 
+@pytest.mark.parametrize("last", ["deletions", "an item without text"])
+def test_the_position_is_not_alone_where_the_first_of_a_large_segment_have_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str
+) -> None:
+    monkeypatch.setattr("commonplace.index.lexical_folding.FROM", 2)
+    monkeypatch.setattr("commonplace.index.lexical_folding.FEW", 3)
+    library = Library.open(tmp_path, settings=library_settings(tmp_path))
+    library.put_many(Draft("note", str(n), body=f"tea number{n}") for n in range(9))
+    library.search("tea")
+    if last == "deletions":
+        library.store.delete(library.store.select(Filter())[:5].tolist())
+    else:
+        library.put(Draft("note", "0"))
+    assert len(uris(library, "tea")) == (4 if last == "deletions" else 8)
+    assert min(documents for documents, *_ in committed_segments(index_folder(library)).values()) > 1
+    library.close()
+
+
 def test_a_library_that_is_emptied_has_nobody_to_keep_the_position_company(tmp_path: Path) -> None:
     library = filled(tmp_path)
     library.delete_where(Filter(kinds=("note",)))

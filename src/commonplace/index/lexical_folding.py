@@ -44,10 +44,12 @@ def company(snapshot: Snapshot, read: Callable[[list[int]], list[IndexedItem]]) 
     if snapshot.counted < FROM:
         return []
     for size, place in sorted((size, place) for place, size in enumerate(snapshot.sizes)):
-        items = read(_items_at(snapshot, [(place, document) for document in range(min(size, FEW))]))
-        if items:  # else all of them are gone, and so is their segment
-            shortest = sorted(items, key=lambda item: len(item.chunks))
-            return [item.id for item in (items if size <= FEW else shortest[:1])]
+        for start in range(0, size, FEW):
+            documents = range(start, min(start + FEW, size))
+            items = [item for item in read(_items_at(snapshot, [(place, one) for one in documents])) if item.chunks]
+            if items:  # else what is there is gone, or has no text any more
+                shortest = sorted(items, key=lambda item: len(item.chunks))
+                return [item.id for item in (items if size <= FEW else shortest[:1])]
     return []
 
 
