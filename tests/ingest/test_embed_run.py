@@ -83,6 +83,14 @@ def test_a_document_that_moves_during_the_run_has_the_vector_of_its_own_words(li
     assert embedding.coverage().pending == 0
 
 
+def test_a_passage_whose_key_older_rules_gave_gets_its_vector(library: Library) -> None:
+    fill(library, 2)
+    with library.store._database.writing() as db:  # type: ignore[attr-defined]
+        db.execute("update chunks set vector_key = randomblob(16)")
+    library.embed()
+    assert library.embedding.coverage().pending == 0
+
+
 def test_only_the_collections_asked_for(library: Library) -> None:
     fill(library, 5)
     fill(library, 4, "cake", collection="docs")

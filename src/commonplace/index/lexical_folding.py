@@ -23,6 +23,8 @@ LAYER = 17_000
 """Documents from which on a segment is above the lowest layer: 10,000 · 2^0.75, rounded up."""
 FEW = 64
 """Documents that are always written again rather than merged with everything."""
+MOST_LOOKED_AT = 16 * FEW
+"""Documents of a segment among which one is sought that is still there."""
 FROM = 1_000
 """Documents from which on it pays. In few, one that was removed is counted too much among those that have a word."""
 MOST_FOLDED = 500
@@ -44,7 +46,7 @@ def company(snapshot: Snapshot, read: Callable[[list[int]], list[IndexedItem]]) 
     if snapshot.counted < FROM:
         return []
     for size, place in sorted((size, place) for place, size in enumerate(snapshot.sizes)):
-        for start in range(0, size, FEW):
+        for start in range(0, min(size, MOST_LOOKED_AT), FEW):
             documents = range(start, min(start + FEW, size))
             items = [item for item in read(_items_at(snapshot, [(place, one) for one in documents])) if item.chunks]
             if items:  # else what is there is gone, or has no text any more

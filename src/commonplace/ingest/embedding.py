@@ -382,19 +382,23 @@ class Embedding:
     def embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
         """Make the vectors of some passages and keep them; returns how many passages there were.
 
-        What was renamed or removed since they were read is left out: its key may be that of another item by now, a
+        What was renamed or removed since they were read is left out: its key may be that of another item by now, of a
         moved file for instance, whose vector would be made of other words for good.
         """
         titles = {item.id: item.title for item in self._store.items([item_of(chunk.id) for chunk in chunks])}
-        texts = {}
-        for chunk in chunks:
-            text = embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text)
-            if vector_key(text) == chunk.vector_key:
-                texts[chunk.vector_key] = text
-        if texts:
-            vectors = self._maker(model).embed_passages(list(texts.values())).astype(np.float16)
-            self._store.add_vectors(model, [(key, one.tobytes()) for key, one in zip(texts, vectors, strict=True)])
+        texts = [embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text) for chunk in chunks]
+        pairs = list(zip(chunks, texts, strict=True))
+        gone = self._gone([chunk for chunk, text in pairs if vector_key(text) != chunk.vector_key])
+        wanted = {chunk.vector_key: text for chunk, text in pairs if chunk.id not in gone}
+        if wanted:
+            vectors = self._maker(model).embed_passages(list(wanted.values())).astype(np.float16)
+            self._store.add_vectors(model, [(key, one.tobytes()) for key, one in zip(wanted, vectors, strict=True)])
         return len(chunks)
+
+    def _gone(self, chunks: Sequence[Chunk]) -> set[int]:
+        """Those of them that are no more as they were read. A key that has stayed is one that older rules gave."""
+        keys = {chunk.id: chunk.vector_key for chunk in self._store.chunks([chunk.id for chunk in chunks])}
+        return {chunk.id for chunk in chunks if keys.get(chunk.id) != chunk.vector_key}
 
     def _maker(self, model: Model) -> Embedder:
         """The embedder whose vectors these are; never another's, whatever other processes have chosen since."""
