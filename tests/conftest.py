@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,9 @@ settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True
 settings.register_profile("dev", deadline=None, max_examples=40, suppress_health_check=_UNHURRIED)
 settings.register_profile("hunt", deadline=None, max_examples=1000, suppress_health_check=_UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
+
+# A shell's background jobs ignore it, and so would all that is interrupted here, children too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TESTS = Path(__file__).parent
 _STORED = (

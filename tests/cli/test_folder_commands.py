@@ -306,7 +306,6 @@ def test_ctrl_c_in_the_middle_of_an_add_leaves_a_library_that_goes_on(
     process = subprocess.Popen(
         [sys.executable, "-m", "commonplace", "add", str(notes), "--no-embed"],
         env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
     )  # fmt: skip
     assert process.stderr is not None
     assert process.stderr.readline().startswith("Reading notes: ")
