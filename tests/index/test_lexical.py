@@ -186,7 +186,10 @@ def test_the_position_is_not_alone_where_the_first_of_a_large_segment_have_nothi
     library.close()
 
 
-def test_a_library_that_is_emptied_has_nobody_to_keep_the_position_company(tmp_path: Path) -> None:
+def test_a_library_that_is_emptied_has_nobody_to_keep_the_position_company(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commonplace.index.lexical_folding.FROM", 2)
     library = filled(tmp_path)
     library.delete_where(Filter(kinds=("note",)))
     assert uris(library, "tea") == []

@@ -254,8 +254,8 @@ def test_an_index_that_is_not_ready_has_no_answers_yet(
 @settings(max_examples=15)
 @example([Draft("note", "0", body="tea"), Draft("note", "1", body="# tea - # oolong")], "tea", Filter())
 @example(
-    [Draft("document", "where.md", title="The pot", body="tea"), Draft("document", "1.md", body="tea the pot")],
-    "where the tea",
+    [Draft("document", "where.md", title="Shops", body="A list."), Draft("document", "1.md", body="tea and cake")],
+    "where tea",
     Filter(),
 )
 def test_answers_are_those_of_the_local_index(
