@@ -40,8 +40,8 @@ def to_fold(snapshot: Snapshot) -> list[int]:
 def company(snapshot: Snapshot, read: Callable[[list[int]], list[IndexedItem]]) -> list[int]:
     """Items to write again with a position that nothing else is written with.
 
-    In a segment without text every look-up of a term opens an empty dictionary, which took a tenth of a search. Where
-    the last position has such company already, that comes along, and its segment is dropped.
+    In a segment without text every look-up of a term opens an empty dictionary, which took 2 % of a hybrid search of
+    10,000 passages. Where the last position has such company already, that comes along, and its segment is dropped.
     """
     if snapshot.counted < FROM:
         return []
