@@ -13,7 +13,8 @@ CommonplaceError
 ├── StorageFull           the disk has no room
 ├── StorageBroken         the store itself cannot be read; restore a backup
 └── Unavailable           a model or service this call needs is not there
-    └── DownloadFailed    a model file could not be fetched or does not match its checksum
+    ├── DownloadFailed    a model file could not be fetched or does not match its checksum
+    └── Offline           it would need the network, which the setting `offline` forbids
 """
 
 from __future__ import annotations
@@ -114,3 +115,7 @@ class Unavailable(CommonplaceError):
 
 class DownloadFailed(Unavailable):
     code = "download_failed"
+
+
+class Offline(Unavailable):
+    code = "offline"

@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar, cast
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from commonplace.batches import batches
@@ -20,6 +21,7 @@ from commonplace.index.base import WordIndex
 from commonplace.index.lexical import LexicalIndex
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
+from commonplace.network import require_allowed
 from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.search.request import Request
 from commonplace.settings import Settings
@@ -488,8 +490,10 @@ def _remote(store: Store, folder: Path, settings: Settings) -> TurbopufferSpace 
     """The service that holds the indexes, where they are not kept here."""
     if settings.index == "local":
         return None
+    from commonplace.index.turbopuffer_settings import service
     from commonplace.index.turbopuffer_space import TurbopufferSpace
 
+    require_allowed(urlsplit(service().base_url).hostname or "", "index = turbopuffer", offline=settings.offline)
     return TurbopufferSpace(settings, folder.name, store)
 
 

@@ -72,6 +72,11 @@ class Settings:
         "", "The same address for the schema's owner: where it is set, the schema is made and brought up to date."
     )
     store_connections: int = setting(20, "How many connections to PostgreSQL a process keeps at most.", least=2)
+    offline: bool = setting(
+        False,
+        "Forbid every connection off this machine: no model is pulled, no package of documents fetched, no provider or "
+        "service elsewhere asked. The database that `store` names is the library itself and stays allowed.",
+    )
     models: Path = setting(lambda: user_path("cache") / "models", "Where pulled models live, shared by all homes.")
     model: str = setting(
         "",

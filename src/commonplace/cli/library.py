@@ -97,7 +97,7 @@ def pull_default(library: Library) -> None:
     if library.embedding.chosen or settings.model:
         return
     name = suited(languages(library.store))
-    if find(name, settings.models):
+    if settings.offline or find(name, settings.models):
         return
     from commonplace.models.pull import pull  # the network's libraries, for this once
 

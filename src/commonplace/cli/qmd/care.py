@@ -21,6 +21,7 @@ from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
 from commonplace.ingest.embedding import AlreadyEmbedding
 from commonplace.ingest.folders import Collection
 from commonplace.library import Library
+from commonplace.network import require_allowed
 from commonplace.surfaces.qmd.status import record, state, worded
 
 _NAMES = click.option("-c", "--collection", "names", multiple=True, help="Only this collection; may be repeated.")
@@ -45,6 +46,7 @@ def update(library: Library, names: tuple[str, ...], pull: bool, force: bool) ->
         try:
             run_update_command(library, collection)
             if pull:
+                require_allowed("", "--pull", offline=library.settings.offline)
                 _pull(collection)
             print_indexed(index_collection(library, collection.name, force=force))
         except CommonplaceError as error:

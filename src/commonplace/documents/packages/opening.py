@@ -25,6 +25,7 @@ from commonplace.documents.packages.sources.tree import MIB, Tree
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.files.walk import File, code_of
 from commonplace.lazy_dataclass import dataclass
+from commonplace.network import require_allowed
 from commonplace.settings import Settings
 
 
@@ -112,7 +113,7 @@ def open_package(wanted: Wanted) -> Iterator[Package]:
     """Raises a CommonplaceError when the source as a whole cannot be read."""
     source, settings = wanted.source, wanted.settings
     package = Package(most=settings.package_file_mb * MIB, most_in_all=settings.package_total_mb * MIB)
-    package.web = Web(source.url if source.host else "")
+    package.web = Web(source.url if source.host else "", offline=settings.offline)
     if source.kind == "repository":
         _open_repository(package, wanted)
         yield package
@@ -173,6 +174,8 @@ def _open_archive(package: Package, wanted: Wanted, file: IO[bytes]) -> None:
 
 def _open_repository(package: Package, wanted: Wanted) -> None:
     source = wanted.source
+    if source.host:
+        require_allowed(source.host, source.shown, offline=wanted.settings.offline)
     repository = Repository(source, wanted.clones / source.key, wanted.settings)
     package.commit = repository.resolve()
     if package.commit and package.commit == wanted.commit:

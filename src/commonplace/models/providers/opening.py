@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from commonplace.errors import Offline
 from commonplace.models.providers import embedding, reranking, writing
 from commonplace.models.providers.embedding import HttpEmbedder
 from commonplace.models.providers.endpoint import (
@@ -24,6 +25,7 @@ from commonplace.models.providers.known import Prefixes, prefixes_of
 from commonplace.models.providers.reranking import HttpReranker
 from commonplace.models.providers.wire import line_to
 from commonplace.models.providers.writing import HttpGenerator
+from commonplace.network import require_allowed
 from commonplace.settings import PREFIX, Settings
 
 M = TypeVar("M")
@@ -142,6 +144,10 @@ def _endpoint(
     address = read_address(given, named, port=OLLAMA_PORT if provider.name == "ollama" else None)
     address = _base(provider, address)
     host = urlsplit(address).netloc
+    try:
+        require_allowed(urlsplit(address).hostname or "", f"{provider.name}:{model}", offline=settings.offline)
+    except Offline as error:
+        raise Misconfigured(str(error)) from None
     is_own = not url or provider.name == "azure" or host == urlsplit(provider.address).netloc
     key = find_key(provider, host, role, settings.keys, environment, own=is_own)
     if provider.needs_key and not key:

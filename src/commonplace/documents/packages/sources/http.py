@@ -22,6 +22,7 @@ from commonplace.errors import DownloadFailed, TooLarge
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import fingerprint
 from commonplace.models.web import TIMEOUT_S, authorization, tls
+from commonplace.network import require_allowed
 
 MOST_REDIRECTS = 5
 SLOWEST = 64 << 10
@@ -67,7 +68,8 @@ class Fetched:
 class Web:
     """What one package may fetch. `own` is the user's own source, or nothing where that is on this machine."""
 
-    def __init__(self, own: str = "") -> None:
+    def __init__(self, own: str = "", *, offline: bool = False) -> None:
+        self._offline = offline
         self.own_host = (urlsplit(own).hostname or "") if own else ""
         self._own_origin = _origin(own) if own else None
         self._secret = (authorization(own) or _from_netrc(self.own_host)) if own else ""
@@ -77,6 +79,7 @@ class Web:
         """Write a file's bytes to `into`. DownloadFailed or TooLarge, with a sentence, for whatever goes wrong."""
         address = url
         for _ in range(MOST_REDIRECTS + 1):
+            require_allowed(urlsplit(address).hostname or "", "A package of documents", offline=self._offline)
             conditions = known.headers(address)
             reply = self._open(address, conditions)
             try:
