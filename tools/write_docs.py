@@ -27,7 +27,7 @@ def _tool(tool: Tool) -> Iterator[str]:
     yield "|---|---|---|"
     for name, spec in tool.input["properties"].items():
         kind = spec.get("type", "string or list")
-        facts = [kind, "**required**" if name in tool.input["required"] else ""]
+        facts = [kind, "**required**" if name in tool.input.get("required", ()) else ""]
         facts += [f"{spec['minimum']}–{spec['maximum']}" if "maximum" in spec else ""]
         facts += [", ".join(f"`{value}`" for value in spec.get("enum", ()))]
         facts += [f"default `{spec['default']}`" if spec.get("default") not in (None, "") else ""]

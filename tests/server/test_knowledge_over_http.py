@@ -95,7 +95,7 @@ def calls(id: str) -> list[tuple[str, dict[str, Any]]]:
     """Every tool that takes an id, with this one and with every address made of it."""
     made: list[tuple[str, dict[str, Any]]] = []
     for tool in Registry(profile("knowledge"), writable=True).tools:
-        for argument in set(tool.input["required"]) & TAKING:
+        for argument in set(tool.input.get("required", ())) & TAKING:
             given: dict[str, Any] = {"title": "x"} if "title" in tool.input["properties"] else {}
             if tool.name == "chats.append":
                 given = {"messages": [{"sender": "x", "content": "x"}]}

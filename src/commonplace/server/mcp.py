@@ -32,7 +32,7 @@ from commonplace.server.service import Service, Visitor
 from commonplace.server.stdio import Ending, Input, Output, told_to_end
 from commonplace.soft_config import parse_config
 from commonplace.surfaces.profile import Profile, Prompts, Registry, Resources
-from commonplace.surfaces.schema import Schema
+from commonplace.surfaces.schema import outline, parts_of
 from commonplace.surfaces.tool import Call, Reply, Report, Tool
 
 Context = ServerRequestContext[Any, Any]
@@ -80,26 +80,20 @@ _LISTS: tuple[CacheableMethod, ...] = ("tools/list", "prompts/list", "resources/
 
 
 def declared(tool: Tool) -> dict[str, JSON]:
-    """A tool as MCP and REST list it."""
-    shown: dict[str, JSON] = {
+    """Return a tool as MCP and REST list it: every agent reads all of this before its first question.
+
+    So objects deep inside the arguments, and what is inside the parts of an answer, are left to /openapi.json.
+    """
+    listed: dict[str, JSON] = {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
-        "inputSchema": tool.input,
+        "inputSchema": outline(tool.input, levels=2),
         "annotations": dict(tool.annotations),
     }
     if tool.meta:
-        shown["_meta"] = dict(tool.meta)
-    return shown if tool.output is None else {**shown, "outputSchema": _or_error(tool.output)}
-
-
-def _or_error(output: Schema) -> Schema:
-    """An output schema that is true of failures too: some clients hold those against it and show nothing else."""
-    required = output.get("required")
-    if not required:
-        return output
-    either = [{"required": required}, {"required": ["error"]}]
-    return {**{name: part for name, part in output.items() if name != "required"}, "anyOf": either}
+        listed["_meta"] = dict(tool.meta)
+    return listed if tool.output is None else {**listed, "outputSchema": parts_of(tool.output)}
 
 
 def _list_tools(registry: Registry) -> Handler:

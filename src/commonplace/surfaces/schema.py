@@ -18,7 +18,8 @@ OBJECT: Schema = {"type": "object"}
 
 def obj(*, required: tuple[str, ...] = (), **properties: Schema) -> Schema:
     """An object of exactly these properties."""
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
 
 def answer(*, required: tuple[str, ...] = (), **properties: Schema) -> Schema:
@@ -55,6 +56,30 @@ def one_or_many(description: str, most: int) -> Schema:
     """A string, or a list of them."""
     several = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": most}
     return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, several]}
+
+
+def outline(schema: Schema, *, levels: int) -> Schema:
+    """Return a schema without what objects further down than `levels` are made of. All that it allowed, it allows."""
+    shallow: dict[str, JSON] = dict(schema)
+    if "properties" in schema and levels == 0:
+        for name in ("properties", "required", "additionalProperties"):
+            shallow.pop(name, None)
+    elif "properties" in schema:
+        inside = schema["properties"].items()
+        shallow["properties"] = {name: outline(part, levels=levels - 1) for name, part in inside}
+    if isinstance(schema.get("items"), Mapping):
+        shallow["items"] = outline(schema["items"], levels=levels)
+    if "anyOf" in schema:
+        shallow["anyOf"] = [outline(part, levels=levels) for part in schema["anyOf"]]
+    return shallow
+
+
+def parts_of(output: Schema) -> Schema:
+    """Return an output schema that names the parts of an answer and no more, so that it is true of failures too.
+
+    Some clients hold failures against it, and would show nothing else of them if a part were required.
+    """
+    return {"type": "object", "properties": {name: {} for name in output.get("properties", {})}}
 
 
 def maybe(schema: Schema) -> Schema:

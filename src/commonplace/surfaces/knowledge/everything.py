@@ -198,7 +198,7 @@ _SOURCES = {
     "type": "array",
     "items": {"type": "string", "enum": list(SOURCES)},
     "maxItems": 20,
-    "description": "Where to look; everywhere if left out.",
+    "description": "Sources to search (default all).",
 }
 _BY = {"type": "string", "enum": ["both", "title", "message"]}
 FILTERS = {
@@ -209,20 +209,20 @@ FILTERS = {
         prompts=obj(fields=prompts.FIELDS),
         characters=obj(),
     ),
-    "description": "What is asked of each source, as in its own search.",
+    "description": 'Arguments of each source\'s own search, as {"media": {"media_types": ["pdf"]}}.',
 }
 _KINDS = {"order_by": "string", "chars_per_token": "number"}
 SESSION_DEFAULTS = {
     **obj(),
     "properties": {name: {"type": [_KINDS.get(name, "integer"), "null"]} for name in DEFAULTS},
-    "description": "What applies to this and later calls of the session where a call says nothing; null removes one.",
+    "description": "Defaults for this and later calls of the session; null removes one.",
 }
 SHAPE = {
     "type": "string",
     "enum": ["full", "compact"],
     "description": "compact: id, title, url, text and metadata of each.",
 }
-DEDUPE = {"type": "boolean", "description": "In a session, leave out what it has returned before; true if left out."}
+DEDUPE = {"type": "boolean", "description": "Skip what the session has already returned (default true)."}
 
 SEARCH = Tool(
     name="knowledge.search",

@@ -27,11 +27,11 @@ CHUNK_TOKENS = Number(500, 10, 8000)
 PAGE_SIZE = Number(50, 1, 200)
 
 QUERY = text(
-    'What to look for: any of the words. "Quotes" require a phrase, -word excludes one, word* is a beginning.',
+    'Any of these words. "Quotes" require a phrase, -word excludes one, word* matches a prefix.',
     minLength=1,
     maxLength=LONGEST_QUERY,
 )
-SESSION = text("A name of your own, or new: what the session remembers applies to this call.", minLength=1)
+SESSION = text("Session id: any name, or `new`.", minLength=1)
 ID = {"type": ["integer", "string"]}
 
 
@@ -40,17 +40,17 @@ def soft(description: str, kind: str = "integer") -> Schema:
     return {"type": kind, "description": description}
 
 
-SNIPPET_LENGTH = soft("Characters of a snippet, 20 to 1000; 300 if nothing else is set.")
-ORDER_BY = {"type": "string", "enum": ["relevance", "recent"], "description": "What comes first."}
-PAGE = {"type": "integer", "minimum": 1, "description": "Which page of messages, from 1."}
-PAGE_SIZE_SCHEMA = soft("Messages of a page, 1 to 200; 50 if left out.")
+SNIPPET_LENGTH = soft("Characters per snippet, 20 to 1000 (default 300).")
+ORDER_BY = {"type": "string", "enum": ["relevance", "recent"], "description": "Sort order."}
+PAGE = {"type": "integer", "minimum": 1, "description": "Page of messages, from 1."}
+PAGE_SIZE_SCHEMA = soft("Messages per page, 1 to 200 (default 50).")
 
 
 def limit(default: int) -> Schema:
-    return integer("How many results.", default=default, least=1, most=100)
+    return integer("Most results to return.", default=default, least=1, most=100)
 
 
-OFFSET = integer("How many results to pass over.", default=0, least=0, most=10_000)
+OFFSET = integer("Results to skip (next_offset).", default=0, least=0, most=10_000)
 
 _NULLABLE = {"type": ["integer", "null"]}
 LOC = obj(
@@ -72,20 +72,19 @@ RETRIEVAL = {
         mode={
             "type": "string",
             "enum": ["snippet", "chunk", "chunk_with_siblings", "full", "auto"],
-            "description": "How much to read. auto: chunk_with_siblings where max_tokens is set, else snippet.",
+            "description": "auto: chunk_with_siblings if max_tokens is set, else snippet.",
         },
         snippet_length=SNIPPET_LENGTH,
-        max_tokens=soft("Tokens of the content at most, 1 to 200000."),
-        chars_per_token=soft("Characters that count as a token, 1 to 20; 4 if nothing else is set.", "number"),
-        chunk_size_tokens=soft("Cut the text anew into chunks of so many tokens, 10 to 8000."),
-        chunk_overlap_tokens=soft("Tokens that chunks cut anew share, 0 to half of their size."),
-        sibling_window=soft("Neighbouring chunks on either side, 0 to 10; 2 if nothing else is set."),
-        prefer_prechunked=flag("Use the chunks that are stored.", default=True),
-        loc={**LOC, "description": "The loc of a search result, unchanged: reading begins there."},
-        query=text("Reading begins where this matches best.", minLength=1, maxLength=LONGEST_QUERY),
+        max_tokens=soft("Token budget, 1 to 200000."),
+        chars_per_token=soft("Characters per token, 1 to 20 (default 4).", "number"),
+        chunk_size_tokens=soft("Re-chunk at this many tokens, 10 to 8000."),
+        chunk_overlap_tokens=soft("Their overlap, 0 to half that."),
+        sibling_window=soft("Chunks on either side, 0 to 10 (default 2)."),
+        prefer_prechunked=flag("Use the stored chunks.", default=True),
+        loc={**LOC, "description": "A result's loc: start there."},
+        query=text("Start where this matches best.", minLength=1, maxLength=LONGEST_QUERY),
         offset={"type": "integer", "minimum": 0, "description": "Where mode full continues: next_offset."},
     ),
-    "description": "How to read it.",
 }
 
 

@@ -72,7 +72,7 @@ _SOURCES = {
     "type": "array",
     "items": {"type": "string", "enum": [*SOURCES, DOCUMENTS]},
     "maxItems": 20,
-    "description": "Where to look; everywhere if left out.",
+    "description": "Sources to search (default all).",
 }
 
 SEARCH = Tool(
