@@ -41,7 +41,9 @@ def theirs(body: str) -> list[tuple[int, int, str]]:
 def words(node: commonmark.node.Node) -> str:
     parts = [" " if inner.t in ("softbreak", "linebreak") else inner.literal or "" for inner, _ in node.walker()]
     kinds = [inner.t for inner, _ in node.walker()]
-    said = (part for part, kind in zip(parts, kinds, strict=True) if kind != "html_inline")
+    said = (
+        part for part, kind in zip(parts, kinds, strict=True) if kind != "html_inline" or not part.startswith("<!--")
+    )
     return " ".join("".join(said).split())
 
 

@@ -27,6 +27,7 @@ from commonplace.ingest.files.walk import file_of
 from commonplace.ingest.folders import Report
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
+from commonplace.text import structure
 from opening import library_settings
 from small_disk import mounted
 from unprivileged import unprivileged
@@ -215,6 +216,30 @@ def test_a_disk_that_goes_while_its_files_are_read_loses_nothing(library: Librar
         with pytest.raises(NotFound, match="Its documents stay as they were"):
             library.folders.update("disk", force=True, progress=lambda done, total: stack.close())
     assert library.status().items == {"document": 2}
+
+
+def test_files_that_older_rules_read_get_their_outlines_by_the_new_ones_once(
+    library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root / "api.md", b"# API\n\nTypes.\n\n## Map<K, List<Integer>>\n\nTwo.\n")
+    with monkeypatch.context() as older:
+        older.setitem(READERS, ".md", Reader("markdown", 1))
+        older.setattr(structure, "_word_of", lambda token: "" if token.type == "html_inline" else token.content)
+        structure._words.cache_clear()
+        library.add_folder(root)
+    structure._words.cache_clear()
+    (item_id,) = library.store.ids_of([("document", "notes", "api.md")])
+    before = library.store.outline(item_id)
+    assert before is not None
+    assert [heading.title for heading in before.headings] == ["API", "Map<K, List>"]
+    library.folders.update("notes")
+    after = library.store.outline(item_id)
+    assert after is not None
+    assert [heading.title for heading in after.headings] == ["API", "Map<K, List<Integer>>"]
+    change = library.store.last_change()
+    assert counts(library.folders.update("notes")) == (0, 0, 1, 0)
+    assert library.store.last_change() == change
+    assert library.doctor() == []
 
 
 def test_unreadable_files_and_folders_keep_their_last_version(library: Library, root: Path, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def _words(token: Token) -> str:
         return "".join(map(_words, token.children))
     if token.type in ("softbreak", "hardbreak"):
         return " "
-    return "" if token.type == "html_inline" else token.content
+    return "" if token.type == "html_inline" and token.content.startswith("<!--") else token.content
 
 
 @settings(max_examples=100)
@@ -171,7 +171,12 @@ def test_an_outline_knows_paths_lines_and_anchors() -> None:
         ("[x](u) ![y](v)", "x y"),
         ("a\nb", "a b"),
         ("1 \\* 2 &amp; 3", "1 * 2 & 3"),
-        ("a <b>c</b>", "a c"),
+        ("a <b>*c*</b>", "a <b>c</b>"),
+        ("Map<String, List<Integer>>", "Map<String, List<Integer>>"),
+        ("<details> tag", "<details> tag"),
+        ("run `<name>` in **<folder>**", "run <name> in <folder>"),
+        ("Contents <!-- omit in toc -->", "Contents"),
+        ("<https://example.com>", "https://example.com"),
     ],
 )
 def test_a_heading_is_its_words(source: str, words: str) -> None:

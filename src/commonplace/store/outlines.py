@@ -54,7 +54,10 @@ class Outlines(Items):
 
     @consistent
     def outline(self, item_id: int) -> Outline | None:
-        db = self._database.reading()
+        return self._outline(self._database.reading(), item_id)
+
+    @staticmethod
+    def _outline(db: apsw.Connection, item_id: int) -> Outline | None:
         row: Any = db.execute("select title, size from outlines where item_id = ?", (item_id,)).fetchone()
         if row is None:
             return None
@@ -101,6 +104,12 @@ class Outlines(Items):
                 for ordinal, heading in enumerate(outline.headings)
             ],
         )
+
+    def _refresh_outline(self, db: apsw.Connection, item_id: int, outline: Outline | None) -> None:
+        """Replace a document's outline where newer rules read another one from the same text."""
+        if outline is not None and outline != self._outline(db, item_id):
+            self._clear_outlines(db, [item_id])
+            self._put_outlines(db, [(item_id, outline)])
 
     @staticmethod
     def _clear_outlines(db: apsw.Connection, item_ids: Sequence[int]) -> None:

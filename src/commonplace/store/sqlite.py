@@ -156,6 +156,7 @@ class Items:
         draft, content_hash = write.draft, hash_of(write.draft.body)
         rows = [passage_row(passage) for passage in write.passages]
         if says_the_same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
+            self._refresh_outline(db, old.id, write.outline)
             return
         update_item(db, old.id, write, content_hash, now)
         kept = Kept(old.id, draft.key, write)
@@ -236,6 +237,9 @@ class Items:
     @staticmethod
     def _put_outlines(db: apsw.Connection, outlines: Sequence[tuple[int, Outline]]) -> None:
         """What else is kept of documents; see `outlines.Outlines`."""
+
+    def _refresh_outline(self, db: apsw.Connection, item_id: int, outline: Outline | None) -> None:
+        pass
 
     @staticmethod
     def _clear_outlines(db: apsw.Connection, item_ids: Sequence[int]) -> None:

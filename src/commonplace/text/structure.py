@@ -138,7 +138,10 @@ def opening_heading(body: str) -> str | None:
 
 
 def plain(source: str, references: Mapping[str, Any] = {}) -> str:
-    """A heading's words: markup, links and images reduced to their text, white space collapsed."""
+    """Return a heading's words: Markdown, links and images reduced to their text, white space collapsed.
+
+    Tags and `<placeholders>` stay as written, since readers call `Option<String>` by that name; comments go.
+    """
     if len(source) <= LONGEST_MARKUP and _MARKUP.search(source):
         source = _read_words(source, references) if references and "[" in source else _words(source)
     return " ".join(source.replace("\0", "\ufffd").split())
@@ -199,7 +202,7 @@ def _word_of(token: Token) -> str:
         return " "
     if token.type == "image":
         return _text_of(token.children or [])
-    return "" if token.type == "html_inline" else token.content
+    return "" if token.type == "html_inline" and token.content.startswith("<!--") else token.content
 
 
 def _scalar(value: str) -> str:

@@ -173,6 +173,21 @@ def test_a_section_runs_to_the_next_heading_of_its_rank(words: Tools) -> None:
     assert (last["endLine"], last["content"]) == (23, "\n".join(lines[18:23]))
 
 
+GENERIC = "# API\n\nAll types.\n\n## Map<String, List<Integer>>\n\nTwo type arguments.\n\n## <details> tag\n\nFolds.\n"
+
+
+@pytest.mark.parametrize("section", ["Map<String, List<Integer>>", "<details> tag"])
+def test_a_heading_with_angle_brackets_is_found_by_what_it_says(backend: str, tmp_path: Path, section: str) -> None:
+    with open_library(backend, tmp_path / "home") as library:
+        library.add_folder(write(tmp_path / "api", {"api.md": GENERIC}), "api")
+        tools = Tools(library)
+        listed = tools("get_outline", collection="api", document="api.md")["outline"]
+        assert section in [entry["text"] for entry in listed]
+        read = tools("get_section", collection="api", document="api.md", section=section)
+        assert (read["section"], read["matchedBy"]) == (section, "exact")
+        assert read["content"].startswith(f"## {section}\n")
+
+
 def test_a_section_of_a_file_with_crlf_has_them(words: Tools) -> None:
     answer = words("get_section", collection="guide", document="windows.md", section="One", includeSubsections=False)
     assert (answer["content"], answer["endLine"]) == ("# One\r\n\r\ntext\r\n", 4)

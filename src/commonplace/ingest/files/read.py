@@ -106,12 +106,12 @@ def _docx(data: bytes) -> tuple[str, str]:
     return docx_text(data)
 
 
-_MARKDOWN, _TEXT, _HTML = Reader("markdown"), Reader("text"), Reader("markdown", 3, _html)
+_MARKDOWN, _TEXT, _HTML = Reader("markdown", 2), Reader("text"), Reader("markdown", 3, _html)
 READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _MARKDOWN,
     ".rst": Reader("rst", 2), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
-    ".ipynb": Reader("markdown", 2, _notebook),
+    ".ipynb": Reader("markdown", 3, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
     ".epub": Reader("markdown", 3, _epub), ".docx": Reader("markdown", 2, _docx),
     ".py": Reader("python"), ".ts": Reader("typescript", 3), ".tsx": Reader("tsx", 3),

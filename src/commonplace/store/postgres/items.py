@@ -145,6 +145,7 @@ class Items:
         check_version(draft, write.expected_version, old.version if old else 0)
         rows = [passage_row(passage) for passage in write.passages]
         if old is not None and says_the_same(old, draft, content_hash) and rows == self._passage_rows(old.id):
+            self._refresh_outline(old.id, write.outline)
             return old.id
         if len(rows) > MOST_CHUNKS:
             raise InvalidInput(
@@ -286,6 +287,9 @@ class Items:
 
     def _put_outline(self, item_id: int, outline: Outline) -> None:
         """What else is kept of a document; see `outlines.Outlines`."""
+
+    def _refresh_outline(self, item_id: int, outline: Outline | None) -> None:
+        pass
 
     def _clear_outlines(self, item_ids: Sequence[int]) -> None:
         pass

@@ -50,6 +50,9 @@ class Outlines(Items):
 
     @reads
     def outline(self, item_id: int) -> Outline | None:
+        return self._outline(item_id)
+
+    def _outline(self, item_id: int) -> Outline | None:
         found: Any = self._all("select title, size from outlines where item_id = %s", (item_id,))
         if not found:
             return None
@@ -87,6 +90,12 @@ class Outlines(Items):
             f"insert into headings (item_id, ordinal, {_HEADING}) values ({', '.join(['%s'] * 13)})",
             [(item_id, ordinal, *_heading_row(heading)) for ordinal, heading in enumerate(outline.headings)],
         )
+
+    def _refresh_outline(self, item_id: int, outline: Outline | None) -> None:
+        """Replace a document's outline where newer rules read another one from the same text."""
+        if outline is not None and outline != self._outline(item_id):
+            self._clear_outlines([item_id])
+            self._put_outline(item_id, outline)
 
     def _clear_outlines(self, item_ids: Sequence[int]) -> None:
         for table in ("outlines", "headings"):
