@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +17,7 @@ from commonplace.cli.loading import nothing_collected
 from commonplace.documents.visible import View, Visible
 from commonplace.errors import Denied, InvalidInput, NotFound, Unavailable
 from commonplace.library import Library
+from commonplace.server.logs import log_to
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import PREFIX, Settings
 from commonplace.surfaces.profile import DEFAULT, Registry, profile, profile_names
@@ -197,9 +196,8 @@ def _settings(context: click.Context, allow_writes: bool, profile_name: str = DE
 
 
 def _heard(settings: Settings) -> Settings:
-    """The same, once the log is as they say. Warnings are printed anyway."""
-    if settings.log_level != "warning":
-        logging.basicConfig(level=settings.log_level.upper(), stream=sys.stderr, format="%(levelname)s %(message)s")
+    """Return the same settings, once the log is as they say."""
+    log_to(level=settings.log_level)
     return settings
 
 

@@ -82,8 +82,10 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     if thread.is_alive():
         raise Left(f"it took longer than {seconds * 1000:.0f} ms")
     if run.error is not None:
-        trace = None if isinstance(run.error, CommonplaceError) else run.error  # such as a service that is away
-        log.warning("A stage of a search failed: %s", run.error, exc_info=trace)
+        if isinstance(run.error, CommonplaceError):  # such as a service that is away
+            log.warning("A stage of a search failed: %s", run.error)
+        else:
+            log.warning("A stage of a search failed", exc_info=run.error)
         raise Left(f"it failed: {run.error}", broken=True)
     return run.result  # type: ignore[return-value]  # it ended without an error
 

@@ -168,8 +168,8 @@ def serve_http(
         make_app(settings, gate, make_server, first=first, view=view, host=host),
         host=host,
         port=port,
-        log_level="warning",
-        use_colors=False,  # a terminal of ours shows the sequences of others and does not obey them
+        access_log=False,
+        log_config=None,  # its lines go where ours go (`logs.py`), without colours
         proxy_headers=proxy_headers,
         http=Heads,
         ws=Wire,

@@ -134,8 +134,8 @@ class _Server(Farewell):
         config = uvicorn.Config(
             make_qmd_app(service, gate),
             http=Heads,
-            log_level="warning",
-            use_colors=False,
+            access_log=False,
+            log_config=None,
             timeout_graceful_shutdown=int(PATIENCE_S),
         )
         super().__init__(config)

@@ -106,11 +106,13 @@ def _serve(
         from commonplace.cli.qmd import daemon
         from commonplace.server.auth import check_binding, make_gate
         from commonplace.server.http import PortTaken, listen
+        from commonplace.server.logs import log_to
         from commonplace.server.principal import OWNER
         from commonplace.server.qmd_app import Plan, serve
         from commonplace.server.service import Service
         from commonplace.server.stdio import noting_the_end
 
+    log_to(level=settings.log_level)
     principal = replace(OWNER, space=context.obj["space"])
     with noting_the_end() as noted, ExitStack() as stack:
         plan = Plan(principal, make_gate(settings, owner=principal), stdio=stdio, watch=watch, say=_say, noted=noted)
