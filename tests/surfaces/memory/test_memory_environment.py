@@ -30,10 +30,43 @@ def test_aliases_are_read_and_weaker_than_our_own() -> None:
     assert "memory_rrf_k" not in aliases({**environment, "COMMONPLACE_MEMORY_RRF_K": "99"})
 
 
+SWITCHES = [name for name in HONOURED if name.startswith("ENABLE_")]
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize(
+    ("value", "on"),
+    [
+        *((value, True) for value in ("true", "True", "1", "yes", "on", " ON ")),
+        *((value, False) for value in ("false", "FALSE", "0", "no", "off", "Off")),
+    ],
+)
+def test_all_seven_switches_are_on_or_off_in_every_spelling(name: str, value: str, on: bool) -> None:
+    assert len(SWITCHES) == 7
+    assert aliases({name: value}) == {HONOURED[name][0]: on}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize("value", ["auto", "AUTO", " auto ", " "])
+def test_a_switch_at_auto_leaves_our_own_setting_as_it_is(
+    name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting, config = HONOURED[name][0], tmp_path / "config.toml"
+    config.write_text(f"{setting} = false\n")
+    monkeypatch.setenv("COMMONPLACE_CONFIG", str(config))
+    assert getattr(Settings.load(**aliases({name: value})), setting) is False
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_a_switch_that_is_neither_is_named(name: str) -> None:
+    with pytest.raises(BadSetting, match=f"^{name} must be auto, true or false, not 'maybe'.$"):
+        aliases({name: "maybe"})
+
+
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("ENABLE_FTS", "maybe", "ENABLE_FTS must be true or false, not 'maybe'."),
+        ("ENABLE_FTS", "maybe", "ENABLE_FTS must be auto, true or false, not 'maybe'."),
         ("HYBRID_RRF_K", "many", "HYBRID_RRF_K must be a whole number, not 'many'."),
         ("SEARCH_TRUNCATION_LENGTH", "49", "SEARCH_TRUNCATION_LENGTH must be between 50 and 1000, not 49."),
         (

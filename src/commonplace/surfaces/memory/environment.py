@@ -12,7 +12,7 @@ from commonplace.library import Library
 from commonplace.memories.fields import typed_fields
 from commonplace.settings import PREFIX
 from commonplace.surfaces.memory.provided import embedder_of, reranker_of, store_of, summarizer_of
-from commonplace.surfaces.memory.variables import Parse, among, as_it_is, boolean, whole
+from commonplace.surfaces.memory.variables import Parse, among, as_it_is, boolean, switch, whole
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +30,13 @@ def _fields(name: str, value: str) -> str:
 
 
 HONOURED: Mapping[str, tuple[str, Parse]] = {
-    "ENABLE_FTS": ("memory_lexical", boolean),
-    "ENABLE_SEMANTIC_SEARCH": ("memory_semantic", boolean),
-    "ENABLE_HYBRID_SEARCH": ("memory_hybrid", boolean),
-    "ENABLE_EMBEDDING_GENERATION": ("memory_embedding", boolean),
-    "ENABLE_SUMMARY_GENERATION": ("memory_summaries", boolean),
-    "ENABLE_RERANKING": ("memory_reranking", boolean),
-    "ENABLE_CHUNKING": ("memory_chunking", boolean),
+    "ENABLE_FTS": ("memory_lexical", switch),
+    "ENABLE_SEMANTIC_SEARCH": ("memory_semantic", switch),
+    "ENABLE_HYBRID_SEARCH": ("memory_hybrid", switch),
+    "ENABLE_EMBEDDING_GENERATION": ("memory_embedding", switch),
+    "ENABLE_SUMMARY_GENERATION": ("memory_summaries", switch),
+    "ENABLE_RERANKING": ("memory_reranking", switch),
+    "ENABLE_CHUNKING": ("memory_chunking", switch),
     "CHUNK_SIZE": ("memory_chunk_size", whole(100, 10_000)),
     "CHUNK_OVERLAP": ("memory_chunk_overlap", whole(0, 500)),
     "FTS_LANGUAGE": ("memory_language", among(*LANGUAGES)),
@@ -76,7 +76,8 @@ def aliases(environment: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, (setting, parse) in HONOURED.items():
         if environment.get(name) and not environment.get(PREFIX + setting.upper()):
-            found[setting] = parse(name, environment[name])
+            value = parse(name, environment[name])
+            found |= {} if value is None else {setting: value}
     for name, parse in _CHECKED.items():
         if environment.get(name):
             parse(name, environment[name])

@@ -7,15 +7,28 @@ from typing import Any
 
 from commonplace.settings import BadSetting
 
-_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+_BOOLEANS = {
+    **dict.fromkeys(("true", "1", "yes", "on", "t", "y"), True),
+    **dict.fromkeys(("false", "0", "no", "off", "f", "n"), False),
+}
 
 Parse = Callable[[str, str], Any]
+"""What a variable of this name and value means. None: nothing is said, and our own setting stays as it is."""
 
 
 def boolean(name: str, value: str) -> bool:
     if value.strip().lower() not in _BOOLEANS:
         raise BadSetting(f"{name} must be true or false, not {value!r}.")
     return _BOOLEANS[value.strip().lower()]
+
+
+def switch(name: str, value: str) -> bool | None:
+    """Return whether something is on; None for `auto` and blanks, which leave it to our own setting."""
+    if value.strip().lower() in ("auto", ""):
+        return None
+    if value.strip().lower() not in _BOOLEANS:
+        raise BadSetting(f"{name} must be auto, true or false, not {value!r}.")
+    return boolean(name, value)
 
 
 def whole(least: int, most: int) -> Parse:
