@@ -32,12 +32,19 @@ def allows(filter: Filter, item: Item | Draft) -> bool:
         (not filter.kinds or item.kind in filter.kinds)
         and (not filter.parents or item.parent in filter.parents)
         and (not filter.tags or any(fold(tag.strip()) in folded for tag in filter.tags))
+        and (not filter.paths or (item.kind == "document" and any(is_at(path, item) for path in filter.paths)))
         and (filter.created_from is None or item.created_at >= aware(filter.created_from))
         and (filter.created_to is None or item.created_at <= aware(filter.created_to))
         and (filter.updated_from is None or item.updated_at >= aware(filter.updated_from))
         and (filter.updated_to is None or item.updated_at <= aware(filter.updated_to))
         and all(holds(condition, item.metadata) for condition in filter.where)
     )
+
+
+def is_at(path: str, item: Item | Draft) -> bool:
+    """Of names alone, without signs of a glob."""
+    wanted, key = fold(path), fold(item.key)
+    return any(f"{text}/".startswith(f"{wanted}/") for text in (key, f"{fold(item.parent)}/{key}"))
 
 
 def holds(condition: Condition, metadata: Mapping[str, Any]) -> bool:
@@ -120,6 +127,7 @@ NUMBERS = [
 ]
 PARENTS = ["", "tea", "Tea", "a/b", "日本"]
 TAGS = ["Green", "green", "GREEN tea", "straße", "STRASSE", " oolong ", "日本", "x"]
+PATHS = ["tea", "a", "a/b", "A/B/1", "0", "日本", "日本/1", "te"]
 KINDS = ["note", "memory", "document"]
 EPOCH = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -168,12 +176,14 @@ filters = st.builds(
     updated_from=st.none() | moments,
     updated_to=st.none() | moments,
     where=st.lists(conditions(), max_size=2).map(tuple),
+    paths=st.just(()) | st.sampled_from(PATHS).map(lambda path: (path,)),
 )
 field_filters = st.one_of(
     st.builds(Filter, kinds=st.lists(st.sampled_from(KINDS), max_size=2).map(tuple)),
     st.builds(Filter, parents=st.lists(st.sampled_from(PARENTS), min_size=1, max_size=2).map(tuple)),
     st.builds(Filter, tags=st.lists(st.sampled_from(TAGS), min_size=1, max_size=2).map(tuple)),
     st.builds(Filter, created_from=moments),
+    st.builds(Filter, paths=st.lists(st.sampled_from(PATHS), min_size=1, max_size=2).map(tuple)),
     st.builds(Filter, created_to=moments, updated_from=st.none() | moments),
     st.builds(Filter, where=st.lists(conditions(), min_size=1, max_size=1).map(tuple)),
     filters,

@@ -189,6 +189,8 @@ class Filter:
     parents: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     """Any of these, compared under casefold."""
+    paths: tuple[str, ...] = ()
+    """Any of these folders, files or globs, of documents alone; see `text.globs.place_matcher`."""
     created_from: datetime | None = None
     created_to: datetime | None = None
     updated_from: datetime | None = None
@@ -198,7 +200,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         """A list is as good as a tuple, and a text alone is one of them: an empty list asks for nothing either."""
-        for name in ("kinds", "parents", "tags", "where"):
+        for name in ("kinds", "parents", "tags", "paths", "where"):
             if type(given := getattr(self, name)) is not tuple:
                 object.__setattr__(self, name, each(given))
 

@@ -252,6 +252,17 @@ def test_what_a_search_prints_can_be_read_as_it_stands_there(run: Run, notes: Pa
     assert run("get", "notes/a.md:2").stdout == "A name that ends so.\n", "a name counts before a line"
 
 
+def test_a_search_may_be_held_to_a_folder(run: Run, notes: Path) -> None:
+    (notes / "ops" / "archive").mkdir(parents=True)
+    (notes / "ops" / "archive" / "locks.md").write_text("# Locks\n\nEighty leases.\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    for path in ("ops/archive/**", "notes/ops", "ops"):
+        found = json.loads(run("search", "eighty", "--path", path, "--json").stdout)
+        assert [hit["uri"] for hit in found] == ["qmd://notes/ops/archive/locks.md"], path
+    assert len(json.loads(run("search", "eighty", "--json").stdout)) == 2
+    assert "A path names" in run("search", "eighty", "--path", "", code=2).stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [

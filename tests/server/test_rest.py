@@ -106,3 +106,10 @@ def test_an_address_that_is_none_and_a_method_that_does_not_go_there_are_told_so
 @pytest.mark.parametrize("path", ["/api/v1/tools/search", "/mcp"])
 def test_a_page_of_another_site_is_refused(send: Send, path: str, headers: dict[str, str]) -> None:
     assert send("POST", path, {"query": "oolong"}, **headers)[0] == 403
+
+
+def test_a_search_takes_a_path(send: Send) -> None:
+    status, answer = send("POST", "/api/v1/tools/search", {"query": "oolong", "path": "ops/**"})
+    assert (status, answer["results"]) == (200, [])
+    status, answer = send("POST", "/api/v1/tools/search", {"query": "oolong", "path": "//"})
+    assert (status, answer["error"]["code"]) == (400, "invalid_argument")

@@ -165,3 +165,56 @@ def test_the_ids_of_a_filter_are_ascending_and_whole(store: Store, tmp_path: Pat
     ids = [item.id for item in store.put([prepare(Draft("note", str(n))) for n in range(300)])]
     assert store.select(Filter(kinds=("note",))).tolist() == ids == sorted(ids)
     assert store.select(Filter(kinds=("media",))).tolist() == []
+
+
+PATHS = (
+    "ops/a.md",
+    "ops/archive/b.md",
+    "Ops/Archive/deep/c.md",
+    "opsworks/d.md",
+    "vault/ops/e.md",
+    "x, [y]/f.md",
+    "Über/g.md",
+)
+
+
+@pytest.mark.parametrize(
+    ("path", "matching"),
+    [
+        ("ops", {0, 1, 2}),
+        ("/ops/", {0, 1, 2}),
+        ("./ops/archive", {1, 2}),
+        ("ops/archive/**", {1, 2}),
+        ("ops/archive/*", {1}),
+        ("ops/*.md", {0}),
+        ("ops/a.md", {0}),
+        ("ops/a", set()),
+        ("vault/ops", {0, 1, 2, 4}),
+        ("vault/ops/e.md", {4}),
+        ("vault", set(range(7))),
+        ("vau", set()),
+        ("**/deep", set()),
+        ("**/deep/*", {2}),
+        ("{ops,opsworks}/[ad].md", {0, 3}),
+        ("ops/archive, opsworks", {1, 2, 3}),
+        ("x, [y]", {5}),
+        ("x, [y]/f.md", {5}),
+        ("U\u0308ber", {6}),
+        ("%", set()),
+        ("a.b", set()),
+    ],
+)
+def test_a_path_is_a_folder_a_file_or_a_glob_inside_the_collection_or_with_it_in_front(
+    store: Store, path: str, matching: set[int]
+) -> None:
+    drafts = [Draft("document", key, parent="vault", body="x") for key in PATHS]
+    store.put([prepare(draft) for draft in [*drafts, Draft("note", "ops", body="x")]])
+    found = {PATHS.index(item.key) for item in store.scan(Filter(paths=(path,)))}
+    assert found == matching
+    assert len(store.select(Filter(paths=(path,)))) == len(matching)
+
+
+@pytest.mark.parametrize("path", ["", " ", "/", "./", ",", "{a,b}" * 20])
+def test_a_place_that_names_nothing_is_refused(store: Store, path: str) -> None:
+    with pytest.raises(InvalidInput):
+        store.scan(Filter(paths=(path,)))

@@ -504,7 +504,7 @@ def test_the_default_list_is_small_and_the_instructions_are_short(tmp_path: Path
         for number in range(60):
             library.put(Draft("document", "a.md", parent=f"collection-{number}-" + "x" * 60, body="words"))
         assert len(instructions(library).encode()) <= 2048
-    assert len(json.dumps([declared(tool) for tool in TOOLS], separators=(",", ":"))) < 12_000
+    assert len(json.dumps([declared(tool) for tool in TOOLS], separators=(",", ":"))) < 12_300
 
 
 @given(st.text(max_size=60), st.sampled_from([tool.name for tool in TOOLS]))
@@ -1078,3 +1078,46 @@ def test_a_message_is_not_cut_for_its_neighbours_however_long_the_title_is(call:
     for budget in range(120, 240):
         (read,) = call("fetch", uri="chats://talk/m29", mode="siblings", max_tokens=budget)["items"]
         assert read["text"].endswith("word 29"), budget
+
+
+def filed(library: Library, *paths: str, parent: str = "vault") -> None:
+    library.put_many([Draft("document", path, parent=parent, title=path, body=f"Kelp in {path}.") for path in paths])
+
+
+def keys(answer: dict[str, Any]) -> set[str]:
+    return {record["uri"].removeprefix("qmd://") for record in answer["results"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("ops", {"vault/ops/a.md", "vault/ops/archive/b.md"}),
+        ("ops/archive/**", {"vault/ops/archive/b.md"}),
+        ("vault/ops/archive", {"vault/ops/archive/b.md"}),
+        ("qmd://vault/my%20ops", {"vault/my%20ops/c.md"}),
+        ("OPS/*.md", {"vault/ops/a.md"}),
+        ("else", {"vault/else/d.md", "else/e.md"}),  # a folder in one collection, and the name of another
+        ("nowhere", set()),
+    ],
+)
+def test_a_path_narrows_a_search_down(call: Call, library: Library, path: str, found: set[str]) -> None:
+    filed(library, "ops/a.md", "ops/archive/b.md", "my ops/c.md", "else/d.md")
+    filed(library, "e.md", parent="else")
+    for mode in ("lexical", "auto"):
+        assert keys(call("search", query="kelp", path=path, mode=mode)) == found
+
+
+def test_a_path_is_applied_before_every_limit(call: Call, library: Library) -> None:
+    filed(library, *(f"many/{number}.md" for number in range(400)), "few/last.md")
+    library.put(Draft("document", "few/long.md", parent="vault", body="Kelp. " + "Nothing of the kind. " * 400))
+    for mode in ("lexical", "auto"):
+        answer = call("search", query="kelp", path="few", mode=mode, limit=1)
+        assert keys(answer) == {"vault/few/last.md"}
+        assert answer["next_cursor"]
+        following = call("search", query="kelp", path="few", mode=mode, limit=1, cursor=answer["next_cursor"])
+        assert keys(following) == {"vault/few/long.md"}
+
+
+def test_a_path_that_names_nothing_is_refused(call: Call) -> None:
+    with pytest.raises(InvalidInput, match="A path names a folder, a file or a glob"):
+        call("search", query="kelp", path="/")

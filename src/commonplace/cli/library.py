@@ -18,6 +18,7 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
 from commonplace.models import STATIC, find, is_gone
+from commonplace.surfaces.addresses import inside
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.option("-n", "--limit", default=10, show_default=True, help="How many results.")
     @click.option("-c", "--collection", "collections", multiple=True, help="Only this collection; may be repeated.")
     @click.option("-t", "--tag", "tags", multiple=True, help="Only items with this tag; may be repeated.")
+    @click.option("--path", help="Only documents in this folder, or matching this glob: ops/archive/**, vault/ops.")
     @click.option(
         "--kind", "kinds", type=click.Choice(list(SCHEMES)), multiple=True, help="Only this kind; may be repeated."
     )
@@ -128,7 +130,12 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
         aliases = _aliases(library, given["collections"])
         _check_collections(library, [name for name in given["collections"] if name not in aliases])
         places = (place for name in given["collections"] for place in (name, aliases.get(name, name)))
-        filter = Filter(kinds=given["kinds"], parents=tuple(dict.fromkeys(places)), tags=given["tags"])
+        filter = Filter(
+            kinds=given["kinds"],
+            parents=tuple(dict.fromkeys(places)),
+            tags=given["tags"],
+            paths=(inside(given["path"]),) if given["path"] is not None else (),
+        )
         more = {"expand": given["expand"], "rerank": given["rerank"]}
         page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
         page = replace(page, notes=(*page.notes, *_left_out(page, mode, expand=given["expand"])))

@@ -15,6 +15,7 @@ from commonplace.model import Filter
 from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag, micros
+from commonplace.text.globs import folded_path
 
 if TYPE_CHECKING:
     from commonplace.search.pipeline import Semantic, SemanticSource
@@ -36,7 +37,7 @@ class Scopes:
                 without = hidden if without is None else np.union1d(without, hidden)
         if not filter:
             return Scope(without=without)
-        items = self._store.select(filter) if filter.where or filter.entries else None
+        items = self._store.select(filter) if filter.where or filter.entries or filter.paths else None
         if items is not None:  # the store has applied the whole filter, not only the part an index cannot
             return Scope(items=items, without=without)
         return Scope(
@@ -72,13 +73,18 @@ class Scopes:
         """Documents of folders that are searched only when named, where no place is."""
         if filter.parents or (filter.kinds and "document" not in filter.kinds):
             return None
+        if filter.paths:
+            return self._in_unasked(set(map(_front, filter.paths)))
         change, log, kept = self._store.last_change(), self._store.log, self._unnamed
         if kept is None or kept[:2] != (change, log):
-            folders = self._store.collections()
-            names = tuple(folder.key for folder in folders if folder.fields.get("included") is False)
-            there = self._store.select(Filter(kinds=("document",), parents=names)) if names else np.empty(0, np.int64)
-            kept = self._unnamed = (change, log, there)
+            kept = self._unnamed = (change, log, self._in_unasked(set()))
         return kept[2]
+
+    def _in_unasked(self, named: set[str]) -> Ids:
+        """The documents of those folders but for the named ones."""
+        folders = [folder for folder in self._store.collections() if folder.fields.get("included") is False]
+        names = tuple(folder.key for folder in folders if folded_path(folder.key) not in named)
+        return self._store.select(Filter(kinds=("document",), parents=names)) if names else np.empty(0, np.int64)
 
 
 class Look:
@@ -119,6 +125,11 @@ class Look:
     def replaced(self, request: Request) -> Sequence[int]:
         """Items that no search finds, whatever it leaves out."""
         return self._scopes.replaced(request.filter)
+
+
+def _front(path: str) -> str:
+    """The first name in a path: a collection, where it has that in front."""
+    return folded_path(path).lstrip("./").partition("/")[0]
 
 
 def _micros(moment: datetime | None) -> int | None:

@@ -177,7 +177,7 @@ def _scope(filter: Filter) -> tuple[Scope, bool]:
         created=(_micros(filter.created_from), _micros(filter.created_to)),
         updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
     )
-    return scope, not filter.where and filter.entries is None
+    return scope, not filter.where and not filter.paths and filter.entries is None
 
 
 def _micros(moment: datetime | None) -> int | None:

@@ -26,7 +26,7 @@ from commonplace.errors import (
     StorageFull,
 )
 from commonplace.store import spelling
-from commonplace.store.filters import fold_value
+from commonplace.store.filters import fold_value, in_place
 
 BUSY_S = 30.0
 _DATABASE_FILES = 3  # itself, its log and the memory that processes share
@@ -168,6 +168,7 @@ class Database:
         connection.execute(_PRAGMAS)
         connection.create_scalar_function("fold", _fold, 1, deterministic=True)
         connection.create_scalar_function("fold_exact", _fold_exact, 1, deterministic=True)
+        connection.create_scalar_function("in_place", _in_place, 2, deterministic=True)
         spelling.register(connection)
         with self._opened_lock:
             self._opened.add(connection)
@@ -219,6 +220,10 @@ def _fold(*values: Any) -> str | None:
 
 def _fold_exact(*values: Any) -> str | None:
     return fold_value(values[0], case_sensitive=True) if isinstance(values[0], str) else None
+
+
+def _in_place(*values: Any) -> bool:
+    return in_place(*values)
 
 
 def _version(connection: apsw.Connection) -> int:

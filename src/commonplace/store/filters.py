@@ -11,6 +11,7 @@ from typing import Any
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, SCHEMES, Condition, Entries, Filter
+from commonplace.text.globs import folded_path, place_matcher
 from commonplace.text.normal import normalized
 
 Compiled = tuple[str, dict[str, Any]]
@@ -77,6 +78,8 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
     if filter.tags:
         folded = tuple(dict.fromkeys(map(fold_tag, filter.tags)))
         sql.parts.append(f"items.id in (select item_id from tags where folded in {sql.bind_all(folded)})")
+    if filter.paths:
+        sql.parts.append(f"items.kind = 'document' and ({' or '.join(_place(sql, path) for path in filter.paths)})")
     for column, bound, compare in (
         ("created_at", filter.created_from, ">="),
         ("created_at", filter.created_to, "<="),
@@ -95,6 +98,18 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
         replaced = "select item_id from memories where id in (select older from supersessions)"
         sql.parts.append(f"items.id not in ({replaced})")
     return " and ".join(f"({part})" for part in sql.parts) or "1", sql.values
+
+
+def _place(sql: _Sql, path: str) -> str:
+    """A path inside a collection, or with the collection in front. Where a name can be both, both count."""
+    place_matcher(path)  # says what is wrong with it
+    pattern = sql.bind(path)
+    return f"in_place({pattern}, items.key) or in_place({pattern}, items.parent || '/' || items.key)"
+
+
+def in_place(pattern: str, path: str) -> bool:
+    """Return whether a path is what a filter's path means."""
+    return bool(place_matcher(pattern)(folded_path(path)))
 
 
 def _entries(sql: _Sql, entries: Entries) -> list[str]:

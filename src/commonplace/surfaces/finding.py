@@ -8,7 +8,7 @@ from typing import get_args
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.sessions import Found, deduped
-from commonplace.surfaces.addresses import whole
+from commonplace.surfaces.addresses import inside, whole
 from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.naming import titled
@@ -155,6 +155,7 @@ def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
         kinds=tuple(given.get("kinds", ())),
         parents=places(call, given.get("collections", ())),
         tags=tuple(given.get("tags", ())),
+        paths=(inside(given["path"]),) if "path" in given else (),
         where=tuple(_condition(entry) for entry in given.get("where", ())),
         created_from=dates.get("created_from"),
         created_to=dates.get("created_to"),
@@ -221,6 +222,7 @@ SEARCH = Tool(
         kinds=texts("Only these kinds: document, note, media, message, character, prompt, memory, table."),
         collections=texts("Only of these collections, threads or conversations."),
         tags=texts("Only with any of these tags."),
+        path=text("Only documents in this folder or glob: ops/archive/**, vault/ops.", maxLength=1000),
         where={
             "type": "array",
             "items": _CONDITION,

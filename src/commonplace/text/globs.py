@@ -24,6 +24,8 @@ MOST_CHARACTERS = 50_000
 SPECIAL = frozenset("*?[{")
 _FOLDER = "[^/]+/"
 _SLASHES = re.compile("//+")
+_LETTER = re.compile(r"\[[^\]]*\]|[^\x00-\x7f]")
+_AROUND = re.compile(r"\A(?:\.?/)+|/+\Z")
 _NAMED = re.compile(r"\[:([^]/]{0,20}):\]")  # bounded: it is looked for at every character
 _NAMES = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "blank": " \\t", "cntrl": "\\x00-\\x1f\\x7f", "digit": "0-9",
@@ -53,6 +55,55 @@ def plain_matcher(pattern: str) -> Matcher:
     """The same for one pattern in which commas and braces are themselves, as in an ignore file."""
     head, tail = _translate(_composed(pattern), iter(range(1_000_000)))
     return _matching(head + tail)
+
+
+def folded_path(path: str) -> str:
+    """Return a path as filters compare it: composed, and without case."""
+    return path.lower() if path.isascii() else _composed(_composed(path).casefold())
+
+
+@lru_cache(maxsize=256)
+def place_matcher(pattern: str) -> Matcher:
+    """Return a test of folded paths: a folder and all below it, a file, or a glob. Case is folded.
+
+    Raise InvalidInput where the pattern names nothing. A name with signs of a glob is itself, too.
+    """
+    names, globs = _places(pattern)
+    folders = tuple(f"{name}/" for name in names)
+    matches = matcher(",".join(globs)) if globs else lambda path: False
+    return lambda path: path in names or path.startswith(folders) or matches(path)
+
+
+@lru_cache(maxsize=256)
+def place_regex(pattern: str) -> str:
+    """Return the same test as a regular expression that PostgreSQL reads."""
+    names, globs = _places(pattern)
+    named = (f"{re.escape(name)}(?:/.*)?" for name in sorted(names))
+    plain = (_regular(one) for part in globs for one in expand(part))
+    return _LETTER.sub(_in_both_cases, f"^(?:{'|'.join(dict.fromkeys((*named, *plain)))})$")
+
+
+def _in_both_cases(found: re.Match[str]) -> str:
+    """A letter beyond ASCII, small or capital: how a database folds it depends on its collation."""
+    letter = found[0]
+    return f"[{letter}{letter.upper()}]" if len(letter) == len(letter.upper()) == 1 else letter
+
+
+def _places(pattern: str) -> tuple[frozenset[str], list[str]]:
+    """The names in a pattern and the globs in it, without what stands around them."""
+    folded = folded_path(pattern)
+    parts = [inner for part in split_union(folded) if (inner := _AROUND.sub("", part))]
+    if not parts:
+        raise InvalidInput(f"A path names a folder, a file or a glob, such as ops/archive/**: not {pattern!r}.")
+    globs = [part for part in parts if is_glob(part)]
+    return frozenset({_AROUND.sub("", folded.strip()), *parts}.difference(globs if len(parts) > 1 else ())), globs
+
+
+def _regular(pattern: str) -> str:
+    *folders, last = _SLASHES.sub("/", pattern).split("/")
+    head = "".join(f"(?:{_FOLDER})*" if part == "**" else "[^/]*".join(_between_stars(part)) + "/" for part in folders)
+    tail = f"(?:{_FOLDER})*[^/]+" if last == "**" else "[^/]*".join(_between_stars(last))
+    return (head + tail).replace(r"\x00", r"\x01")  # which no text of a database holds
 
 
 def _matching(source: str) -> Matcher:

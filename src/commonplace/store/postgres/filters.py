@@ -17,6 +17,7 @@ from typing import Any
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, Condition, Entries, Filter
 from commonplace.store.filters import Compiled, Fields, _shape, fold_tag, fold_value, json_path, micros, number, shapes
+from commonplace.text.globs import place_regex
 
 HEAD = 100
 """How many characters of a text are indexed."""
@@ -81,6 +82,8 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
     if filter.tags:
         named = sql.among("tags.folded", tuple(dict.fromkeys(map(fold_tag, filter.tags))))
         sql.parts.append(f"items.id in (select item_id from tags where {named})")
+    if filter.paths:
+        sql.parts.append(f"items.kind = 'document' and ({' or '.join(_place(sql, path) for path in filter.paths)})")
     for column, bound, compare in (
         ("created_at", filter.created_from, ">="),
         ("created_at", filter.created_to, "<="),
@@ -93,6 +96,13 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
         sql.parts.extend(_entries(sql, filter.entries))
     sql.parts.extend(_indexed(sql, _without_nan(condition), fields) for condition in filter.where)
     return " and ".join(f"({part})" for part in sql.parts) or "true", sql.values
+
+
+def _place(sql: _Sql, path: str) -> str:
+    """A path inside a collection, or with the collection in front. Where a name can be both, both count."""
+    regex = sql.bind(place_regex(path))
+    texts = ("items.key", "items.parent || '/' || items.key")
+    return " or ".join(f"lower(normalize({text}, nfc)) ~ {regex}" for text in texts)
 
 
 def _without_nan(condition: Condition) -> Condition:
