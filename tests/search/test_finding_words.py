@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commonplace.library import Library
-from commonplace.model import Draft, Filter, Mode
+from commonplace.model import Draft, Filter, Mode, Span
 from commonplace.search.request import Request
 from commonplace.text.analyze import exact
 from opening import library_settings
@@ -393,3 +393,13 @@ def test_a_quoted_sign_is_looked_for(library: Library) -> None:
     library.put(Draft("note", "half", body="take ½ of it"))
     library.put(Draft("note", "whole", body="take all of it"))
     assert [hit.item.key for hit in library.search('"½"', mode="lexical").hits] == ["half"]
+
+
+def test_the_words_of_front_matter_find_a_document_though_they_are_no_passage(library: Library) -> None:
+    body = "---\nalias: zebra\n---\nKelp in the pool.\n"
+    start = body.index("Kelp")
+    span = Span(body[start:], start, len(body), 4, 4)
+    library.put(Draft("document", "a.md", parent="n", body=body, fields={"properties": "alias: zebra"}, spans=(span,)))
+    (hit,) = library.search("zebra").hits
+    assert (hit.uri, hit.line) == ("qmd://n/a.md", 4)
+    assert "zebra" not in hit.snippet

@@ -35,7 +35,8 @@ def prepare(draft: Draft, expected_version: int | None = None) -> Write:
         for span in spans
     ]
     outline = outline_of(draft.body, draft.format) if draft.kind == "document" else None
-    beginning = f"{draft.title}\n{draft.body[:SAMPLE]}"  # all that is looked at
+    begins = spans[0].char_start if spans and draft.kind == "document" else 0  # not with front matter
+    beginning = f"{draft.title}\n{draft.body[begins : begins + SAMPLE]}"  # all that is looked at
     return Write(draft, passages, detect(beginning), expected_version, outline)
 
 

@@ -11,6 +11,9 @@ from commonplace.store.places import around, scope_hash
 _TAGGED = frozenset({"note", "media", "conversation"})
 """Kinds that are found by their tags. Characters and prompts have them in their text."""
 
+PROPERTIES = "properties"
+"""The field of a document that holds its front matter as it is written."""
+
 _FACETS = {"media": ("media_type",), "message": ("sender", "role")}
 
 
@@ -39,3 +42,14 @@ def words_of(kind: str, fields: Mapping[str, JSON], tags: Sequence[str]) -> str:
     if kind not in _TAGGED:
         return ""
     return "\n".join((*tags, *filter(None, [fields.get("author")])))
+
+
+def with_properties(
+    chunks: Sequence[tuple[int, str, str]], fields: Mapping[str, JSON]
+) -> Sequence[tuple[int, str, str]]:
+    """Return the passages of an item as an index reads them: the words of front matter are looked for in the first."""
+    words = fields.get(PROPERTIES)
+    if not words or not chunks:
+        return chunks
+    first, headings, text = chunks[0]
+    return [(first, f"{headings}\n{words}", text), *chunks[1:]]

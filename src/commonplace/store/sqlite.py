@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from commonplace.errors import NotFound, VersionConflict
 from commonplace.model import CHUNK_BITS, Change, Chunk, Filter, IndexedItem, Item, chunk_id
 from commonplace.store.connection import Database, explained
-from commonplace.store.facets import facets_of, words_of
+from commonplace.store.facets import facets_of, with_properties, words_of
 from commonplace.store.filters import Compiled, compile_filter
 from commonplace.store.rows import Write
 from commonplace.store.shaping import (
@@ -411,6 +411,8 @@ class Items:
             if kind == "table":
                 content_hash = known.get("hash", content_hash)
             more = (words_of(kind, known, labels), facets_of(kind, known), parts, content_hash)
+            if kind == "document":
+                chunks = with_properties(chunks, known)
             whole = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
             found.append(IndexedItem(*whole, *more))
         return found

@@ -103,22 +103,26 @@ class _Reach:
     most: int
 
 
-def chunk(body: str, format: str = "markdown", rules: ChunkRules = ChunkRules()) -> list[Span]:
-    """The passages of a body. They quote it exactly, cover it and begin ever later. A body within the target is one."""
-    if not body or body.isspace():
+def chunk(body: str, format: str = "markdown", rules: ChunkRules = ChunkRules(), start: int = 0) -> list[Span]:
+    """The passages of a body. They quote it exactly, cover it and begin ever later. A body within the target is one.
+
+    `start` is the first character of the line on which they begin, where what stands before is none.
+    """
+    text = body[start:]
+    if not text or text.isspace():
         return []
-    if len(body) <= 4 * rules.target and weight(body) <= 4 * rules.target:
-        title = opening_heading(body) if format == "markdown" else None
-        lines = body.count("\n") + (not body.endswith("\n"))
-        return [Span(body, 0, len(body), 1, lines, (title,) if title else ())]
+    if len(text) <= 4 * rules.target and weight(text) <= 4 * rules.target:
+        title = opening_heading(text) if format == "markdown" else None
+        first, lines = body.count("\n", 0, start), text.count("\n") + (not text.endswith("\n"))
+        return [Span(text, start, len(body), first + 1, first + lines, (title,) if title else ())]
     terrain = _survey(body, format, rules)
     titles: dict[int, str] = {}
-    return [_span(terrain, start, end, titles) for start, end in _bounds(terrain, rules)]
+    return [_span(terrain, first, end, titles) for first, end in _bounds(terrain, rules, start)]
 
 
-def _bounds(terrain: _Terrain, rules: ChunkRules) -> list[tuple[int, int]]:
+def _bounds(terrain: _Terrain, rules: ChunkRules, start: int) -> list[tuple[int, int]]:
     bounds: list[tuple[int, int]] = []
-    start = done = 0
+    done = start
     while done < len(terrain.body):
         cut = _cut(terrain, start, done, rules)
         if cut is None:

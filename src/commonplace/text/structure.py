@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 Kind = Literal[
-    "front matter", "heading", "fence", "rule", "table", "list", "quote", "item", "definition", "import", "lead"
+    "front matter", "heading", "fence", "code", "rule", "table", "list", "quote", "item", "definition", "import", "lead"
 ]  # fmt: skip
 
 
@@ -38,8 +38,8 @@ class Structure(NamedTuple):
     """A Markdown text as it was read."""
 
     blocks: tuple[Block, ...]
-    """In the order of their first lines. Headings, lists and quotes are those at the root; fences, rules, tables and
-    items are those at any depth."""
+    """In the order of their first lines. Headings, lists and quotes are those at the root; fences, code that is
+    indented, rules, tables and items are those at any depth."""
     references: Mapping[str, Any]
     """What the text's link reference definitions define, as markdown-it keeps it: headings may use them."""
 
@@ -66,6 +66,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]<&]")
 _KINDS: dict[str, Kind] = {
     "heading_open": "heading",
     "fence": "fence",
+    "code_block": "code",
     "hr": "rule",
     "bullet_list_open": "list",
     "ordered_list_open": "list",
@@ -117,6 +118,12 @@ def title_of(body: str, format: str, fallback: str) -> str:
             return title
         first = first or title
     return first or fallback
+
+
+def front_matter(body: str) -> str:
+    """Return what may be front matter at the head of a text, its fences included, or nothing."""
+    matter = _FRONT_MATTER.match(body)
+    return matter.group() if matter else ""
 
 
 def front_matter_title(body: str) -> str:

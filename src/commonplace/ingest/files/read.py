@@ -59,10 +59,18 @@ class Reader:
     convert: Callable[[bytes], tuple[str, ...]] | None = None
     needs: str = ""
     """The package without which it cannot read."""
+    properties: int = 0
+    """Not 0 where files of folders are read for their front matter and tags; raise it when these would be others."""
 
     @property
     def is_there(self) -> bool:
         return not self.needs or find_spec(self.needs) is not None
+
+
+@cache
+def folder_stamp_of(reader: Reader) -> str:
+    """The same of a file in a folder, of which more is read than its text."""
+    return f"{stamp_of(reader)} properties-{reader.properties}" if reader.properties else stamp_of(reader)
 
 
 @cache
@@ -106,9 +114,10 @@ def _docx(data: bytes) -> tuple[str, str]:
     return docx_text(data)
 
 
-_MARKDOWN, _TEXT, _HTML = Reader("markdown", 2), Reader("text"), Reader("markdown", 3, _html)
+_MARKDOWN = Reader("markdown", 2, properties=1)
+_TEXT, _HTML = Reader("text"), Reader("markdown", 3, _html)
 READERS: dict[str, Reader] = {
-    ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": _MARKDOWN,
+    ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": Reader("markdown", 2),
     ".rst": Reader("rst", 2), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 3, _notebook),

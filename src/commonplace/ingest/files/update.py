@@ -22,7 +22,18 @@ from pathlib import Path
 from commonplace.errors import Busy, InvalidInput, NotFound
 from commonplace.index.files import writable
 from commonplace.ingest.files.collections import Collection, change, find_collection
-from commonplace.ingest.files.read import BINARY, DAMAGED, EMPTY, Skipped, Text, no_text, read_text, reader_of, stamp_of
+from commonplace.ingest.files.properties import Properties, properties_of
+from commonplace.ingest.files.read import (
+    BINARY,
+    DAMAGED,
+    EMPTY,
+    Skipped,
+    Text,
+    folder_stamp_of,
+    no_text,
+    read_text,
+    reader_of,
+)
 from commonplace.ingest.files.stage import Stage
 from commonplace.ingest.files.walk import (
     BAD_NAME,
@@ -41,6 +52,7 @@ from commonplace.ingest.prepare import prepare
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Draft
 from commonplace.store.base import Store
+from commonplace.store.facets import PROPERTIES
 from commonplace.store.rows import FileRecord, FolderChange
 
 Progress = Callable[[int, int], None]
@@ -199,7 +211,7 @@ class _Update:
 
     def _is_current(self, record: FileRecord) -> bool:
         """Whether reading the same bytes again would change nothing."""
-        if record.reader != stamp_of(reader_of(record.path)):
+        if record.reader != folder_stamp_of(reader_of(record.path)):
             return False
         return bool(record.skipped) or self._versions.get(record.path) == record.version
 
@@ -244,7 +256,7 @@ class _Update:
             now = old._replace(mtime_ns=found.mtime_ns, size=found.size, inode=found.inode, read_at=read_at)
             self._refresh(old, now)
             return
-        reader = stamp_of(reader_of(file.path))
+        reader = folder_stamp_of(reader_of(file.path))
         record = FileRecord(*found, hash=digest, read_at=read_at, reader=reader, skipped="", warnings=0)
         self._convert(record, data, stage)
 
@@ -257,7 +269,8 @@ class _Update:
     def _convert(self, record: FileRecord, data: bytes, stage: Stage) -> None:
         try:
             text = read_text(data, record.path)
-            write = prepare(self._draft(record, text))
+            known = properties_of(text.body) if reader_of(record.path).properties else Properties()
+            write = prepare(self._draft(record, text, known))
         except (Skipped, InvalidInput) as error:
             code = str(error) if isinstance(error, Skipped) else DAMAGED
             self._skip(record.path, code)
@@ -268,6 +281,7 @@ class _Update:
             self._report.warnings.append((record.path, no_text(text.warnings)))
         if text.left_out:
             self._report.warnings.append((record.path, text.left_out))
+        self._report.warnings += [(record.path, note) for note in known.notes]
         self._seen.add(record.path)
         self._kept.add(record.path)
         if not self._dry:
@@ -277,7 +291,7 @@ class _Update:
         else:
             self._report.added += 1
 
-    def _draft(self, record: FileRecord, text: Text) -> Draft:
+    def _draft(self, record: FileRecord, text: Text, known: Properties) -> Draft:
         return Draft(
             "document",
             record.path,
@@ -285,7 +299,12 @@ class _Update:
             title=text.title,
             body=text.body,
             format=text.format,
-            updated_at=file_moment(record.mtime_ns),
+            fields={PROPERTIES: known.words} if known.words else {},
+            metadata=known.metadata,
+            tags=known.tags,
+            created_at=known.created,
+            updated_at=known.updated or file_moment(record.mtime_ns),
+            spans=known.spans,
         )
 
     def _write(self, stage: Stage) -> None:

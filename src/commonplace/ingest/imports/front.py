@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from contextlib import suppress
 from datetime import date, datetime, time
 from typing import Any
 
@@ -16,13 +17,19 @@ from commonplace.lazy_dataclass import dataclass
 LONGEST = 65_536
 """Front matter beyond so many characters is none: it is data, and what it says would not fit an item's metadata."""
 MOST_VALUES = 10_000
+MOST_FAST, MOST_BRACKETS = 8_192, 100
 
 _OPENING = re.compile(r"(---|\+\+\+)[ \t]*(?:\r\n|\r|\n)")
 _CLOSING = {
     "---": re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r\n|\r|\n|\Z)", re.MULTILINE),
     "+++": re.compile(r"^\+\+\+[ \t]*(?:\r\n|\r|\n|\Z)", re.MULTILINE),
 }
+_COMPACT = re.compile(r"(?:[-?:][ \t]+){3}")
 _BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))*")
+
+
+class NoNames(Unreadable):
+    """What stands between the lines is a text or a list, and no front matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +62,21 @@ def part(text: str, remarks: Remarks) -> Parted:
     return Parted(fields, text[after.end() if after else closed.end() :])
 
 
+def fields_of(matter: str) -> dict[str, Any]:
+    """Return the names and values of front matter, which is given with its fences. Raise Unreadable, and say why."""
+    opened = _OPENING.match(matter)
+    closed = _CLOSING[opened[1]].search(matter, opened.end()) if opened else None
+    if opened is None or closed is None:
+        raise NoNames("it is not between two fences")
+    if closed.start() - opened.end() > LONGEST:
+        raise Unreadable(f"it has more than {LONGEST:,} characters")
+    source = matter[opened.end() : closed.start()]
+    return _yaml(source) if opened[1] == "---" else _toml(source)
+
+
 def _yaml(source: str) -> dict[str, Any]:
     try:
-        found = yaml.safe_load(source)
+        found = _loaded(source)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else None
         raise Unreadable(error.problem or "it is no YAML", line) from None
@@ -69,8 +88,21 @@ def _yaml(source: str) -> dict[str, Any]:
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise Unreadable("it holds no names and values")
+        raise NoNames("it holds no names and values")
     return _values(found)
+
+
+def _loaded(source: str) -> Any:
+    """By the loader that is eight times as fast, where nothing is nested so deep that it would end the process.
+
+    What that one refuses the other reads again, and says in its own words what is wrong.
+    """
+    fast = getattr(yaml, "CSafeLoader", None)
+    shallow = len(source) <= MOST_FAST and source.count("[") + source.count("{") <= MOST_BRACKETS
+    if fast is not None and shallow and not _COMPACT.search(source):
+        with suppress(Exception):
+            return yaml.load(source, fast)  # noqa: S506 - a safe one, too
+    return yaml.safe_load(source)
 
 
 def _toml(source: str) -> dict[str, Any]:

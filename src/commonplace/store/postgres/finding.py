@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, Change, Chunk, Filter, IndexedItem, Item, chunk_id, fingerprint
-from commonplace.store.facets import facets_of, words_of
+from commonplace.store.facets import facets_of, with_properties, words_of
 from commonplace.store.postgres.filters import HEAD
 from commonplace.store.postgres.items import CHUNK, Items, reads
 from commonplace.store.shaping import IN_PARTS, chunk_from, json_value
@@ -122,7 +122,8 @@ class Finding(Items):
             known, labels = json_value(fields), tuple(tags)
             if kind == "table":
                 content_hash = known.get("hash", content_hash)
-            whole = (identity, kind, parent, key, title, language, labels, created, updated, chunks[identity])
+            said = with_properties(chunks[identity], known) if kind == "document" else chunks[identity]
+            whole = (identity, kind, parent, key, title, language, labels, created, updated, said)
             more = (words_of(kind, known, labels), facets_of(kind, known))
             named = parts[identity] if kind in IN_PARTS else {}
             found.append(IndexedItem(*whole, *more, named, content_hash))
