@@ -19,7 +19,6 @@ from commonplace.batches import batches
 from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable, VersionConflict
 from commonplace.index.base import WordIndex
 from commonplace.index.lexical import LexicalIndex
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
 from commonplace.network import require_allowed
 from commonplace.search.pipeline import Pipeline, Semantic
@@ -31,9 +30,11 @@ from commonplace.store.opening import open_store, restore_store
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.documents.documents import Documents
     from commonplace.index.turbopuffer_space import TurbopufferSpace
-    from commonplace.ingest.embedding import Coverage, Embedding, Progress
+    from commonplace.ingest.embedding import Embedding, Progress
     from commonplace.ingest.folders import Folders, Report
+    from commonplace.ingest.status import Status
     from commonplace.ingest.switching import Switch
+    from commonplace.ingest.upkeep import Upkeep
     from commonplace.knowledge import Knowledge
     from commonplace.memories import Memories
     from commonplace.search.hybrid import Hybrid
@@ -54,24 +55,6 @@ SPACES = "spaces"
 """The folder of a home that holds those of its spaces."""
 _SPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 K = TypeVar("K")
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What is in a library and how ready it is."""
-
-    items: dict[str, int]
-    collections: dict[str, int]
-    chunks: int
-    changes: int
-    indexed: int
-    """The change the lexical index is level with."""
-    coverage: Coverage
-    better_model: str | None
-    switching: Coverage | None = None
-    """How far it is on its way to another model."""
-    index_trouble: str = ""
-    """Why an index on a service is behind, in a sentence; empty where nothing went wrong."""
 
 
 class Library:
@@ -116,6 +99,13 @@ class Library:
 
         make = self._remote.vectors if self._remote else None
         return Embedding(self.store, self._indexes, self.settings, make)
+
+    @cached_property
+    def upkeep(self) -> Upkeep:
+        """Vectors that nobody has to ask for."""
+        from commonplace.ingest.upkeep import Upkeep
+
+        return Upkeep(self.store, self.embedding, self.settings)
 
     @cached_property
     def folders(self) -> Folders:
@@ -381,10 +371,10 @@ class Library:
     def embed(self, progress: Progress | None = None, *, kind: str | None = None) -> int:
         """Make the vectors that are missing, or those of one kind; the first call chooses the model.
 
-        Summaries that memories lack are written, too, where somebody writes them. Returns how many chunks gained a
-        vector.
+        Where nobody has chosen one and a better one was pulled since, the library goes over to that. Summaries that
+        memories lack are written, too, where somebody writes them. Returns how many chunks gained a vector.
         """
-        made = self.embedding.embed(progress, kind)
+        made = self.upkeep.embed(progress) if kind is None else self.embedding.embed(progress, kind)
         if kind in (None, "memory"):
             self.memories.summaries.catch_up(progress)
         return made
@@ -392,12 +382,13 @@ class Library:
     def tend(self, stopping: Callable[[], bool]) -> bool:
         """Make what vectors and summaries are pending, in small steps; returns whether something is left for later.
 
-        For a worker beside the calls: the first vectors of documents are never made here, only by those who ask.
+        For a worker beside the calls: the first vectors of documents are never made here, only by those who ask. Where
+        nobody has chosen the model and a better one has come, its vectors are made while the old ones answer.
         """
         left = False
         try:
             if self.settings.memory_embedding:
-                left = self.embedding.embed_pending(stopping)
+                left = self.upkeep.run(stopping)
         except (Unavailable, Busy) as error:
             log.info("Vectors are put off: %s", error)
             left = True
@@ -422,6 +413,7 @@ class Library:
 
     def status(self) -> Status:
         """What is here. Never loads a model."""
+        from commonplace.ingest.status import Status
         from commonplace.ingest.suited import better_model
         from commonplace.ingest.switching import switching
 
@@ -437,6 +429,7 @@ class Library:
             better_model=better_model(self.embedding.chosen, self.settings, self.store),
             switching=switching(self.store, self.embedding),
             index_trouble=self._remote.trouble() if self._remote else "",
+            pending=self.upkeep.pending() if coverage.pending > 0 else None,
         )
 
     def doctor(self) -> list[str]:

@@ -128,6 +128,7 @@ class Settings:
         among=("debug", "info", "warning", "error", "critical"),
     )
     background: bool = setting(True, "Whether a server makes pending vectors and summaries while it serves.")
+    watch: bool = setting(True, "Whether a server watches the library's folders while it serves.")
     language: str = setting(
         "en",
         "The language of texts whose own cannot be told, as an ISO 639-1 code.",
@@ -145,6 +146,9 @@ class Settings:
     allow_writes: bool = setting(False, "Whether agents may write: lists `remember`, `revise` and `forget`.")
     embed_on_search: int = setting(
         64, "How many pending chunks a search embeds on the spot, where vectors exist.", least=0
+    )
+    embed_on_write: int = setting(
+        64, "How many fresh passages a write embeds on the spot; more are left to the background. 0: none.", least=0
     )
     expand_ms: int = setting(1500, "How long other ways to ask a query may be thought of, in milliseconds.", least=0)
     embed_query_ms: int = setting(1000, "How long a hybrid query may be embedded, in milliseconds.", least=1)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.ingest import embedding as embedding_room
+from commonplace.ingest import embedding as room
 from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
 from commonplace.ingest.embedding import BATCH, AlreadyEmbedding, Embedding
 from commonplace.library import Library
@@ -165,7 +166,8 @@ def test_anew_makes_them_all_again_and_an_early_end_loses_one_batch_at_most(libr
     assert library.search("tea number 7", mode="semantic").hits
 
 
-def test_one_run_at_a_time(library: Library, backend: str, tmp_path: Path) -> None:
+def test_one_run_at_a_time(library: Library, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "PATIENCE_S", 0.1)
     fill(library, 3)
     with open_library(backend, tmp_path) as other, other.embedding.exclusive():
         with pytest.raises(AlreadyEmbedding):

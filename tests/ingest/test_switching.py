@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import NotFound, StorageFull, Unavailable
+from commonplace.ingest import embedding as room
 from commonplace.ingest.embedding import AlreadyEmbedding
 from commonplace.ingest.switching import Cost
 from commonplace.library import Library
@@ -178,7 +179,8 @@ def test_a_model_that_is_not_there_changes_nothing(filled: Library) -> None:
     assert (filled.embedding.chosen, filled.embedding.next) == ("static", None)
 
 
-def test_only_one_switches_at_a_time(filled: Library, other: str) -> None:
+def test_only_one_switches_at_a_time(filled: Library, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "PATIENCE_S", 0.1)
     with filled.embedding.exclusive(), pytest.raises(AlreadyEmbedding):
         filled.switch(other).run()
     assert filled.embedding.next is None

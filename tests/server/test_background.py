@@ -110,16 +110,21 @@ def test_a_summary_is_written_though_the_caller_went_away_while_the_entry_was_st
         service.close()
 
 
-def test_vectors_are_made_where_somebody_has_asked_for_them_before(libraries: Libraries, worker: Background) -> None:
+def test_vectors_are_made_without_asking_but_for_documents_that_nobody_has_asked_to_embed(
+    libraries: Libraries, worker: Background
+) -> None:
     with libraries.borrow("default") as library:
-        library.put_many(Draft("note", f"a{n}", body=f"note number {n}") for n in range(5))
-        worker.nudge("default", wrote=True)
-        library.memories.store([New("t", "user", "tea")])  # memories make their own, and nobody else's
+        library.put_many(Draft("document", f"{n}.md", parent="docs", body=f"page number {n}") for n in range(5))
         worker.nudge("default", wrote=True)
         until(lambda: not worker._due)
-        assert library.embedding.coverage().embedded == 1
+        assert library.embedding.chosen is None
+        library.put_many(Draft("note", f"a{n}", body=f"note number {n}") for n in range(100))
+        worker.nudge("default", wrote=True)
+        until(lambda: library.embedding.coverage().embedded == 100)
+        until(lambda: not worker._due)
+        assert library.embedding.coverage().pending == 5
         library.embed()
-        library.put_many(Draft("note", f"b{n}", body=f"other note {n}") for n in range(100))
+        library.put_many(Draft("document", f"b{n}.md", parent="docs", body=f"other page {n}") for n in range(100))
         worker.nudge("default", wrote=True)
         until(lambda: library.embedding.coverage().pending == 0)
 

@@ -20,7 +20,8 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput, StorageBroken, Unavailable
-from commonplace.library import Library, Status, restore
+from commonplace.ingest.status import Status
+from commonplace.library import Library, restore
 from commonplace.model import Draft
 from commonplace.server.libraries import Libraries
 from commonplace.server.metrics import Metrics

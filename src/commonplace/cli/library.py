@@ -95,7 +95,7 @@ def pull_default(library: Library) -> None:
     from commonplace.ingest.suited import first_choice, languages, suited
 
     settings = library.settings
-    if library.embedding.chosen or settings.model:
+    if library.embedding.is_settled or library.embedding.chosen not in (None, STATIC):
         return
     name = suited(languages(library.store))
     if settings.offline or find(name, settings.models):
@@ -138,17 +138,19 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
         )
         more = {"expand": given["expand"], "rerank": given["rerank"]}
         page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
-        page = replace(page, notes=(*page.notes, *_left_out(page, mode, expand=given["expand"])))
+        page = replace(page, notes=(*page.notes, *_left_out(library, page, mode, expand=given["expand"])))
         print_page(page, as_json=as_json or explain)
 
     return find_passages
 
 
-def _left_out(page: Page, mode: Mode, *, expand: bool) -> Iterator[str]:
-    """What was asked for and not done, and why."""
+def _left_out(library: Library, page: Page, mode: Mode, *, expand: bool) -> Iterator[str]:
+    """What was asked for and not done, and why; and what meaning could not find yet."""
     skipped = {stage.name: stage.reason for stage in page.stages if stage.status == "skipped"}
     if mode != "lexical" and "vector" in skipped:
         yield f"By words only: {skipped['vector']}."
+    elif mode != "lexical" and (pending := library.upkeep.pending()):
+        yield pending.sentence
     if expand and "expand" in skipped:
         why = "it needs meaning, which `commonplace query` goes by" if mode == "lexical" else skipped["expand"]
         yield f"--expand was left out: {why}."
@@ -281,6 +283,8 @@ def status(library: Library) -> None:
         click.echo(as_called("  no vectors yet: run `commonplace embed` to search by meaning"))
     else:
         click.echo(f"  {coverage.embedded} of {counted(coverage.total, 'passage')} embedded with {coverage.model}")
+        if state.pending:
+            click.echo(as_called(f"  {state.pending.sentence}"))
         if is_gone(coverage.model, library.settings.models):
             pull = f"`commonplace models pull {coverage.model}`"
             click.echo(as_called(f"  {coverage.model} is not here any more, so searches go by words only: {pull}"))

@@ -69,7 +69,7 @@ def embed_documents(
 
     Each step is kept at once. Raises AlreadyEmbedding where another process is at it.
     """
-    with embedding.exclusive():
+    with embedding.exclusive(patient=True):
         return _Run(store, embedding, limits, collections, progress).run(anew)
 
 
@@ -125,6 +125,7 @@ class _Run:
             if not self._try(model, step):
                 for chunk in step:
                     self._persist(model, chunk)
+            self._embedding.pace.note(len(step))
             self._outcome.documents = before + bisect_left(ends, start + BATCH)
             if self._progress:
                 self._progress(self._outcome.documents, total)

@@ -15,6 +15,7 @@ from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable
 from commonplace.index.base import MakeVectors, NearIndex
 from commonplace.index.files import writable
 from commonplace.index.vectors import VectorIndex
+from commonplace.ingest.pace import Pace
 from commonplace.ingest.prepare import RULES, embedded_text, vector_key
 from commonplace.ingest.stored_vectors import StoredVectors
 from commonplace.ingest.suited import first_choice
@@ -36,16 +37,15 @@ MOST_WALKED = 1000  # changes a new process may have to walk before its first se
 FIRST_S = 10.0
 """How long a search waits at most for a provider that has not been heard of before; who can do without waits less."""
 _ON_THE_SPOT_S = 0.3
-_SERVING, _NEXT = "model", "next_model"
-"""The store's settings for the model that answers, and for the one whose vectors are being made to take its place."""
+PATIENCE_S = 10.0
+"""How long who asks for vectors waits for who makes some in the background, which stops in between for them."""
+_SERVING, _NEXT, _BY_HAND = "model", "next_model", "model_by_hand"
+"""The store's settings for the model that answers, for the one whose vectors are being made to take its place, and for
+whether a person has chosen."""
 
 
 class AlreadyEmbedding(Busy):
     """Another process makes this library's vectors."""
-
-
-class _Stopped(Exception):
-    """Somebody has seen enough. What was made so far is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +79,19 @@ class Embedding:
         self._opened: tuple[tuple[str, Embedder], ...] = ()
         self._index: tuple[str, NearIndex] | None = None
         self._level = ("", -1)  # a log and a model, and the change up to which that has all vectors, as far as is known
+        self.pace = Pace(folder.with_name("embed.json"))
+        """How fast vectors are made, by whichever process."""
 
     @property
     def chosen(self) -> str | None:
         """The model this library's vectors are made with; None before the first embedding."""
         chosen = self._store.setting(_SERVING)
         return str(chosen) if chosen else None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether somebody has chosen the model, so that none takes its place unasked."""
+        return bool(self._settings.model) or self._store.setting(_BY_HAND) is True
 
     @property
     def next(self) -> Next | None:
@@ -214,38 +221,18 @@ class Embedding:
 
         With a kind, only those of its items.
         """
-        with self.exclusive():
+        with self.exclusive(patient=True):
             return self.embed_all(progress) if kind is None else self._embed_kind(kind, progress)
 
-    def embed_pending(self, stopping: Callable[[], bool]) -> bool:
-        """Make what is missing until somebody stops it; returns whether something is left.
-
-        Everything, once somebody has had everything embedded; until then only what memories lack, whose first
-        vectors nobody has to ask for.
-        """
-
-        def look(done: int, total: int) -> None:
-            if stopping():
-                raise _Stopped
-
-        if not self.lacks_some():
-            return False
-        model = self._model()
-        everything = model is not None and model.position > 0
-        if not everything and not self.entries()[2]:
-            return False
-        try:
-            self.embed(look, None if everything else "memory")
-        except _Stopped:
-            return True
-        return False
-
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Be the only one who makes vectors in bulk, among all threads and processes. Raises AlreadyEmbedding."""
+    def exclusive(self, *, patient: bool = False) -> Iterator[None]:
+        """Be the only one who makes vectors in bulk, among all threads and processes.
+
+        Raises AlreadyEmbedding where another does, or, for who is `patient`, still does after a few seconds.
+        """
         from filelock import FileLock, Timeout  # slow to load, and no search needs it
 
-        lock = FileLock(self._folder.with_name("embed.lock"), timeout=0)
+        lock = FileLock(self._folder.with_name("embed.lock"), timeout=PATIENCE_S if patient else 0)
         try:
             with writable(self._folder):
                 lock.acquire()
@@ -306,6 +293,8 @@ class Embedding:
         if self.chosen is None:
             vector_fingerprint(self._open_first())  # refuses a model that is not there before anybody counts on it
             self._store.settle(_SERVING, first_choice(self._store, self._settings))
+            if self._settings.model:
+                self._store.set_setting(_BY_HAND, True)
         return self.model_for(self.embedder())
 
     def model_for(self, embedder: Embedder) -> Model:
@@ -324,14 +313,19 @@ class Embedding:
         """Make every vector that a model lacks; returns how many. Each step is kept as soon as it is made."""
         total = self._store.chunk_total() - self._store.embedded_total(model.id)
         done, reached = 0, model.position
-        while True:
-            pending, reached = self._store.unembedded(model, reached, BATCH)
-            if not pending:
-                break
-            done += self.embed_chunks(model, pending)
-            if progress:
-                progress(min(done, total), total)
-        self._store.set_position(model, reached)
+        try:
+            while True:
+                pending, following = self._store.unembedded(model, reached, BATCH)
+                done += self.embed_chunks(model, pending) if pending else 0
+                reached = following
+                if not pending:
+                    break
+                self.pace.note(len(pending))
+                if progress:
+                    progress(min(done, total), total)
+        finally:
+            if reached != model.position:  # who goes on need not walk there again
+                self._store.set_position(model, reached)
         return done
 
     def note_next(self, coming: Next | None) -> None:
@@ -339,12 +333,14 @@ class Embedding:
         record: JSON = {"name": coming.name, "fingerprint": coming.fingerprint} if coming else None
         self._store.set_setting(_NEXT, record)
 
-    def put_in_place(self, name: str, model: Model) -> None:
+    def put_in_place(self, name: str, model: Model, *, by_hand: bool) -> None:
         """Answer with this model from now on, in every process. Its index is made first, so that no search waits."""
         self._vector_index(model).catch_up()
         with self._store.transaction():
             self._store.set_setting(_SERVING, name)
             self._store.set_setting(_NEXT, None)
+            if by_hand:
+                self._store.set_setting(_BY_HAND, True)
 
     def _embed_kind(self, kind: str, progress: Progress | None) -> int:
         model, asked = self.first_model(), Filter(kinds=(kind,))

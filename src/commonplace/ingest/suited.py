@@ -52,3 +52,14 @@ def better_model(chosen: str | None, settings: Settings, store: Store) -> str | 
     name, best = chosen or first_choice(store, settings), suited(languages(store))
     worse = {STATIC, *catalog()} - {best} if best == MULTILINGUAL else {STATIC, MULTILINGUAL}
     return best if name in worse else None
+
+
+def pulled_betters(chosen: str, settings: Settings) -> tuple[str, ...]:
+    """Return the pulled models that may take the place of one that nobody chose. Looks at a few files.
+
+    From the built-in one to a pulled one, and from one for English to the one for many languages: never back, so that
+    a library in two languages does not go to and fro.
+    """
+    order = (STATIC, DEFAULT, MULTILINGUAL)
+    above = order[order.index(chosen) + 1 :] if chosen in order else ()
+    return tuple(name for name in above if find(name, settings.models))

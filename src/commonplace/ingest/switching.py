@@ -10,6 +10,7 @@ import shutil
 
 from commonplace.errors import InvalidInput, StorageFull
 from commonplace.ingest.embedding import Coverage, Embedding, Next, Progress, vector_fingerprint
+from commonplace.ingest.kept import Kept
 from commonplace.lazy_dataclass import dataclass
 from commonplace.store.base import Store
 from commonplace.store.rows import Model
@@ -43,11 +44,14 @@ class Cost:
 class Switch:
     """From the model that answers to another. Made for one switch, thrown away after it."""
 
-    def __init__(self, store: Store, embedding: Embedding, name: str) -> None:
-        """Opens the model: one that is not there is refused before anything is done."""
+    def __init__(self, store: Store, embedding: Embedding, name: str, *, by_hand: bool = True) -> None:
+        """Open the model: one that is not there is refused before anything is done.
+
+        `by_hand`: a person asked for it, so that no other takes its place unasked.
+        """
         if not name.strip():
             raise InvalidInput("The model has no name. `commonplace models list` says which there are.")
-        self._store, self._embedding, self.name = store, embedding, name
+        self._store, self._embedding, self.name, self._by_hand = store, embedding, name, by_hand
         self._embedder = embedding.open(name)
 
     @property
@@ -65,17 +69,21 @@ class Switch:
         free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
         return Cost(total - made, made, (total - made) * _bytes(self._embedder.dims), old, free)
 
-    def run(self, progress: Progress | None = None) -> int:
+    def run(self, progress: Progress | None = None, *, patient: bool = True) -> int:
         """Make the vectors, put them in place, drop the old ones; returns how many were made.
 
         Where the model answers already this makes what it lacks, and ends a switch to another. Raises AlreadyEmbedding.
         """
         embedding = self._embedding
-        with embedding.exclusive():
+        with embedding.exclusive(patient=patient):
             model = embedding.model_for(self._embedder)
             embedding.note_next(Next(self.name, model.fingerprint) if self.is_needed else None)
-            made = embedding.fill(model, progress)
-            embedding.put_in_place(self.name, model)
+            serving = embedding.serving()
+            if self._by_hand or (serving and serving.position):
+                made = embedding.fill(model, progress)
+            else:  # nobody has asked for the vectors of documents yet
+                made = Kept(self._store, embedding).fill(model, progress)
+            embedding.put_in_place(self.name, model, by_hand=self._by_hand)
             embedding.drop_others(model)
         return made
 

@@ -174,6 +174,7 @@ class Service:
         call = visitor.call(library, self.view)
         if progress:
             call = replace(call, progress=progress)
+        library.upkeep.tended = self._background is not None
         answer = run(tool, call, arguments)
         if self._background:  # here, where the call has ended: its caller may have gone long before
             self._background.nudge(visitor.principal.space, wrote=tool.writes)

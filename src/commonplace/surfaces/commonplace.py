@@ -25,9 +25,8 @@ def instructions(library: Library) -> str:
     ]
     if library.settings.allow_writes:
         lines.append("Use remember for what should be known next time, revise to correct it, forget to remove it.")
-    if status.coverage.pending:
-        pending, total = status.coverage.pending, status.coverage.total
-        lines.append(f"{pending} of {total} passages are found by their words only, not by meaning.")
+    if status.pending:
+        lines.append(status.pending.sentence)
     return "\n".join(line for line in lines if line)[:LONGEST]
 
 

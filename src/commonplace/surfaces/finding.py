@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from commonplace.errors import InvalidInput, NotFound
+from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.sessions import Found, deduped
 from commonplace.surfaces.addresses import inside, whole
@@ -60,7 +61,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         session, run, query=given["query"], listing=digest(given), offset=passed.before
     )
     following = passed.and_then([hit.item.id for hit in page.hits[: len(records)]])
-    notes = [*page.notes, *(_by_words_only(page) if given["mode"] != "lexical" else ())]
+    notes = [*page.notes, *(by_words_only(call.library, page) if given["mode"] != "lexical" else ())]
     if names := set(given.get("collections", ())).difference(hit.parent for hit in page.hits):
         notes += _nowhere(call, [name for name in given["collections"] if name in names])
     return {
@@ -80,14 +81,17 @@ def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         page = call.library.related(whole(given["uri"]), limit=given["limit"])
     hits = titled(call.library, page.hits)
     records, tokens, left_out = fit((hit.record() for hit in hits), given["max_tokens"], "snippet")
-    notes = [*page.notes, *_by_words_only(page)]
+    notes = [*page.notes, *by_words_only(call.library, page)]
     return {"results": records, "left_out": left_out, "tokens": tokens, "notes": notes}
 
 
-def _by_words_only(page: Page) -> list[str]:
-    """Why meaning had no part in what was found; nothing where it had."""
-    skipped = (stage for stage in page.stages if stage.name == "vector" and stage.status == "skipped")
-    return [f"By words only: {stage.reason}." for stage in skipped]
+def by_words_only(library: Library, page: Page) -> list[str]:
+    """Why meaning had no part in what was found, or how many passages it could not find yet; nothing where it could."""
+    skipped = [stage for stage in page.stages if stage.name == "vector" and stage.status == "skipped"]
+    if skipped:
+        return [f"By words only: {stage.reason}." for stage in skipped]
+    pending = library.upkeep.pending()
+    return [pending.sentence] if pending else []
 
 
 def _shown(hit: Hit, detail: str) -> dict[str, JSON]:

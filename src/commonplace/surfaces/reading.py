@@ -384,6 +384,7 @@ def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         "embedded": state.coverage.embedded,
         "model": state.coverage.model,
         "better_model": state.better_model,
+        "notes": [state.pending.sentence] if state.pending else [],
         "level": state.indexed >= state.changes,
     }
 

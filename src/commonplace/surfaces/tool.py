@@ -92,8 +92,14 @@ class Tool:
         return self.name
 
     def call(self, call: Call, arguments: Mapping[str, JSON]) -> Answer:
-        """Check the arguments, then do it."""
-        return self.handler(call, self.check(self.name, self.signature, arguments))
+        """Check the arguments, then do it. What was written is found by meaning, too, where that takes a moment."""
+        given = self.check(self.name, self.signature, arguments)
+        if not self.writes:
+            return self.handler(call, given)
+        before = call.library.store.last_change()
+        answer = self.handler(call, given)
+        call.library.upkeep.on_write.embed(before)
+        return answer
 
     @cached_property
     def signature(self) -> Signature:

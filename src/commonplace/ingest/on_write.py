@@ -1,0 +1,75 @@
+"""Vectors for what a write has just brought: after it is durable, a few passages, and never at its cost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from commonplace.ingest.embedding import Embedding
+from commonplace.ingest.kept import Kept
+from commonplace.ingest.suited import first_choice
+from commonplace.models.providers.endpoint import is_provided
+from commonplace.settings import Settings
+from commonplace.store.base import Store
+from commonplace.store.rows import Model
+
+log = logging.getLogger(__name__)
+
+MOST_S = 0.3
+"""How long a write waits for vectors at most, beyond a step that has begun; the rest is made in the background."""
+STEP = 4
+"""Passages between two looks at the clock: the default model takes about a fifth of a second for so many long ones."""
+BY_THEMSELVES = frozenset({"memory"})
+"""Kinds whose writes make their own vectors, and say whether they did."""
+REST_S = 30.0
+"""How long a model that failed is left alone."""
+
+
+class OnWrite:
+    """Made once per library. Threads may share it: one embeds, and the next finds what is left."""
+
+    def __init__(self, store: Store, embedding: Embedding, kept: Kept, settings: Settings) -> None:
+        self._store, self._embedding, self._kept = store, embedding, kept
+        self._most = settings.embed_on_write if settings.memory_embedding else 0
+        self._settings = settings
+        self._one = threading.Lock()
+        self._resting_until = 0.0
+
+    def embed(self, after: int) -> None:
+        """Make the vectors of what was written after a change, by a model on this machine. Never raises.
+
+        What a provider would have to make is left to the background, and so is everything where there is much.
+        """
+        if not self._most or time.monotonic() < self._resting_until:
+            return
+        try:
+            if self._store.last_change() != after:
+                self._embed(after)
+        except Exception as error:  # what is written is durable: whatever a model comes up with is no reason to fail
+            log.info("What was written has no vectors for now: %s", error, exc_info=True)
+            self._resting_until = time.monotonic() + REST_S
+
+    def _embed(self, after: int) -> None:
+        deadline = time.monotonic() + MOST_S
+        if is_provided(self._embedding.chosen or first_choice(self._store, self._settings)):
+            return
+        most = 4 * self._most  # a change is a put or, for what has its vectors already, an embedding of it
+        ids, reached = self._kept.since(after, most, without=BY_THEMSELVES)
+        if not ids or (len(ids) > self._most) or reached - after >= most:
+            return
+        if not self._one.acquire(timeout=MOST_S):
+            return
+        try:
+            self._embed_few(self._embedding.serving() or self._embedding.first_model(), ids, deadline)
+        finally:
+            self._one.release()
+
+    def _embed_few(self, model: Model, ids: list[int], deadline: float) -> None:
+        pending = self._store.lacking(model, ids)
+        if len(pending) > self._most:
+            return
+        for start in range(0, len(pending), STEP):
+            if start and time.monotonic() >= deadline:
+                return
+            self._embedding.embed_chunks(model, pending[start : start + STEP])

@@ -1,0 +1,53 @@
+"""How fast vectors are being made, told to every process of a home by a small file beside its indexes."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+WRITE_S = 0.5
+"""How often whoever makes vectors says how fast: often enough to be believed, seldom enough to cost nothing."""
+FRESH_S = 30.0
+"""How long it is believed: after that nobody is at work, or something holds them up."""
+
+
+class Pace:
+    """One file for each library. Nothing depends on it but what people and agents are told."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._run = (0.0, 0.0, 0)
+        """When this process began, when it last made any, and how many it has made since it began."""
+        self._written = 0.0
+
+    def note(self, made: int) -> None:
+        """Say that so many vectors have been made since the last time. Never raises: a full disk loses the file."""
+        with self._lock:
+            now = time.monotonic()
+            began, last, total = self._run
+            if now - last > FRESH_S:
+                self._run = now, now, 0  # how long the first took is not known, so they do not count
+                return
+            self._run = began, now, total + made
+            if now - self._written < WRITE_S:
+                return
+            self._written = now
+            record = {"rate": (total + made) / max(now - began, 1e-3), "at": time.time()}
+            partial = self._path.with_suffix(f".{os.getpid()}.part")
+            with suppress(OSError):
+                partial.write_text(json.dumps(record), "utf-8")
+                partial.replace(self._path)
+
+    def rate(self) -> float | None:
+        """Return how many passages a second gain a vector, in whichever process; None where none did lately."""
+        try:
+            record = json.loads(self._path.read_text("utf-8"))
+            rate, at = float(record["rate"]), float(record["at"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return rate if rate > 0 and abs(time.time() - at) <= FRESH_S else None

@@ -1,0 +1,43 @@
+"""What is found by its words only for now: how much of a library, and what happens next."""
+
+from __future__ import annotations
+
+from commonplace.lazy_dataclass import dataclass
+
+_MINUTE, _HOUR = 60, 3600
+_SOON_S = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Passages without a vector of the model that answers."""
+
+    passages: int
+    total: int
+    seconds: float | None
+    """How long their vectors will take at the pace of whoever makes them now; None where nobody does."""
+    tended: bool
+    """Whether this process makes them beside its calls."""
+
+    @property
+    def sentence(self) -> str:
+        """How many they are and what happens next, for people and agents."""
+        verb = "is found by its words only" if self.total == 1 else "are found by their words only"
+        noun = "passage" if self.total == 1 else "passages"
+        return f"{self.passages:,} of {self.total:,} {noun} {verb}; {self._next}."
+
+    @property
+    def _next(self) -> str:
+        if self.seconds is not None:
+            return f"about {_worded(self.seconds)} left"
+        if self.tended:
+            return "the rest is under way"
+        return "`commonplace embed` has them found by meaning, too"
+
+
+def _worded(seconds: float) -> str:
+    if seconds < _SOON_S:
+        return f"{max(1, round(seconds))} seconds" if round(seconds) > 1 else "a second"
+    if seconds < _SOON_S * _MINUTE:
+        return f"{round(seconds / _MINUTE)} minutes"
+    return f"{round(seconds / _HOUR)} hours"

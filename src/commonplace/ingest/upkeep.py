@@ -1,0 +1,162 @@
+"""Vectors that nobody has to ask for: with a write, beside the calls, and those of a better model that has come.
+
+Beside the calls they are made in short turns, so that whoever is asked for vectors by a person comes in between.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from commonplace.errors import StorageFull
+from commonplace.ingest.embedding import Coverage, Embedding, Progress
+from commonplace.ingest.kept import Kept
+from commonplace.ingest.on_write import OnWrite
+from commonplace.ingest.pending import Pending
+from commonplace.ingest.suited import best_here, languages, pulled_betters
+from commonplace.ingest.switching import Switch
+from commonplace.lazy_dataclass import dataclass
+from commonplace.settings import Settings
+from commonplace.store.base import Store
+
+log = logging.getLogger(__name__)
+
+SHARE = 20
+TURN_S, PAUSE_S = 2.0, 0.15
+"""How long the lock is held at a stretch, and let go of: longer than who waits for it takes to look again."""
+LOOK_S, LOOK_CHANGES = 600.0, 1000
+"""When it is looked again which model suits a library: after so long, or when so much has been written."""
+
+
+class _TurnOver(Exception):
+    """The turn is over, or somebody wants an end. What was made is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What a look for a better model found, and what it depends on."""
+
+    chosen: str
+    here: tuple[str, ...]
+    at: float
+    change: int
+    found: str | None
+
+
+class Upkeep:
+    """Made once per library."""
+
+    def __init__(self, store: Store, embedding: Embedding, settings: Settings) -> None:
+        self._store, self._embedding, self._settings = store, embedding, settings
+        self._kept = Kept(store, embedding)
+        self.on_write = OnWrite(store, embedding, self._kept, settings)
+        self.tended = False
+        """Whether this process makes what is pending beside its calls, as a server does that has called `run`."""
+        self._counted: tuple[float, Coverage] | None = None
+        self._looked: _Looked | None = None
+
+    def run(self, stopping: Callable[[], bool]) -> bool:
+        """Make what is missing until somebody stops it; returns whether something is left.
+
+        Everything, once somebody has had everything embedded; until then all but documents. Where a better model has
+        come, its vectors are made first, while those that are there answer. Raises Busy where another is at it.
+        """
+        self.tended = True
+        while not stopping():
+            if self._is_done(stopping):
+                return False
+            time.sleep(PAUSE_S)
+        return True
+
+    def _is_done(self, stopping: Callable[[], bool]) -> bool:
+        until = time.monotonic() + TURN_S
+
+        def look(done: int, total: int) -> None:
+            if stopping() or time.monotonic() >= until:
+                raise _TurnOver
+
+        better = self.better_model()
+        if better is None and not self._embedding.lacks_some():
+            return True
+        try:
+            if better is not None:
+                self._go_over(better, look)
+            else:
+                with self._embedding.exclusive():
+                    self._make_wanted(look)
+        except _TurnOver:
+            return False
+        return better is None
+
+    def _go_over(self, name: str, look: Progress) -> None:
+        switch = Switch(self._store, self._embedding, name, by_hand=False)
+        try:
+            switch.cost().require_room()
+        except StorageFull as error:
+            log.warning("The vectors stay those of %s for now: %s", self._embedding.chosen, error)
+            self._looked = replace(self._looked, found=None) if self._looked else None
+            return
+        switch.run(look, patient=False)
+
+    def embed(self, progress: Progress | None = None, *, wanted: bool = False) -> int:
+        """Make every missing vector for who asks for them; `wanted`: only those that nobody would have to ask for.
+
+        Where a better model has come and nobody has chosen, with that one from now on. Returns how many were made.
+        Raises AlreadyEmbedding.
+        """
+        done = 0
+        if better := self.better_model():
+            done = Switch(self._store, self._embedding, better, by_hand=False).run(progress)
+        with self._embedding.exclusive(patient=True):
+            return done + (self._make_wanted(progress) if wanted else self._embedding.embed_all(progress))
+
+    def _make_wanted(self, progress: Progress | None) -> int:
+        model = self._embedding.serving()
+        if model is not None and model.position:
+            return self._embedding.embed_all(progress)
+        return self._kept.fill(model, progress)
+
+    def pending(self) -> Pending | None:
+        """What is found by its words only for now; None where nothing is. Counts anew every few seconds at most."""
+        if not self._embedding.lacks_some():
+            return None
+        coverage = self._coverage()
+        if coverage.pending <= 0:
+            return None
+        rate = self._embedding.pace.rate()
+        left = coverage.pending / rate if rate else None
+        return Pending(coverage.pending, coverage.total, left, self.tended and self._will_be_made())
+
+    def _coverage(self) -> Coverage:
+        """Counting looks at every passage there is: no more than a twentieth of the time is spent on it."""
+        now = time.monotonic()
+        if self._counted is None or now >= self._counted[0]:
+            coverage = self._embedding.coverage()
+            ended = time.monotonic()
+            self._counted = ended + SHARE * (ended - now), coverage
+        return self._counted[1]
+
+    def _will_be_made(self) -> bool:
+        """Whether documents, where they are what is missing, get theirs without being asked for."""
+        model = self._embedding.serving()
+        return bool(model and model.position) or not self._embedding.documents_lacking()
+
+    def better_model(self) -> str | None:
+        """Return the model that is here and suits the library better than the one chosen for it; None as a rule."""
+        chosen = self._embedding.chosen
+        here = pulled_betters(chosen, self._settings) if chosen and not self._embedding.is_settled else ()
+        if not chosen or not here:
+            return None
+        now, last = time.monotonic(), self._store.last_change()
+        looked = self._looked
+        if (
+            looked is None
+            or (looked.chosen, looked.here) != (chosen, here)
+            or now >= looked.at + LOOK_S
+            or not 0 <= last - looked.change < LOOK_CHANGES
+        ):
+            best = best_here(languages(self._store), self._settings)
+            self._looked = looked = _Looked(chosen, here, now, last, best if best in here else None)
+        return looked.found
