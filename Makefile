@@ -2,21 +2,26 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PORT   ?= 8377
+READY  := $(VENV)/.ready-to-run
 STAMP  := $(VENV)/.ready
 CLIENTS := tests/node/node_modules/.ready
 export HF_HUB_OFFLINE := 1
 
 .PHONY: run test check lint fix docs unit node packages bench eval models clean
 
-run: $(STAMP) models  ## set up, load a sample library if there is none, serve on 127.0.0.1
-	@sh tools/sample.sh $(BIN)/commonplace
-	$(BIN)/commonplace serve
+run: $(READY)  ## set up, serve a sample from a home of its own (.sample-home) on 127.0.0.1:$(PORT)
+	@sh tools/run.sh $(BIN) $(PORT)
 
 test: check unit  ## set up everything and pass the tests
 
+$(READY): pyproject.toml tools/setup.sh
+	@PYTHON=$(PYTHON) sh tools/setup.sh $(VENV) .
+	@touch $(READY)
+
 $(STAMP): pyproject.toml tools/setup.sh
-	@PYTHON=$(PYTHON) sh tools/setup.sh $(VENV)
-	@touch $(STAMP)
+	@PYTHON=$(PYTHON) sh tools/setup.sh $(VENV) '.[dev]'
+	@touch $(STAMP) $(READY)
 
 models: $(STAMP)  ## pull the default model once, into the user's cache
 	@$(BIN)/commonplace models pull || echo "WARNING: the default model could not be pulled; the built-in static model is used."
@@ -57,4 +62,4 @@ eval: $(STAMP) models  ## make eval DATA=folder-of-judged-collections
 	$(BIN)/commonplace eval $(DATA)
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .sample-home .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from commonplace.cli.clients import CLIENTS, config_path, is_ours, renewed
 from commonplace.cli.configs import Uneditable, Unreadable, put, read
-from commonplace.cli.install import ClientFile, replace_file
+from commonplace.cli.client_files import ClientFile, replace_file
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ENTRY = {"command": "/opt/bin/commonplace", "args": ["mcp"]}

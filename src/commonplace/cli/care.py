@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import IO
 
 import click
 
-from commonplace.cli.common import counted, with_library, written
+from commonplace.cli.common import ask, counted, with_library, written
 from commonplace.cli.lazy import as_called
 from commonplace.cli.library import how_to_use
-from commonplace.errors import InvalidInput
 from commonplace.library import Library, restore
 from commonplace.settings import Settings
 from commonplace.store.sqlite_extras import check_backup
@@ -56,19 +54,9 @@ def restore_backup(context: click.Context, source: Path, yes: bool) -> None:
     home = Path(context.obj["home"]) if context.obj["home"] else Settings.load().home
     check_backup(source)
     if not yes:
-        _ask(f"Replace everything in {home} (space {context.obj['space']})?")
+        ask(f"Replace everything in {home} (space {context.obj['space']})?")
     restore(source, home, context.obj["space"])
     click.echo(f"Restored from {source}")
-
-
-def _ask(question: str) -> None:
-    try:
-        click.confirm(question, abort=True, err=True)
-    except click.Abort:
-        if sys.stdin.isatty():
-            raise
-        click.echo(err=True)  # the question's line has no end yet
-        raise InvalidInput("Nobody answered, so nothing was changed. Repeat it with --yes.") from None
 
 
 @click.command("everything")

@@ -12,6 +12,10 @@ from commonplace.lazy_dataclass import dataclass
 Format = Literal["json", "jsonc", "toml"]
 Entry = dict[str, Any]
 
+DISTRIBUTION = "commonplace-mcp"
+PROGRAMS = ("commonplace", DISTRIBUTION)
+"""What our programs are called; the second has the name of the package, so that `uvx` finds it."""
+
 TRANSPORT = ("type", "command", "args", "url", "serverUrl")
 """What we write in an entry, whichever client's. Anything else in one is its user's own."""
 
@@ -124,11 +128,19 @@ def is_ours(entry: Any) -> bool:
     """Whether an entry under the wanted name serves Commonplace: a command of that name, or an address like ours."""
     if not isinstance(entry, dict):
         return False
-    if isinstance(command := entry.get("command"), str):
-        name = re.split(r"[/\\]", command)[-1].removesuffix(".exe")
-        arguments = entry.get("args")
-        return name == "commonplace" or (isinstance(arguments, list) and arguments[:2] == ["-m", "commonplace"])
+    if isinstance(entry.get("command"), str):
+        return starts_ours(entry)
     return is_place(parts(_address(entry)).path)
+
+
+def starts_ours(entry: Any) -> bool:
+    """Whether an entry, whatever it is called, is a command that starts Commonplace."""
+    if not isinstance(entry, dict) or not isinstance(command := entry.get("command"), str):
+        return False
+    name = re.split(r"[/\\]", command)[-1].removesuffix(".exe")
+    arguments = entry["args"] if isinstance(entry.get("args"), list) else []
+    fetched = name in ("uvx", "uv", "pipx") and DISTRIBUTION in arguments
+    return name in PROGRAMS or fetched or arguments[:2] == ["-m", "commonplace"]
 
 
 def is_place(path: str) -> bool:

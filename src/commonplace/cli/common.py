@@ -22,6 +22,8 @@ from commonplace.model import Page
 from commonplace.store.backups import check_target, partial_of
 
 Progress = Callable[[int, int], None]
+BAR_EVERY_S = 0.1
+ERASE_LINE_ABOVE = "\x1b[A\x1b[2K"
 
 
 def with_library(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -92,25 +94,34 @@ class WordOrFile(click.Group):
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
-    """Counts, rate and time left on a terminal; a plain line now and then elsewhere. Always on stderr."""
+    """Yield a function that is told (done, total) and shows a bar with counts, rate and time left on a terminal.
+
+    Elsewhere it prints a plain line now and then. Always on stderr; the bar goes when the work is done.
+    """
     if not sys.stderr.isatty():
         yield _plain_progress(label)
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-    from rich.text import Text
+    stderr = sys.__stderr__  # sys.stderr shows the sequences a bar is drawn with and does not obey them
+    drawn_at = -BAR_EVERY_S
 
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:,.0f}/s" if task.speed else "", style="progress.data.speed")
+    def rate(_: object) -> str | None:
+        return f"{1 / bar.time_per_iteration:,.0f}/s" if bar.time_per_iteration else None
 
-    label = escape(harmless(label))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
-    with Bar(*columns, console=Console(file=sys.__stderr__), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    def report(done: int, total: int) -> None:
+        nonlocal drawn_at
+        if (now := time.monotonic()) - drawn_at >= BAR_EVERY_S or done >= total:
+            drawn_at = now
+            bar.length, bar.show_pos = total, True
+            bar.update(done - bar.pos)
+
+    bar = click.progressbar(length=0, label=harmless(label), file=stderr, show_percent=False, item_show_func=rate)
+    try:
+        with bar:
+            yield report
+    finally:
+        if stderr is not None:
+            stderr.write(ERASE_LINE_ABOVE)
+            stderr.flush()
 
 
 def _plain_progress(label: str) -> Progress:
@@ -148,6 +159,17 @@ def print_page(page: Page, *, as_json: bool) -> None:
         title = " › ".join(dict.fromkeys((hit.title, *hit.headings)))
         click.echo(f"{painted(f'{hit.uri}:{hit.line}', fg='cyan')}  {round(hit.score * 100)}%  {title}")
         click.echo(f"    {hit.snippet}\n")
+
+
+def ask(question: str) -> None:
+    """Return if the user says yes. Raise click.Abort if they say no, and InvalidInput where nobody answers."""
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)  # the question's line has no end yet
+        raise InvalidInput("Nobody answered, so nothing was changed. Repeat it with --yes.") from None
 
 
 _MANY = {"entry": "entries"}

@@ -70,6 +70,31 @@ def put(text: str, format: Format, key: str, name: str, entry: Entry) -> str:
     return edited
 
 
+def drop(text: str, format: Format, key: str, name: str, *, keep_empty: bool = True) -> str:
+    """Return the text without the entry under `key` and `name`; raise Uneditable where only a person can take it out.
+
+    Comments stay, but for those inside the entry. `keep_empty` says whether `key` stays when the entry was all it had;
+    a TOML table that has no line of its own goes anyway.
+    """
+    expected = deepcopy(read(text, format))
+    servers = expected.get(key)
+    if not isinstance(servers, dict) or name not in servers:
+        return text
+    del servers[name]
+    if not servers and not keep_empty:
+        del expected[key]
+    edited = _drop_toml(text, key, name) if format == "toml" else _drop_json(text, [key, name])
+    if not servers and not keep_empty and format != "toml":
+        edited = _drop_json(edited, [key])
+    left = read(edited, format)
+    if not servers and format == "toml":
+        left.pop(key, None)
+        expected.pop(key, None)
+    if _comparable(left) != _comparable(expected):
+        raise Uneditable("it is written in a way that only a person can edit safely")
+    return edited
+
+
 def _comparable(value: dict[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
@@ -135,6 +160,42 @@ def _put_json(text: str, key: str, name: str, entry: Entry) -> str:
         return _insert(text, plain, servers.value_at, name, entry)
     written = _dumps(text, entry, _line_indent(text, ours.at), _spread(text[ours.value_at : ours.end]))
     return text[: ours.value_at] + written + text[ours.end :]
+
+
+def _drop_json(text: str, keys: list[str]) -> str:
+    """The member that these keys lead to goes, with one comma beside it."""
+    plain, commas = _strict(text), _blanked(_COMMENT_OR_STRING, text)
+    at = _skip(plain, 0)
+    for key in keys[:-1]:
+        found = _last(plain, at, key)
+        if found is None:
+            return text
+        at = found.value_at
+    ours = _last(plain, at, keys[-1])
+    if ours is None:
+        return text
+    before = [member.end for member in _members(plain, at) if member.end <= ours.at]
+    start, end = ours.at, ours.end
+    if commas[after := _skip(commas, end)] == ",":
+        end = after + 1
+    elif before:  # ours is the last: the comma that led to it goes
+        comma = commas.index(",", before[-1])
+        text = text[:comma] + text[comma + 1 :]
+        start, end = start - 1, end - 1
+    return _without_gap(text, start, end)
+
+
+def _without_gap(text: str, start: int, end: int) -> str:
+    """Return the text without a member, the line that this leaves empty, and the blanks between it and a neighbour."""
+    head, tail = text[:start], text[end:]
+    last = tail.lstrip(_BLANK).startswith("}")
+    if last and head.rstrip(_BLANK).endswith("{"):
+        return head.rstrip(_BLANK) + tail.lstrip(_BLANK)
+    line = head.rfind("\n") + 1
+    rest = tail.lstrip(" \t\r")
+    if line and not head[line:].strip(_BLANK) and rest.startswith("\n"):
+        return head[: line - 1].removesuffix("\r") + tail.lstrip(" \t")
+    return head.rstrip(" \t") + tail if last else head + tail.lstrip(" \t")
 
 
 def _last(plain: str, at: int, key: str) -> _Member | None:
@@ -247,9 +308,25 @@ def _put_toml(text: str, key: str, name: str, entry: Entry) -> str:
     return "".join(pieces)
 
 
+def _drop_toml(text: str, key: str, name: str) -> str:
+    """The lines of our table and its parts go, and the empty line before them; comments above and below stay."""
+    pieces: list[str] = []
+    path: list[str] = []
+    for statement in _statements(text):
+        piece = text[statement.at : statement.end]
+        path = _path(statement.said) if statement.header else path
+        whole = path if statement.header else [*path, *_path(statement.said)]
+        if statement.said and whole[:2] == [key, name]:
+            if statement.header and pieces and not pieces[-1].strip():
+                pieces.pop()
+            continue
+        pieces.append(piece)
+    return "".join(pieces)
+
+
 def _path(said: Any) -> list[str]:
-    """The keys of a header, from what it says read alone."""
-    if not isinstance(said, dict) or not said:
+    """The keys that what is said has one below the other, such as those of a header read alone."""
+    if not isinstance(said, dict) or len(said) != 1:
         return []
     ((key, inner),) = said.items()
     return [key, *_path(inner)]

@@ -1,19 +1,23 @@
-"""The command that tells an MCP client about Commonplace."""
+"""`commonplace install`: an entry for Commonplace in an MCP client's own file, or a `qmd` on the path."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import sysconfig
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from commonplace.cli.client_files import ClientFile, opened, replace_file
 from commonplace.cli.clients import (
     CLIENTS,
+    DISTRIBUTION,
     Client,
     Entry,
     address_entry,
@@ -24,42 +28,100 @@ from commonplace.cli.clients import (
     parts,
     renewed,
 )
-from commonplace.cli.configs import Uneditable, Unreadable, put, read, render
-from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.cli.configs import Uneditable, put, render
+from commonplace.cli.lazy import as_called
+from commonplace.cli.qmd import shim
+from commonplace.errors import InvalidInput
 from commonplace.surfaces.profile import profile_names
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
-
-
-class ClientFile(CommonplaceError):
-    """A client's file that is left as it was. Ends a process with EX_CONFIG."""
-
-    code, status, exit_code = "client_file", 500, 78
+NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 @click.command()
-@click.argument("client", type=click.Choice(list(CLIENTS)))
+@click.argument("client", type=click.Choice([*CLIENTS, shim.NAME]))
 @click.option("--name", default="commonplace", show_default=True, help="What the client calls the server.")
 @click.option("--profile", help="Which tools the client sees; the default profile if left out.")
-@click.option("--allow-writes", is_flag=True, help="Let this client's agents remember, revise and forget.")
+@click.option(
+    "--allow-writes/--read-only",
+    "allow_writes",
+    default=None,
+    help="Whether this client's agents may remember, revise and forget. On a terminal it is asked; else read-only.",
+)
 @click.option("--http", "url", help="Use the server that runs at this address instead of starting one.")
-@click.option("--print", "only_print", is_flag=True, help="Print what would be added; write nothing.")
+@click.option("--print", "only_print", is_flag=True, help="Print what would be written; write nothing.")
 @click.pass_context
 def install(context: click.Context, /, client: str, only_print: bool, **wishes: Any) -> None:
     """Tell an MCP client about this library, in the client's own configuration file.
 
-    The file is copied beside itself first; everything else in it stays as it is. Repeat it at any time.
+    The file is copied beside itself first; everything else in it stays as it is. Repeat it at any time;
+    `commonplace uninstall CLIENT` takes the entry out again.
+
+    `qmd-command` is no client: it puts a command called qmd on your PATH, which is `commonplace qmd`.
     """
+    if client == shim.NAME:
+        _install_qmd(context, only_print)
+        return
     chosen, name = CLIENTS[client], wishes["name"]
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise InvalidInput("--name is made of 1 to 40 letters, digits, - and _.")
-    entry = _entry(chosen, context.obj["home"], context.obj["space"], wishes)
     path = Path(config_path(chosen, sys.platform, os.environ, os.path.expanduser("~")))
+    entry = _entry(chosen, context.obj["home"], context.obj["space"], wishes)  # refuses what does not go together
+    if wishes["allow_writes"] is None and not wishes["url"] and not only_print and _is_asked():
+        wishes["allow_writes"] = _ask_for_writes(chosen, path, name)
+        entry = _entry(chosen, context.obj["home"], context.obj["space"], wishes)
     if only_print:
         click.echo(f"For {path}:", err=True)
         click.echo(render(chosen.key, name, entry, chosen.format), nl=False)
+    else:
+        click.echo(_installed(chosen, path, name, entry))
+    click.echo(_rights(context, client, wishes), err=only_print)
+
+
+def _install_qmd(context: click.Context, only_print: bool) -> None:
+    given = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in ("client", "only_print")
+        and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise InvalidInput(f"{given[0]} is for MCP clients. qmd-command takes --print alone.")
+    by_option = context.find_root().get_parameter_source("home") is ParameterSource.COMMANDLINE
+    home = context.obj["home"] if by_option else None
+    if only_print:
+        click.echo(shim.script(home), nl=False)
         return
-    click.echo(_installed(chosen, path, name, entry))
+    path, written = shim.put_on_path(home, os.environ)
+    said = f"qmd is {path} now, and does what `commonplace qmd` does." if written else f"{path} is there already."
+    click.echo(f"{said} `commonplace uninstall {shim.NAME}` removes it.")
+
+
+def _is_asked() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _ask_for_writes(client: Client, path: Path, name: str) -> bool:
+    """Ask what the entry allows; where there is one already, its answer is what Enter means."""
+    old = None
+    with suppress(OSError):  # said where the file is edited
+        old = opened(client, path).entries(client).get(name)
+    arguments = old.get("args") if isinstance(old, dict) else None
+    allowed = isinstance(arguments, list) and "--allow-writes" in arguments
+    click.echo(f"Agents in {client.title} will be able to search and read this library.")
+    return click.confirm("May they also write to it: remember, revise and forget?", default=allowed)
+
+
+def _rights(context: click.Context, client: str, wishes: dict[str, Any]) -> str:
+    """Return what agents may do now, and how to change that."""
+    if wishes["url"]:
+        return "Whether agents may write is up to that server: `commonplace serve --allow-writes` lets them."
+    other = "--read-only" if wishes["allow_writes"] else "--allow-writes"
+    named = f" --name {wishes['name']}" if wishes["name"] != "commonplace" else ""
+    shown = f" --profile {wishes['profile']}" if wishes["profile"] else ""
+    repeat = as_called(f"`commonplace install {client}{named}{shown} {other}`")
+    if wishes["allow_writes"]:
+        return f"Agents may search, read, remember, revise and forget. {repeat} takes the writing back."
+    return f"It is read-only: agents search and read, but change nothing. {repeat} lets them remember, revise, forget."
 
 
 def _entry(client: Client, home: str | None, space: str, wishes: dict[str, Any]) -> Entry:
@@ -104,6 +166,8 @@ def _address(client: Client, url: str, profile: str | None) -> str:
 
 def _command() -> list[str]:
     """The absolute command that runs this Commonplace: clients start it from anywhere, often without a PATH."""
+    if any(part.startswith("archive-v") for part in Path(sys.prefix).parts) and (uvx := shutil.which("uvx")):
+        return [uvx, "--from", DISTRIBUTION, "commonplace"]  # uv's cache, which may be cleared at any time
     script = "commonplace.exe" if sys.platform == "win32" else "commonplace"
     called = Path(sys.argv[0])
     beside = Path(sysconfig.get_path("scripts")) / script
@@ -115,15 +179,10 @@ def _command() -> list[str]:
 
 def _installed(client: Client, path: Path, name: str, entry: Entry) -> str:
     """Put the entry into the client's file and say what was done."""
-    real = Path(os.path.realpath(path))  # a link into somebody's dotfiles stays a link
     by_hand = f"By hand, add:\n\n{render(client.key, name, entry, client.format)}"
     try:
-        raw = real.read_bytes() if real.exists() else b""
-        text = raw.decode("utf-8")
-        mark = "\ufeff" if text.startswith("\ufeff") else ""
-        said = read(text := text.removeprefix(mark), client.format)
-        servers = said.get(client.key)
-        old = servers.get(name) if isinstance(servers, dict) else None
+        config = opened(client, path)
+        old = config.entries(client).get(name)
         if old is not None and not is_ours(old):
             raise ClientFile(
                 f"{path} has another server called {name!r}. Choose another name with --name, or remove that one."
@@ -131,51 +190,14 @@ def _installed(client: Client, path: Path, name: str, entry: Entry) -> str:
         wanted = renewed(old, entry) if old is not None else entry
         if old == wanted:
             return f"Commonplace is already installed in {client.title} ({path}). Nothing was changed."
-        backup = replace_file(real, raw, (mark + put(text, client.format, client.key, name, wanted)).encode("utf-8"))
+        edited = put(config.text, client.format, client.key, name, wanted)
+        backup = replace_file(config.path, config.raw, config.encoded(edited))
     except Uneditable as error:
         raise ClientFile(f"{path} was left as it is: {error}. {by_hand}") from error
-    except (Unreadable, UnicodeDecodeError) as error:
-        raise ClientFile(f"{path} cannot be read: {error}. Mend it or move it away, then repeat this.") from error
     except OSError as error:
         raise ClientFile(f"{path} cannot be edited: {error.strerror}. {by_hand}") from error
     kept = f"\nThe file as it was: {backup}" if backup else ""
     return f"Installed in {client.title}: {path}{kept}\n{client.then}"
-
-
-def replace_file(path: Path, old: bytes, new: bytes) -> Path | None:
-    """Write a file in one step, keeping its mode and a copy of what it was. A file someone else just wrote is left."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    exists = path.exists()
-    mode = path.stat().st_mode & 0o777 if exists else 0o600
-    backup = _create(path, time.strftime(".%Y%m%d-%H%M%S.backup"), old, mode) if exists else None
-    fresh = _create(path, ".new", new, mode)
-    try:
-        if (path.read_bytes() if path.exists() else b"") != old:
-            raise ClientFile(f"{path} was changed by another program meanwhile and was left as it is. Repeat this.")
-        os.replace(fresh, path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        if backup:
-            backup.unlink()
-        raise
-    return backup
-
-
-def _create(path: Path, suffix: str, content: bytes, mode: int) -> Path:
-    """A new file beside `path`, never one that is there, and never readable by more people than `path` is."""
-    for attempt in range(100):
-        beside = path.with_name(f"{path.name}{suffix}{f'-{attempt}' if attempt else ''}")
-        try:
-            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        except FileExistsError:
-            continue
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, mode)
-        return beside
-    raise FileExistsError(17, f"there are too many copies of {path.name} beside it")
 
 
 COMMANDS = {"install": install}

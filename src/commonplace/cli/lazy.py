@@ -31,7 +31,9 @@ class NotWritten(CommonplaceError):
 
 
 _OF_QMD = re.compile(r"(['`]|: )qmd (collection add|context add|embed|get)\b")
-_OURS = re.compile(r"(?:['`]|: )(?:qmd|commonplace)(?= [a-z])")
+_OURS = re.compile(r"(['`]|: )(qmd|commonplace)(?= [a-z])")
+QMD_INSIDE = "commonplace qmd"
+"""How the program `qmd` is called where no program of that name is ours."""
 _STDOUT, _STDERR = 1, 2
 _NAMED_HERE = {"collection add": "add"}
 NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
@@ -84,11 +86,11 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, help) for name, (_, help) in self.table.items()])
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with _written():  # `--help` and `--version` print here
+        with output_guarded():  # `--help` and `--version` print here
             return super().make_context(*args, **kwargs)
 
     def invoke(self, context: click.Context) -> Any:
-        with _written():
+        with output_guarded():
             try:
                 return super().invoke(context)
             except CommonplaceError as error:
@@ -97,8 +99,8 @@ class LazyGroup(click.Group):
 
 
 @contextmanager
-def _written() -> Iterator[None]:
-    """Says in our own words that output could not be written, before click does in its; or that there is no here."""
+def output_guarded() -> Iterator[None]:
+    """Raise our own errors where output cannot be written or the current folder is gone, before click says its."""
     try:
         yield
     except BrokenPipeError:
@@ -122,30 +124,40 @@ def _is_somewhere() -> bool:
 
 
 def called_qmd() -> bool:
-    """Whether this is the program `qmd`, some of whose commands the other one has, too."""
+    """Return whether this is `qmd`, as a program or as a command of `commonplace`. Each has commands of the other."""
     context = click.get_current_context(silent=True)
-    return context is not None and context.find_root().info_name == "qmd"
+    return context is not None and context.find_root().info_name in ("qmd", QMD_INSIDE)
 
 
 def as_called(sentence: str) -> str:
-    """A sentence that names commands, for whoever runs this one: of this program, and for the space it acts on."""
+    """Return a sentence with the commands it names written as this caller has to type them.
+
+    That is with the program that was called, and with the home and the space that this call chose by options.
+    """
     if not called_qmd():
         sentence = _OF_QMD.sub(lambda found: f"{found[1]}commonplace {_NAMED_HERE.get(found[2], found[2])}", sentence)
-    return _OURS.sub(lambda found: f"{found[0]}{_elsewhere()}", sentence)
+    return _OURS.sub(lambda found: f"{found[1]}{_typed(found[2])}", sentence)
 
 
-def _elsewhere() -> str:
-    """The options that chose another home or space than there would be without them; empty where none did."""
+def _typed(program: str) -> str:
+    """Return how `program` is called from here, with the options that chose another home or space than the usual."""
     context = click.get_current_context(silent=True)
     if context is None:
-        return ""
+        return program
     root = context.find_root()
-    chosen = {"--index" if called_qmd() else "--space": root.obj["space"]} if root.obj["space"] != "default" else {}
-    if root.get_parameter_source("home") is ParameterSource.COMMANDLINE:
-        chosen = {"--home": root.obj["home"], **chosen}
+    by_option = root.get_parameter_source("home") is ParameterSource.COMMANDLINE or root.obj.get("home_by_option")
+    home = {"--home": root.obj["home"]} if by_option else {}
+    space = root.obj["space"] if root.obj["space"] != "default" else None
+    if program == "commonplace":
+        return _with_options(program, {**home, **({"--space": space} if space else {})})
+    inside = program if root.info_name == "qmd" else _with_options("commonplace", home) + " qmd"
+    return _with_options(inside, {"--index": space} if space else {})
+
+
+def _with_options(command: str, options: Mapping[str, str]) -> str:
     from shlex import quote  # for advice alone
 
-    return "".join(f" {option} {quote(value)}" for option, value in chosen.items())
+    return "".join([command, *(f" {option} {quote(value)}" for option, value in options.items())])
 
 
 def spare_threads() -> None:

@@ -35,6 +35,8 @@ _COMMANDS = {
     "users": ("users", "Add, list and remove the users of a shared server."),
     "keys": ("users", "Make, list and revoke the keys that users call with."),
     "install": ("install", "Tell an MCP client about this library, in its own configuration file."),
+    "uninstall": ("uninstall", "Take entries back out of MCP clients, or everything from this machine."),
+    "where": ("where", "Print every path in use, with its size."),
     "doctor": ("care", "Look everything over and say what is wrong."),
     "cleanup": ("qmd.care", "Drop what is left over, then compact."),
     "backup": ("care", "Copy the library into one file."),
@@ -42,6 +44,7 @@ _COMMANDS = {
     "migrate": ("migrate", "Move a home from files to a PostgreSQL database, or back."),
     "export": ("imports", "Write notes, media, chats, characters and prompts as lines of JSON."),
     "import": ("imports", "Bring in notes, media, chats, characters and prompts."),
+    "qmd": ("qmd.command", "The commands of qmd, as a drop-in: `commonplace qmd search tea`."),
     "eval": ("evaluate", "Measure search quality on judged collections."),
 }
 
@@ -61,11 +64,16 @@ def cli(context: click.Context, home: str | None, space: str) -> None:
 
 
 def main() -> NoReturn:
-    """Run the command line. An error a caller can see is one sentence on stderr and its own exit code."""
+    """Run the command line."""
+    carry_out(cli)
+
+
+def carry_out(command: click.Command) -> NoReturn:
+    """Run a program. An error a caller can see is one sentence on stderr and its own exit code."""
     spare_threads()
     speak_utf8()
     try:
-        status = cli(standalone_mode=False)
+        status = command(standalone_mode=False)
     except CommonplaceError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_code)

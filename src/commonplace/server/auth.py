@@ -191,7 +191,7 @@ def metadata_address(settings: Settings) -> Address | None:
     """Where a client learns who issues tokens for this server. None where nobody does."""
     if settings.auth != "jwt":
         return None
-    return lambda scope: f"{_base(settings, scope)}{METADATA}/mcp"
+    return lambda scope: f"{base_address(settings, scope)}{METADATA}/mcp"
 
 
 def metadata_routes(settings: Settings) -> list[Route]:
@@ -203,7 +203,7 @@ def metadata_routes(settings: Settings) -> list[Route]:
         servers = [settings.jwt_issuer] if _is_address(settings.jwt_issuer) else []
         return JSONResponse(
             {
-                "resource": f"{_base(settings, request.scope)}/mcp",
+                "resource": f"{base_address(settings, request.scope)}/mcp",
                 **({"authorization_servers": servers} if servers else {}),
                 "scopes_supported": list(SCOPES),
                 "bearer_methods_supported": ["header"],
@@ -214,7 +214,7 @@ def metadata_routes(settings: Settings) -> list[Route]:
     return [Route(path, describe, methods=["GET"]) for path in (METADATA, f"{METADATA}/mcp")]
 
 
-def _base(settings: Settings, scope: Scope) -> str:
+def base_address(settings: Settings, scope: Scope) -> str:
     """This server's address as the client knows it. What a client says of it is echoed only if it is a plain host."""
     if settings.public_url:
         return settings.public_url.rstrip("/")

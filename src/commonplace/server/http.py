@@ -35,6 +35,7 @@ from commonplace.server.rest import routes, unanswered
 from commonplace.server.service import Service
 from commonplace.server.transport import Endpoint, MakeServer, memory_body_bytes
 from commonplace.server.websocket import Connections, Wire
+from commonplace.server.welcome import Welcome
 from commonplace.settings import Settings
 from commonplace.surfaces.profile import DEFAULT, profile_names
 
@@ -89,6 +90,7 @@ def make_app(
         middleware=[
             Middleware(Details, prefix=QMD),
             Middleware(OriginGuard, hosts=[*own_hosts(settings, host), *allowed_hosts()]),
+            Middleware(Welcome, service=service, gate=gate),
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings), also_open=(ALIVE,)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],

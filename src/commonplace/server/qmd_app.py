@@ -31,6 +31,7 @@ from commonplace.server.rest import unanswered
 from commonplace.server.service import Service
 from commonplace.server.stdio import told_to_end
 from commonplace.server.transport import Endpoint
+from commonplace.server.welcome import Welcome
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ def make_qmd_app(service: Service, gate: Gate) -> Starlette:
         middleware=[
             Middleware(Details),
             Middleware(OriginGuard, hosts=[*own_hosts(settings), *allowed_hosts()]),
+            Middleware(Welcome, service=service, gate=gate),
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],

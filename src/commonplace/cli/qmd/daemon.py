@@ -15,6 +15,7 @@ from typing import IO, Any, NamedTuple
 
 from commonplace.errors import Busy, CommonplaceError
 from commonplace.index.files import write_atomically
+from commonplace.settings import PREFIX
 
 PID_FILE, LOG_FILE, LOCK_FILE = "mcp.pid", "mcp.log", "mcp.lock"
 START_S, STOP_S = 60.0, 20.0
@@ -68,14 +69,15 @@ def running(folder: Path) -> Running | None:
     return found if found.started and found.started == _started(found.pid) else None
 
 
-def start(folder: Path, arguments: Sequence[str]) -> Running:
-    """Start `qmd` with these arguments as a daemon, and wait until it serves."""
+def start(folder: Path, arguments: Sequence[str], home: Path) -> Running:
+    """Start `qmd` on this home with these arguments as a daemon, and wait until it serves."""
     log = folder / LOG_FILE
     with _opened(log) as output:
         from_here = output.tell()
         process = subprocess.Popen(  # noqa: S603 - ourselves
             [sys.executable, "-P", "-m", "commonplace.cli.qmd", *arguments],
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            env={**os.environ, f"{PREFIX}HOME": str(home)},
         )  # fmt: skip
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:

@@ -64,7 +64,7 @@ def _index() -> click.Option:
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="qmd")
+@click.version_option(__version__)
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Folders of Markdown and other text, searched and read."""
@@ -73,10 +73,21 @@ def cli(context: click.Context) -> None:
 cli.params.append(_index())
 
 
-def run(arguments: list[str] | None = None) -> int:
-    """Carry out a command line; returns its exit code: 0, 1 for what failed, 2 for what was asked wrongly."""
+def run(
+    arguments: list[str] | None = None,
+    *,
+    program: str = "qmd",
+    home: str | None = None,
+    space: str = "default",
+    home_by_option: bool = False,
+) -> int:
+    """Carry out a command line and return its exit code: 0, 1 for what failed, 2 for what was asked wrongly.
+
+    `program` is what the caller typed before the arguments; `home_by_option` says that they named the home there.
+    """
+    chosen = {"home": home, "space": space, "home_by_option": home_by_option}
     try:
-        status = cli(arguments, prog_name="qmd", standalone_mode=False, obj={"home": None, "space": "default"})
+        status = cli(arguments, prog_name=program, standalone_mode=False, obj=chosen)
     except CommonplaceError as error:
         click.echo(str(error), err=True)
         return 2 if isinstance(error, InvalidInput) else 1

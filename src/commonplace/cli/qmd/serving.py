@@ -66,7 +66,7 @@ def _start_daemon(context: click.Context, host: str, port: int, watch: bool) -> 
     if found := daemon.running(folder):
         raise Busy(f"Already running at {found.address} (PID {found.pid}). Run 'qmd mcp stop' first.")
     arguments = ["--index", context.obj["space"], "mcp", "--held", "--host", host, "--port", str(port)]
-    started = daemon.start(folder, [*arguments, *(["--watch"] if watch else [])])
+    started = daemon.start(folder, [*arguments, *(["--watch"] if watch else [])], _settings(context).home.absolute())
     click.echo(f"Started at {started.address} (PID {started.pid})")
     click.echo(f"Logs: {folder / daemon.LOG_FILE}", err=True)
 
