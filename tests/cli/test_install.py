@@ -23,9 +23,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from commonplace.cli.client_files import ClientFile, replace_file
 from commonplace.cli.clients import CLIENTS, config_path, is_ours, renewed
 from commonplace.cli.configs import Uneditable, Unreadable, put, read
-from commonplace.cli.client_files import ClientFile, replace_file
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ENTRY = {"command": "/opt/bin/commonplace", "args": ["mcp"]}

@@ -13,10 +13,11 @@ from commonplace.surfaces.schema import STRING, many, obj, outline, parts_of, te
 
 
 def listed(name: str, *, writable: bool) -> list[dict[str, Any]]:
-    return [declared(tool) for tool in Registry(profile(name), writable=writable).tools]
+    served = profile(name)
+    return [declared(tool, brief=served.brief) for tool in Registry(served, writable=writable).tools]
 
 
-@pytest.mark.parametrize(("name", "writable", "most"), [("knowledge", False, 24_000)])
+@pytest.mark.parametrize(("name", "writable", "most"), [("commonplace", True, 8_000), ("knowledge", False, 24_000)])
 def test_a_list_of_tools_is_small(name: str, writable: bool, most: int) -> None:
     tools = {"tools": listed(name, writable=writable)}
     assert len(json.dumps(tools, separators=(",", ":"), ensure_ascii=False).encode()) <= most
@@ -30,6 +31,11 @@ def test_every_tool_lists_the_arguments_it_takes_and_the_parts_it_gives(name: st
         assert shown["inputSchema"].get("required") == tool.input.get("required")
         if tool.output is not None:
             assert list(shown["outputSchema"]["properties"]) == list(tool.output.get("properties", {}))
+
+
+def test_every_argument_of_the_default_profile_says_what_it_is() -> None:
+    for tool in listed("commonplace", writable=True):
+        assert all(argument.get("description") for argument in tool["inputSchema"]["properties"].values())
 
 
 def test_an_outline_leaves_out_what_lies_deep_and_keeps_its_name_and_description() -> None:

@@ -79,25 +79,27 @@ def make_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> 
 _LISTS: tuple[CacheableMethod, ...] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
 
-def declared(tool: Tool) -> dict[str, JSON]:
+def declared(tool: Tool, *, brief: bool = False) -> dict[str, JSON]:
     """Return a tool as MCP and REST list it: every agent reads all of this before its first question.
 
-    So objects deep inside the arguments, and what is inside the parts of an answer, are left to /openapi.json.
+    So objects deep inside the arguments, and what is inside the parts of an answer, are left to /openapi.json; with
+    `brief` all objects inside arguments, the answer, and the title, which is the name once more.
     """
     listed: dict[str, JSON] = {
         "name": tool.name,
-        "title": tool.title,
+        **({} if brief else {"title": tool.title}),
         "description": tool.description,
-        "inputSchema": outline(tool.input, levels=2),
+        "inputSchema": outline(tool.input, levels=1 if brief else 2),
         "annotations": dict(tool.annotations),
     }
     if tool.meta:
         listed["_meta"] = dict(tool.meta)
-    return listed if tool.output is None else {**listed, "outputSchema": parts_of(tool.output)}
+    return listed if tool.output is None or brief else {**listed, "outputSchema": parts_of(tool.output)}
 
 
 def _list_tools(registry: Registry) -> Handler:
-    listed = {"tools": [declared(tool) for tool in registry.tools], "resultType": "complete"}
+    brief = registry.profile.brief
+    listed = {"tools": [declared(tool, brief=brief) for tool in registry.tools], "resultType": "complete"}
 
     async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> dict[str, JSON]:
         return listed

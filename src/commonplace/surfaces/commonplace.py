@@ -30,4 +30,4 @@ def instructions(library: Library) -> str:
     return "\n".join(line for line in lines if line)[:LONGEST]
 
 
-PROFILE = Profile("commonplace", TOOLS, instructions)
+PROFILE = Profile("commonplace", TOOLS, instructions, brief=True)

@@ -28,7 +28,7 @@ from commonplace.surfaces.schema import (
     text,
     texts,
 )
-from commonplace.surfaces.tool import READ_ONLY, Call, Tool
+from commonplace.surfaces.tool import LOOKS, Call, Tool
 
 MOST_NAMED = 1000
 """How many kinds, collections or tags a search may name."""
@@ -211,37 +211,37 @@ SEARCH = Tool(
     name="search",
     title="Search",
     description=(
-        "Find passages in the user's library (notes, documents, chats, memories and more) by words and by meaning. "
-        'Ask in plain words; "quotes" require a phrase and -word excludes one. Returns the best passage of each item '
-        "with its address, line and a score from 0 to 1: above 0.8 is surely about it, below 0.2 only shares a word. "
-        "Never returns more than max_tokens; left_out counts what did not fit, next_cursor goes on there. Read more "
-        "with fetch, find what is like it with related."
+        "Search what the user keeps: notes, documents, code, chats, memories, tables. Use it whenever the answer may "
+        'be there. Ask in plain words; "quotes" require a phrase, -word excludes. Returns the best passage of each '
+        "item with its uri, line and a score from 0 to 1: above 0.8 is surely about it, below 0.2 only shares a word. "
+        "notes say what was guessed. Read on with fetch; continue with next_cursor."
     ),
     input=obj(
         required=("query",),
         query=text("What to look for, in plain words.", minLength=1, maxLength=10_000),
-        limit=integer("How many results.", default=10, least=1, most=100),
-        mode=choice("auto: words and, where there are vectors, meaning.", "auto", "lexical", "semantic", "hybrid"),
+        limit=integer("Most results.", default=10, least=1, most=100),
+        mode=choice("auto: words, and meaning where vectors exist.", "auto", "lexical", "semantic", "hybrid"),
         detail=choice("How much of each result.", "snippets", "ids", "passages"),
-        kinds=texts("Only these kinds: document, note, media, message, character, prompt, memory, table."),
-        collections=texts("Only of these collections, threads or conversations."),
-        tags=texts("Only with any of these tags."),
-        path=text("Only documents in this folder or glob: ops/archive/**, vault/ops.", maxLength=1000),
+        kinds=texts("Any of document, note, media, message, character, prompt, memory, table."),
+        collections=texts("Collections, threads or conversations."),
+        tags=texts("With any of these tags."),
+        path=text("Folder or glob of documents: vault/ops, ops/archive/**.", maxLength=1000),
         where={
             "type": "array",
             "items": _CONDITION,
             "maxItems": 100,
-            "description": "Tests on metadata; all must hold.",
+            "description": 'All must hold of the metadata: {"key": "rating", "operator": "gte", "value": 7}. '
+            f"Operators: {' '.join(get_args(Operator))}.",
         },
-        created_from=text("Only created then or later, such as 2026-05-01."),
-        created_to=text("Only created then or earlier."),
-        updated_from=text("Only changed then or later."),
-        updated_to=text("Only changed then or earlier."),
-        max_tokens=integer("How much to return at most.", default=4000, least=200, most=100_000),
-        cursor=text("next_cursor of the same search."),
-        session=text("A name of yours, or new: what it returned is left out."),
-        rerank=flag("Take a second, slower look at the best."),
-        explain=flag("Say what each way of finding thought."),
+        created_from=text("Created since then, as 2026-05-01."),
+        created_to=text("Created until then."),
+        updated_from=text("Changed since then."),
+        updated_to=text("Changed until then."),
+        max_tokens=integer("Token budget.", default=4000, least=200, most=100_000),
+        cursor=text("The last next_cursor."),
+        session=text("Any name, or `new`: skips results it returned before."),
+        rerank=flag("Look closer at the best; slower."),
+        explain=flag("Add keyword and vector scores."),
     ),
     output=answer(
         required=("results", "left_out"),
@@ -252,21 +252,21 @@ SEARCH = Tool(
         notes=STRINGS,
         session=OBJECT,
     ),
-    annotations=READ_ONLY,
+    annotations=LOOKS,
     handler=search,
 )
 
 RELATED = Tool(
     name="related",
     title="Related",
-    description="Find items like one you have, by what it says. Takes the uri of a search result; answers like search.",
+    description="Find items similar to one you have: pass the uri of a result. Answers like search.",
     input=obj(
         required=("uri",),
-        uri=text("The item's address.", minLength=1),
-        limit=integer("How many results.", default=10, least=1, most=100),
-        max_tokens=integer("How much to return at most.", default=4000, least=200, most=100_000),
+        uri=text("Its address.", minLength=1),
+        limit=integer("Most results.", default=10, least=1, most=100),
+        max_tokens=integer("Token budget.", default=4000, least=200, most=100_000),
     ),
     output=answer(required=("results",), results=many(OBJECT), left_out=INTEGER, tokens=INTEGER),
-    annotations=READ_ONLY,
+    annotations=LOOKS,
     handler=related,
 )

@@ -75,6 +75,8 @@ class Profile:
     """Clients are told when one of these changes."""
     exact: bool = False
     """Whether its tools keep JSON as it was sent, so that a call is refused which no reader of JSON could keep so."""
+    brief: bool = False
+    """Whether its list leaves out titles, answers, and what objects in arguments are made of: descriptions say it."""
     hidden: Callable[[Settings], Collection[str]] = lambda settings: ()
     """The names of tools that the settings turn off. Callers cannot tell them from unknown ones."""
 

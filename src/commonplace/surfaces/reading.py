@@ -31,7 +31,7 @@ from commonplace.surfaces.schema import (
     one_or_many,
     text,
 )
-from commonplace.surfaces.tool import READ_ONLY, Call, Tool
+from commonplace.surfaces.tool import LOOKS, Call, Tool
 from commonplace.text.lines import line_starts, split_lines
 from commonplace.text.outline import Heading, contents
 from commonplace.text.tokens import estimate, reach, safe_cut
@@ -393,16 +393,16 @@ FETCH = Tool(
     name="fetch",
     title="Fetch",
     description=(
-        "Read addresses within a token budget. They may end in #heading for a section, #chunk-3 for a passage, :120 "
-        "from a line on, :120:40 for forty lines. Go on at next_line, null at the end, first at rest_of_line if one "
-        "was cut; left_out did not fit."
+        "Read items by address, within a token budget. An address may end in #heading (a section), #chunk-3 (a "
+        "passage), :120 (from that line on) or :120:40 (forty lines). Continue at next_line (null: the end), after a "
+        "cut line at rest_of_line. missing does not exist, left_out did not fit."
     ),
     input=obj(
         required=("uri",),
-        uri=one_or_many("Up to 50, such as notes://tea:12.", 50),
-        from_line=integer("The first line, also inside a section.", default=1, least=1, most=10**9),
-        mode=choice("From there on, the passage there, or it with neighbours.", "full", "chunk", "siblings"),
-        max_tokens=integer("How much to read at most.", default=4000, least=100, most=200_000),
+        uri=one_or_many("One or up to 50, as notes://tea:12.", 50),
+        from_line=integer("First line to read, in a section too.", default=1, least=1, most=10**9),
+        mode=choice("From there on, its passage, or with neighbors.", "full", "chunk", "siblings"),
+        max_tokens=integer("Token budget.", default=4000, least=100, most=200_000),
     ),
     output=answer(
         items=many(
@@ -424,7 +424,7 @@ FETCH = Tool(
         missing=many(answer(required=("uri",), uri=STRING, message=STRING)),
         left_out=STRINGS,
     ),
-    annotations=READ_ONLY,
+    annotations=LOOKS,
     handler=fetch,
 )
 
@@ -432,27 +432,27 @@ BROWSE = Tool(
     name="browse",
     title="Browse",
     description=(
-        "See what is there, level by level: nothing given lists the kinds, a kind lists its collections or threads, "
-        "kind/collection lists items, and an item's address lists its headings. Pass an entry's `at` to go deeper."
+        "List what is there, level by level: kinds; of a kind its collections or threads; of kind/collection its "
+        "folders and items; of an item its headings. Pass an entry's `at` to go deeper."
     ),
     input=obj(
         at={
             "type": "string",
-            "description": "Where to look: '', document, document/docs, or an address.",
+            "description": "'', document, document/docs, or an address.",
             "default": "",
         },
-        limit=integer("How many entries.", default=50, least=1, most=500),
-        cursor=text("Where to go on: next_cursor of the same call."),
+        limit=integer("Most entries.", default=50, least=1, most=500),
+        cursor=text("The last next_cursor."),
     ),
     output=answer(entries=many(answer(at=STRING, name=STRING)), next_cursor=maybe(STRING)),
-    annotations=READ_ONLY,
+    annotations=LOOKS,
     handler=browse,
 )
 
 STATUS = Tool(
     name="status",
     title="Status",
-    description="Say what the library holds (items by kind, collections) and how much of it is found by meaning.",
+    description="Report what the library holds and how much of it is found by meaning.",
     input=obj(),
     output=answer(
         required=("items", "passages"),
@@ -464,6 +464,6 @@ STATUS = Tool(
         better_model=maybe(STRING),
         level={"type": "boolean", "description": "Whether the index has every change."},
     ),
-    annotations=READ_ONLY,
+    annotations=LOOKS,
     handler=status,
 )

@@ -54,8 +54,9 @@ def texts(description: str, **more: JSON) -> Schema:
 
 def one_or_many(description: str, most: int) -> Schema:
     """A string, or a list of them."""
-    several = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1, "maxItems": most}
-    return {"description": description, "anyOf": [{"type": "string", "minLength": 1}, several]}
+    one: Schema = {"type": "string", "minLength": 1}
+    several: Schema = {"type": "array", "items": one, "minItems": 1, "maxItems": most}
+    return {"description": description, "anyOf": [one, several]}
 
 
 def outline(schema: Schema, *, levels: int) -> Schema:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from commonplace.sessions import Session
 
 READ_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+LOOKS = {"readOnlyHint": True, "openWorldHint": False}
+"""The same without the hints that mean nothing for a tool that only reads."""
 ADDS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 CHANGES = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
 

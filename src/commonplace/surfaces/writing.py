@@ -228,27 +228,27 @@ def _first_line(body: str) -> str:
 
 
 _WRITTEN = answer(uri=STRING, version=INTEGER, title=STRING)
-_FREE = {"type": "object", "description": "Any JSON object of yours; search filters on it with where."}
-_EXPIRES = text("When it is over and gone, for a memory: 2026-05-01 or 2026-05-01T09:30:00Z.")
-_EXPECTED = {"type": "integer", "minimum": 1, "description": "The version you read; refused if it has changed since."}
+_FREE = {"type": "object", "description": "Any JSON object to filter on."}
+_EXPIRES = text("When a memory expires, as 2026-05-01.")
+_EXPECTED = {"type": "integer", "minimum": 1, "description": "The version you read; refused if newer."}
 
 REMEMBER = Tool(
     name="remember",
     title="Remember",
     description=(
-        "Keep something for later: a note, or a memory that may expire or replace older ones. Write it so that it "
-        "makes sense on its own. It is found by search at once. Returns its address and version."
+        "Save what should be known next time: a note, or a memory that may expire or replace older ones. Write text "
+        "that makes sense on its own. Search finds it at once. Returns its uri and version."
     ),
     input=obj(
         required=("text",),
-        text=text("What to remember, in Markdown or plain text.", minLength=1),
-        kind=choice("What to keep it as.", "note", "memory"),
-        title=text("A note's title; its first line if left out."),
-        key=text("A note's name; refused if it is taken.", minLength=1),
-        collection=text("The notebook or the memory's thread."),
+        text=text("Markdown or plain text.", minLength=1),
+        kind=choice("What to save it as.", "note", "memory"),
+        title=text("A note's title (default its first line)."),
+        key=text("A note's name; must be free.", minLength=1),
+        collection=text("The note's notebook or memory's thread."),
         expires_at=_EXPIRES,
-        supersedes=one_or_many("Memories this one replaces.", 100),
-        tags=texts("Words to find it by.", maxItems=100),
+        supersedes=one_or_many("Memories it replaces.", 100),
+        tags=texts("Words to filter by.", maxItems=100),
         metadata=_FREE,
     ),
     output=_WRITTEN,
@@ -259,15 +259,15 @@ REMEMBER = Tool(
 REVISE = Tool(
     name="revise",
     title="Revise",
-    description="Change a note or a memory. What is left out stays as it is; lists replace.",
+    description="Correct a note or a memory. What you leave out stays; lists are replaced whole.",
     input=obj(
         required=("uri",),
         uri=text("Its address.", minLength=1),
-        text=text("The new text, whole.", minLength=1),
+        text=text("The whole new text.", minLength=1),
         title=text("The new title."),
-        tags=texts("The new tags, all of them.", maxItems=100),
+        tags=texts("All its tags from now on.", maxItems=100),
         metadata=_FREE,
-        metadata_patch={"type": "object", "description": "Members to change; null removes one."},
+        metadata_patch={"type": "object", "description": "Members to change; null removes."},
         expires_at=_EXPIRES,
         expected_version=_EXPECTED,
     ),
@@ -279,12 +279,12 @@ REVISE = Tool(
 FORGET = Tool(
     name="forget",
     title="Forget",
-    description="Remove notes and memories for good. dry_run only says what would go.",
+    description="Delete notes and memories for good. Ask the user first unless they asked for it.",
     input=obj(
         required=("uri",),
-        uri=one_or_many("One address or up to 100.", 100),
+        uri=one_or_many("One address, or up to 100.", 100),
         expected_version=_EXPECTED,
-        dry_run=flag("Remove nothing, only say what is there."),
+        dry_run=flag("Only list what would go."),
     ),
     output=answer(forgotten=STRINGS, found=STRINGS),
     annotations={**CHANGES, "idempotentHint": True},
