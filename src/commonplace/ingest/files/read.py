@@ -12,7 +12,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 
-from commonplace.ingest.files.charset import mark_of, page_encoding
+from commonplace.ingest.files.charset import guessed_encoding, mark_of, page_encoding, wide_encoding
 from commonplace.ingest.prepare import RULES
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.chunk import LONGEST_PATH
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 BINARY, EMPTY, NO_READER, DAMAGED, TOO_SLOW = "BINARY", "EMPTY", "NO_READER", "DAMAGED", "TOO_SLOW"
 LOOKED_AT = 8192
 """A NUL among so many first bytes makes a file binary."""
+CHARSET = 1
+"""Raise it when bytes that were no text would become some."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -68,9 +70,13 @@ class Reader:
 
 
 @cache
-def folder_stamp_of(reader: Reader) -> str:
-    """The same of a file in a folder, of which more is read than its text."""
-    return f"{stamp_of(reader)} properties-{reader.properties}" if reader.properties else stamp_of(reader)
+def folder_stamp_of(reader: Reader, is_doubtful: bool = False) -> str:
+    """Return the stamp of a file in a folder, of which more is read than its text.
+
+    `is_doubtful`: what was no text in it may be some, once more encodings are known.
+    """
+    properties = f" properties-{reader.properties}" if reader.properties else ""
+    return f"{stamp_of(reader)}{properties}{f' charset-{CHARSET}' if is_doubtful else ''}"
 
 
 @cache
@@ -161,24 +167,26 @@ def no_text(places: int) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    return b"\0" in data[:LOOKED_AT] and not mark_of(data)
+    return b"\0" in data[:LOOKED_AT] and not (mark_of(data) or wide_encoding(data))
 
 
 def decode(data: bytes) -> tuple[str, int]:
-    """Bytes as text without its mark, and how many places were no text. Line endings stay."""
-    encoding = mark_of(data)
-    if encoding:
-        body = data.decode(encoding, errors="replace")
-        return body.replace("\0", _REPLACEMENT), body.count("\0") + body.count(_REPLACEMENT)
-    try:
-        body, warnings = data.decode("utf-8-sig"), 0
-    except UnicodeDecodeError:
-        body = data.decode("utf-8-sig", errors="replace")
-        warnings = body.count(_REPLACEMENT) - data.count(_REPLACEMENT.encode())
-    if "\0" in body:  # beyond the first bytes; the store takes none
-        warnings += body.count("\0")
-        body = body.replace("\0", _REPLACEMENT)
-    return body, warnings
+    """Return bytes as text without its mark, and how many places were no text. Line endings stay."""
+    encoding = mark_of(data) or wide_encoding(data)
+    written = 0
+    if not encoding:
+        try:
+            return _storable_body(data.decode("utf-8-sig"), 0)
+        except UnicodeDecodeError:
+            encoding = guessed_encoding(data) or "utf-8-sig"
+            written = data.count(_REPLACEMENT.encode()) if encoding == "utf-8-sig" else 0
+    body = data.decode(encoding, errors="replace")
+    return _storable_body(body, body.count(_REPLACEMENT) - written)
+
+
+def _storable_body(body: str, warnings: int) -> tuple[str, int]:
+    """Return a text without NULs, which the store takes none of, and its warnings with them."""
+    return (body.replace("\0", _REPLACEMENT), warnings + body.count("\0")) if "\0" in body else (body, warnings)
 
 
 def _converted(convert: Callable[[bytes], tuple[str, ...]], data: bytes) -> tuple[str, str, str, int]:
