@@ -189,7 +189,7 @@ def test_an_update_command_runs_before_update_and_a_failing_one_stops_its_collec
 def test_what_is_skipped_is_named_with_its_reason_and_counted(run: Run, notes: Path) -> None:
     for number in range(25):
         (notes / f"{number:02}.md").write_bytes(b"\0")
-    (notes / "bad.md").write_bytes(b"caf\xe9\n")
+    (notes / "bad.md").write_bytes(b"caf\xc3\xa9 \xe9\n")
     done = run("add", str(notes), "--no-embed")
     assert "25 skipped" in done.stdout
     assert "skipped 00.md: BINARY" in done.stderr
