@@ -298,6 +298,22 @@ def test_what_is_remembered_is_found_revised_and_forgotten(call: Call) -> None:
         call("fetch", uri=kept["uri"])
 
 
+@pytest.mark.parametrize(("text", "title"), [("# Tea\n\nGreen.", "Tea"), ("---\ntitle: Tea\n---\n\nGreen.", "Tea")])
+def test_a_title_follows_the_text_it_was_taken_from(call: Call, text: str, title: str) -> None:
+    kept = call("remember", text=text)
+    assert kept["title"] == title
+    assert call("revise", uri=kept["uri"], tags=["hot"])["title"] == title
+    assert call("revise", uri=kept["uri"], text="# Coffee\n\nBlack.")["title"] == "Coffee"
+    assert call("search", query="coffee black")["results"][0]["title"] == "Coffee"
+    assert call("revise", uri=kept["uri"], text="# Mate", title="Yerba")["title"] == "Yerba"
+    assert call("revise", uri=kept["uri"], text="# Cocoa")["title"] == "Yerba", "somebody gave it"
+
+
+def test_a_title_that_was_given_stays(call: Call) -> None:
+    kept = call("remember", text="# Tea", title="Hot drinks")
+    assert call("revise", uri=kept["uri"], text="# Coffee")["title"] == "Hot drinks"
+
+
 @pytest.mark.parametrize("part", ["#leaves", "#chunk-0", ":1", ":1:2", ":1@3"])
 def test_a_part_is_neither_revised_nor_forgotten_and_the_whole_is_named(call: Call, part: str) -> None:
     for name, arguments in (("revise", {"text": "Sencha."}), ("forget", {}), ("forget", {"dry_run": True})):
