@@ -197,6 +197,28 @@ def test_what_is_skipped_is_named_with_its_reason_and_counted(run: Run, notes: P
     assert "bad.md: 1 place is no UTF-8" in done.stderr
 
 
+def test_what_is_not_read_is_counted_by_its_ending(run: Run, notes: Path) -> None:
+    pictures, archives = ("a.png", "b.png", "c.PNG", "deep/f.png"), ("d.zip", "e.zip", "f.zip")
+    for name in (*pictures, *archives, "core", "secret.log", "x.1ab2c3d4e5f6a7b8"):
+        (notes / name).parent.mkdir(exist_ok=True)
+        (notes / name).write_bytes(b"\0")
+    (notes / ".gitignore").write_text("*.log\n", "utf-8")
+    (notes / "settings.toml").write_text("retries = 3\n", "utf-8")
+    done = run("add", str(notes), "--no-embed")
+    assert "Indexed: 4 new" in done.stdout
+    assert "Not read: 4 .png, 3 .zip, 2 without an ending\n" in done.stdout
+    assert "Not read" not in run("add", str(notes), "--no-embed", "--pattern", "**/*.md").stdout
+
+
+def test_what_git_ignores_is_found_by_no_search(run: Run, notes: Path) -> None:
+    (notes / ".gitignore").write_text("passwords.md\n", "utf-8")
+    (notes / "passwords.md").write_text("# Bank\n\nhunter2\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    assert "passwords.md" not in run("search", "hunter2").stdout
+    run("add", str(notes), "--no-embed", "--no-gitignore")
+    assert "passwords.md" in run("search", "hunter2").stdout
+
+
 def test_an_update_says_how_much_is_to_be_embedded(run: Run, notes: Path) -> None:
     run("add", str(notes))
     (notes / "new.md").write_text("# New\n\nOne more.\n", "utf-8")

@@ -16,7 +16,17 @@ from world import NOTEBOOK, PAGE, WORLD
 
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.notebook import notebook_text
-from commonplace.ingest.files.read import READERS, Reader, Skipped, decode, read_text, reader_of, stamp_of
+from commonplace.ingest.files.read import (
+    DEFAULT_PATTERN,
+    READERS,
+    Reader,
+    Skipped,
+    decode,
+    read_text,
+    reader_of,
+    stamp_of,
+)
+from commonplace.text.globs import matcher
 from commonplace.text.outline import outline
 
 TITLES = {
@@ -292,6 +302,27 @@ def test_a_pdf_is_read_page_by_page() -> None:
     text = read_text(_pdf("Tea at four", "Page two"), "a.pdf")
     assert text.body.split() == ["Tea", "at", "four", "Page", "two"]
     assert (text.title, text.format) == ("The tea book", "text")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.cpp", "a.hpp", "a.cc", "a.cs", "a.kt", "a.swift", "a.rb", "a.php", "a.lua", "a.scala", "a.jl", "a.R",
+        "a.sql", "a.sh", "a.css", "a.json", "a.yaml", "a.yml", "a.toml", "a.ini", "a.cfg", "a.conf", "a.xml", "a.csv",
+        "a.tsv", "sub/Dockerfile", "Makefile", "README", "a.PDF", "a.MD", "a.TXT", "a.mjs", "a.pyi", "a.vue", "a.tex",
+    ],
+)  # fmt: skip
+def test_common_files_are_taken_unasked(name: str) -> None:
+    assert matcher(DEFAULT_PATTERN)(name)
+    if not name.endswith("PDF"):
+        assert read_text(b"retries = 3\n", name).body == "retries = 3\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["a.png", "a.zip", "a.log", "a.lock", "a.pyc", "a.exe", "a", ".env", "cpp", "a.md.bak"]
+)
+def test_other_files_are_not(name: str) -> None:
+    assert not matcher(DEFAULT_PATTERN)(name)
 
 
 def test_formats_are_a_table_that_can_be_added_to(monkeypatch: pytest.MonkeyPatch) -> None:

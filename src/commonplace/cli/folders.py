@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -17,10 +18,10 @@ from commonplace.cli.common import progress_bar, with_library
 from commonplace.cli.lazy import SomePath, as_called, hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
-from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Report
+from commonplace.ingest.folders import Collection, Report
 from commonplace.library import Library
 
-MOST_NAMED = 20
+MOST_NAMED, MOST_ENDINGS = 20, 8
 PATIENCE_S = 1.0
 """How long the end of `watch` waits for a model."""
 _STDERR = 2
@@ -33,19 +34,21 @@ class CommandFailed(CommonplaceError):
 @click.command()
 @click.argument("path", type=SomePath(path_type=Path))
 @click.option("--name", help="What to call the collection; the folder's name if left out.")
-@click.option("--pattern", help=f"Which files, as a glob. [default: {DEFAULT_PATTERN}]")
+@click.option("--pattern", help="Which files, as a glob such as **/*.md. [default: every format that can be read]")
 @click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")
-@click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name, too.")
+@click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name. [default: yes]")
 @click.option("--no-embed", is_flag=True, help="Index the words only.")
 @with_library
 def add(library: Library, path: Path, name: str | None, pattern: str | None, no_embed: bool, **rules: Any) -> None:
     """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date.
 
-    Files that .commonplaceignore files name, in the syntax of .gitignore, are always left out.
+    What .gitignore files name is left out, and so is what .commonplaceignore files name, in the same syntax.
     """
     ignore, gitignore = rules["ignore"] or None, rules["gitignore"]
     collection = library.folders.ensure(path, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
-    print_report(index_collection(library, collection.name))
+    print_report(report := index_collection(library, collection.name))
+    if collection.takes_all and report.unread:
+        click.echo(f"Not read: {unread_files(report.unread)}")
     if not no_embed:
         pull_default(library)
         embed_with_progress(library)
@@ -64,6 +67,13 @@ def print_report(report: Report) -> None:
     """What an update did, on stdout; what it left out and why, on stderr."""
     click.echo(f"Indexed: {report.line()}")
     print_skipped(report)
+
+
+def unread_files(unread: Counter[str]) -> str:
+    """Return how many files of which ending were not read, most first: `12 .png, 3 .zip`."""
+    counts = [f"{count} {ending or 'without an ending'}" for ending, count in unread.most_common(MOST_ENDINGS)]
+    rest = unread.total() - sum(count for _, count in unread.most_common(MOST_ENDINGS))
+    return ", ".join([*counts, f"{rest} others"] if rest else counts)
 
 
 def print_skipped(report: Report) -> None:
@@ -104,7 +114,7 @@ def update_collections(library: Library, names: tuple[str, ...], *, force: bool 
     found = [library.folders.get(name) for name in dict.fromkeys(names)] if names else library.folders.all()
     failed = 0
     for number, collection in enumerate(found, start=1):
-        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.pattern})")
+        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.files})")
         try:
             run_update_command(library, collection)
             print_report(index_collection(library, collection.name, force=force))

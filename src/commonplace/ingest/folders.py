@@ -58,7 +58,7 @@ class Folders:
         *,
         pattern: str = DEFAULT_PATTERN,
         ignore: Iterable[str] = (),
-        gitignore: bool = False,
+        gitignore: bool = True,
         included: bool = True,
     ) -> Collection:
         """Make a folder a collection; `update` then reads it. AlreadyExists for a taken name, or the same once more."""
@@ -80,7 +80,7 @@ class Folders:
             found = self.get(name)
         except NotFound:
             return self.add(
-                root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=bool(gitignore)
+                root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=gitignore is not False
             )
         here = os.path.realpath(os.path.expanduser(root))
         if str(found.root) != here:

@@ -266,7 +266,10 @@ REMEMBER = Tool(
 REVISE = Tool(
     name="revise",
     title="Revise",
-    description="Correct a note or a memory. What you leave out stays (a title taken from the text follows it); lists are replaced whole.",
+    description=(
+        "Correct a note or a memory. What you leave out stays, but a title taken from the text follows it; lists are "
+        "replaced whole."
+    ),
     input=obj(
         required=("uri",),
         uri=text("Its address.", minLength=1),

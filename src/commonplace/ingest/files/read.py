@@ -122,6 +122,20 @@ def _docx(data: bytes) -> tuple[str, str]:
 
 _MARKDOWN = Reader("markdown", 2, properties=1)
 _TEXT, _HTML = Reader("text"), Reader("markdown", 3, _html)
+_TYPESCRIPT, _JAVASCRIPT, _C = Reader("typescript", 3), Reader("javascript", 3), Reader("c", 2)
+_PLAIN = (
+    "cpp cc cxx hpp hh hxx cs swift kt kts scala rb php pl pm lua r jl dart ex exs erl hs ml mli clj fs groovy gradle "
+    "m mm zig nim proto graphql tf cmake vue svelte sh bash zsh fish ps1 bat awk css scss sass less sql json jsonc "
+    "yaml yml toml ini cfg conf properties xml csv tsv tex bib adoc"
+)
+"""Endings of files whose text is kept as it is, and cut at blank lines."""
+_CAPITALS = "MD TXT HTM HTML PDF EPUB DOCX CSV XML JSON R"
+"""Endings that people and their programs write in capitals, too: globs tell them apart."""
+_NAMES = (
+    "README,LICENSE,NOTICE,CHANGELOG,AUTHORS,CONTRIBUTING,INSTALL,TODO,Dockerfile,Containerfile,Makefile,makefile,"
+    "GNUmakefile,Jenkinsfile,Vagrantfile,Procfile,Gemfile,Rakefile,Brewfile,Justfile,justfile"
+)
+"""Files of text without an ending."""
 READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": Reader("markdown", 2),
     ".rst": Reader("rst", 2), ".org": Reader("org"),
@@ -129,11 +143,13 @@ READERS: dict[str, Reader] = {
     ".ipynb": Reader("markdown", 3, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
     ".epub": Reader("markdown", 3, _epub), ".docx": Reader("markdown", 2, _docx),
-    ".py": Reader("python"), ".ts": Reader("typescript", 3), ".tsx": Reader("tsx", 3),
-    ".js": Reader("javascript", 3), ".jsx": Reader("javascript", 3),
-    ".go": Reader("go", 2), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
+    ".py": Reader("python"), ".pyi": Reader("python"),
+    ".ts": _TYPESCRIPT, ".mts": _TYPESCRIPT, ".cts": _TYPESCRIPT, ".tsx": Reader("tsx", 3),
+    ".js": _JAVASCRIPT, ".mjs": _JAVASCRIPT, ".cjs": _JAVASCRIPT, ".jsx": _JAVASCRIPT,
+    ".go": Reader("go", 2), ".rs": Reader("rust"), ".java": Reader("java"), ".c": _C, ".h": _C,
+    **{f".{ending}": _TEXT for ending in _PLAIN.split()},
 }  # fmt: skip
-DEFAULT_PATTERN = f"**/*.{{{','.join(ending[1:] for ending in READERS)}}}"
+DEFAULT_PATTERN = f"**/*.{{{','.join([*(ending[1:] for ending in READERS), *_CAPITALS.split()])}}},**/{{{_NAMES}}}"
 
 
 def reader_of(path: str) -> Reader:

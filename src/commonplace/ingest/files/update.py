@@ -82,6 +82,8 @@ class Report:
     """(path, code), by path"""
     warnings: list[tuple[str, str]] = field(default_factory=list)
     """(path, what it is that could not be read)"""
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many files the pattern does not name, by their endings."""
 
     @property
     def changed(self) -> bool:
@@ -157,6 +159,7 @@ class _Update:
     def run(self) -> Report:
         mounted, was_mounted = os.path.ismount(self._root), self._collection.mounted
         survey = self._survey()
+        self._report.unread = survey.unread
         pending = [file for file in survey.files if not self._settled(file)]
         self._keep_unreadable(survey)
         with Stage(self._folder) as stage:
