@@ -210,6 +210,34 @@ def test_what_is_not_read_is_counted_by_its_ending(run: Run, notes: Path) -> Non
     assert "Not read" not in run("add", str(notes), "--no-embed", "--pattern", "**/*.md").stdout
 
 
+def test_a_folder_inside_another_collection_is_named_in_the_answer(run: Run, notes: Path) -> None:
+    assert "found twice" not in run("add", str(notes), "--no-embed").stdout
+    done = run("add", str(notes / "drafts"), "--no-embed")
+    assert f"{notes.resolve() / 'drafts'} shares files with collection notes" in done.stdout
+    assert "`commonplace search --path notes/drafts WORDS`" in done.stdout
+    assert "found twice" not in run("add", str(notes), "--no-embed").stdout, "once told"
+
+
+@pytest.mark.parametrize(("answer", "code", "names"), [("n\n", 130, ["notes"]), ("y\n", 0, ["drafts", "notes"])])
+def test_a_folder_inside_another_collection_is_asked_about_on_a_terminal(
+    run: Run, notes: Path, environment: dict[str, str], answer: str, code: int, names: list[str]
+) -> None:
+    run("add", str(notes), "--no-embed")
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "commonplace", "add", str(notes / "drafts"), "--no-embed"]
+    process = subprocess.Popen(command, env=environment, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(end)
+    os.write(terminal, answer.encode())
+    out, told = process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode == code
+    assert b"found twice" not in out, "once is enough"
+    assert b"shares files with collection notes" in told
+    assert b"Add it all the same?" in told
+    listed = json.loads(run("collections", "list", "--json").stdout)["collections"]
+    assert [one["collection"] for one in listed] == names
+
+
 def test_what_git_ignores_is_found_by_no_search(run: Run, notes: Path) -> None:
     (notes / ".gitignore").write_text("passwords.md\n", "utf-8")
     (notes / "passwords.md").write_text("# Bank\n\nhunter2\n", "utf-8")

@@ -111,6 +111,21 @@ def test_what_git_ignores_is_left_out_unless_somebody_says_otherwise(library: Li
     assert library.add_folder(root, gitignore=True).removed == 3
 
 
+def test_collections_that_share_files_are_named_with_what_they_share(library: Library, tmp_path: Path) -> None:
+    for folder in ("vault/ops/deep", "vault/drafts", "vault2"):
+        (tmp_path / folder).mkdir(parents=True)
+    library.folders.add(tmp_path / "vault", ignore=["drafts"])
+    library.folders.add(tmp_path / "vault/ops/deep", "inner")
+
+    def shared(folder: str, name: str | None = None) -> list[str]:
+        return [path for _, path in library.folders.overlapping(tmp_path / folder, name)]
+
+    assert shared("vault/ops") == ["inner", "vault/ops"]
+    assert shared("vault", "again") == ["inner", "vault"]
+    assert shared(".", "all") == ["inner", "vault"]
+    assert shared("vault") == shared("vault2") == shared("vault/drafts") == []
+
+
 def test_a_collection_that_said_nothing_follows_the_defaults(library: Library, root: Path) -> None:
     build(root, {"a.md": b"# One", "b.md": b"# Two", "c.toml": b"[tool]\n", ".gitignore": b"b.md\n"})
     former = "**/*.{md,markdown,mdx,txt,rst,org,html,htm,xhtml,ipynb,pdf,epub,docx,py,ts,tsx,js,jsx,go,rs,java,c,h}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
@@ -38,6 +40,7 @@ class CommandFailed(CommonplaceError):
 @click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")
 @click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name. [default: yes]")
 @click.option("--no-embed", is_flag=True, help="Index the words only.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask where another collection has its files.")
 @with_library
 def add(library: Library, path: Path, name: str | None, pattern: str | None, no_embed: bool, **rules: Any) -> None:
     """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date.
@@ -45,13 +48,30 @@ def add(library: Library, path: Path, name: str | None, pattern: str | None, no_
     What .gitignore files name is left out, and so is what .commonplaceignore files name, in the same syntax.
     """
     ignore, gitignore = rules["ignore"] or None, rules["gitignore"]
+    shared = library.folders.overlapping(path, name)
+    if shared and not rules["yes"] and sys.stdin.isatty():
+        click.echo(_sharing(path, shared), err=True)
+        click.confirm("Add it all the same?", abort=True, err=True)
+        shared = []  # told
     collection = library.folders.ensure(path, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
     print_report(report := index_collection(library, collection.name))
     if collection.takes_all and report.unread:
         click.echo(f"Not read: {unread_files(report.unread)}")
+    if shared:
+        click.echo(_sharing(path, shared))
     if not no_embed:
         pull_default(library)
         embed_with_progress(library)
+
+
+def _sharing(path: Path, shared: Sequence[tuple[Collection, str]]) -> str:
+    """Return which collections have files of a folder already, and how to search them there."""
+    names = ", ".join(collection.name for collection, _ in shared[:MOST_NAMED])
+    noun = "collection" if len(shared) == 1 else "collections"
+    return as_called(
+        f"{os.path.realpath(path)} shares files with {noun} {names}, and what is in two collections is found twice. "
+        f"`commonplace search --path {shlex.quote(shared[0][1])} WORDS` searches them there."
+    )
 
 
 def index_collection(library: Library, name: str, *, force: bool = False) -> Report:

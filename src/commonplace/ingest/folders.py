@@ -45,6 +45,10 @@ class Folders:
         """The collections a path on disk is in, innermost first, and the path inside each; "" for a root itself."""
         return collections.locate(self._store, path)
 
+    def overlapping(self, root: Path, name: str | None = None) -> list[tuple[Collection, str]]:
+        """Return the other collections that have files of a folder, and where: `vault/ops`, as filters take it."""
+        return collections.overlapping(self._store, root, _name_of(root) if name is None else name)
+
     def changed_at(self, name: str) -> datetime | None:
         """When a document of it was last added, changed or removed; None before the first."""
         return collections.changed_at(self._store, name)

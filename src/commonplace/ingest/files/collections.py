@@ -192,6 +192,24 @@ def locate(store: Store, path: str | Path) -> list[tuple[Collection, str]]:
     return sorted(found, key=lambda pair: (len(pair[1]), pair[0].name))
 
 
+def overlapping(store: Store, root: Path, name: str) -> list[tuple[Collection, str]]:
+    """Return the other collections that have files of a folder, by name, and where: `vault/ops`, as filters take it.
+
+    Nothing of a folder that is this collection already. What a collection ignores it does not have.
+    """
+    place = os.path.realpath(os.path.expanduser(root))
+    others = all_collections(store)
+    if any(other.name == name and other.place == place for other in others):
+        return []
+    found = [(other, "") for other in others if other.place.startswith(place.rstrip("/") + "/")]
+    found += [(other, inside) for other, inside in locate(store, place) if not (inside and other.ignored_by(inside))]
+    return sorted(((other, "/".join(filter(None, (other.name, inside)))) for other, inside in found), key=_path_of)
+
+
+def _path_of(found: tuple[Collection, str]) -> str:
+    return found[1]
+
+
 def _checked(collection: Collection) -> Collection:
     check_name(collection.name)
     _check_globs(collection)
