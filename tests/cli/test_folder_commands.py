@@ -238,6 +238,24 @@ def test_a_folder_inside_another_collection_is_asked_about_on_a_terminal(
     assert [one["collection"] for one in listed] == names
 
 
+def test_folders_and_tags_are_browsed(run: Run, notes: Path) -> None:
+    (notes / "locks.md").write_text("---\ntags: [ops]\n---\n# Locks\n\nLease them. #urgent\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    assert run("browse").stdout.split() == ["document", "4", "tags", "2"]
+    assert run("browse", "document/notes").stdout.splitlines() == [
+        "document/notes/drafts  1",
+        "qmd://notes/locks.md   Locks",
+        "qmd://notes/tea.md     Tea",
+        "qmd://notes/tool.py    tool",
+    ]
+    assert "qmd://notes/drafts/half.md" in run("browse", "document/notes/drafts").stdout
+    assert run("browse", "tags").stdout.splitlines() == ["tags/ops     1", "tags/urgent  1"]
+    assert [one["at"] for one in json.loads(run("browse", "tags/urgent", "--json").stdout)] == ["qmd://notes/locks.md"]
+    assert "--limit" in run("browse", "tags", "-n", "1").stderr
+    assert run("search", "lease", "-t", "urgnt").stderr == 'Nothing has the tag "urgnt". Did you mean urgent?\n'
+    assert "Did you mean drafts?" in run("browse", "document/notes/draft", code=1).stderr
+
+
 def test_what_git_ignores_is_found_by_no_search(run: Run, notes: Path) -> None:
     (notes / ".gitignore").write_text("passwords.md\n", "utf-8")
     (notes / "passwords.md").write_text("# Bank\n\nhunter2\n", "utf-8")

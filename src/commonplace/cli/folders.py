@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
-from commonplace.cli.common import progress_bar, with_library
+from commonplace.cli.common import ask, progress_bar, with_library
 from commonplace.cli.lazy import SomePath, as_called, hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
@@ -51,7 +51,7 @@ def add(library: Library, path: Path, name: str | None, pattern: str | None, no_
     shared = library.folders.overlapping(path, name)
     if shared and not rules["yes"] and sys.stdin.isatty():
         click.echo(_sharing(path, shared), err=True)
-        click.confirm("Add it all the same?", abort=True, err=True)
+        ask("Add it all the same?")
         shared = []  # told
     collection = library.folders.ensure(path, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
     print_report(report := index_collection(library, collection.name))

@@ -19,6 +19,7 @@ from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
 from commonplace.models import STATIC, find, is_gone
 from commonplace.surfaces.addresses import inside
+from commonplace.surfaces.levels import unknown_tags
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
@@ -138,7 +139,11 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
         )
         more = {"expand": given["expand"], "rerank": given["rerank"]}
         page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
-        page = replace(page, notes=(*page.notes, *_left_out(library, page, mode, expand=given["expand"])))
+        left_out = (
+            *_left_out(library, page, mode, expand=given["expand"]),
+            *unknown_tags(library, given["tags"], page.hits),
+        )
+        page = replace(page, notes=(*page.notes, *left_out))
         print_page(page, as_json=as_json or explain)
 
     return find_passages

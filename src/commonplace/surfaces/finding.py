@@ -11,6 +11,7 @@ from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, P
 from commonplace.sessions import Found, deduped
 from commonplace.surfaces.addresses import inside, whole
 from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
+from commonplace.surfaces.levels import unknown_tags
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.naming import titled
 from commonplace.surfaces.schema import (
@@ -64,6 +65,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     notes = [*page.notes, *(by_words_only(call.library, page) if given["mode"] != "lexical" else ())]
     if names := set(given.get("collections", ())).difference(hit.parent for hit in page.hits):
         notes += _nowhere(call, [name for name in given["collections"] if name in names])
+    notes += unknown_tags(call.library, given.get("tags", ()), page.hits)
     return {
         "results": records,
         "left_out": left_out,

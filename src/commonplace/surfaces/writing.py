@@ -267,7 +267,7 @@ REVISE = Tool(
     name="revise",
     title="Revise",
     description=(
-        "Correct a note or a memory. What you leave out stays, but a title taken from the text follows it; lists are "
+        "Correct a note or a memory. What you leave out stays; a title from the text follows it; lists are "
         "replaced whole."
     ),
     input=obj(
