@@ -56,7 +56,7 @@ def test_what_was_put_is_there_as_it_was(store: Store) -> None:
 def test_tags_are_counted_with_one_spelling_for_those_of_any_case(store: Store) -> None:
     assert store.tags() == {}
     put(store, TEA, replace(TEA, key="b", tags=("green", "Ä")), replace(TEA, key="c", tags=("Green", "ä", "Ops/Locks")))
-    assert list(store.tags().items())[0] == ("Green", 3)
+    assert next(iter(store.tags().items())) == ("Green", 3)
     assert {tag.casefold(): count for tag, count in store.tags().items()} == {
         "green": 3, "ä": 2, "hot": 1, "ops/locks": 1,
     }  # fmt: skip

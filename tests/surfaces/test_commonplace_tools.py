@@ -293,6 +293,18 @@ def test_a_tag_that_nothing_has_is_said_with_the_nearest(vault: Call) -> None:
     assert not any("tag" in note for note in vault("search", query="nothing at all", tags=["work"])["notes"])
 
 
+def test_a_collection_kind_or_path_that_is_not_there_is_said_with_the_nearest(vault: Call) -> None:
+    (note,) = vault("search", query="boil", mode="lexical", collections=["valt"])["notes"]
+    assert note == 'No collection, thread or conversation is called "valt". Did you mean vault?'
+    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. Did you mean note\? The kinds are document, '):
+        vault("search", query="boil", kinds=["notes"])
+    (note,) = vault("search", query="more", mode="lexical", path="vault/opss/**")["notes"]
+    assert note == 'No document is in "vault/opss/**". Did you mean vault/ops?'
+    (note,) = vault("search", query="more", mode="lexical", path="archive")["notes"]
+    assert note.startswith('No document is in "archive". Did you mean vault/ops/archive?')
+    assert vault("search", query="qqqq", mode="lexical", path="ops")["notes"] == []
+
+
 def test_browse_lists_the_definitions_of_code_and_fetch_reads_them(call: Call, library: Library) -> None:
     body = "import tea\n\n\nclass Pot:\n    # With care.\n    def pour(self): pass\n\n\ndef brew():\n    pass\n"
     library.put(Draft("document", "pot.py", parent="docs", title="pot", body=body, format="python"))
@@ -768,7 +780,7 @@ def test_a_search_names_a_thousand_of_anything_at_most(call: Call, name: str) ->
 
 
 def test_a_kind_that_is_none_is_told(call: Call) -> None:
-    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. The kinds are document, note, '):
+    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. Did you mean note\? The kinds'):
         call("search", query="tea", kinds=["notes"])
 
 
