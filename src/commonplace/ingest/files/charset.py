@@ -53,7 +53,7 @@ def mark_of(data: bytes) -> str:
 
 
 def page_encoding(data: bytes) -> str:
-    """Return the encoding of a page, or "" where it is UTF-8 with broken bytes."""
+    """Return the encoding of a page, or "" where it is not UTF-8 and says none that is known."""
     if encoding := mark_of(data) or wide_encoding(data):
         return encoding
     declared = _declared(data)
@@ -62,7 +62,7 @@ def page_encoding(data: bytes) -> str:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
-        return declared or guessed_encoding(data)
+        return declared
     return "utf-8-sig"
 
 

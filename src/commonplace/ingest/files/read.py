@@ -89,7 +89,7 @@ def stamp_of(reader: Reader) -> str:
 def _html(data: bytes) -> tuple[str, str]:
     from commonplace.ingest.files.html import html_article
 
-    page = html_article(data.decode(page_encoding(data) or "utf-8", errors="replace"))
+    page = html_article(data.decode(page_encoding(data) or guessed_encoding(data) or "utf-8", errors="replace"))
     return page.text, page.title
 
 
