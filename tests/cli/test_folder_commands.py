@@ -189,12 +189,80 @@ def test_an_update_command_runs_before_update_and_a_failing_one_stops_its_collec
 def test_what_is_skipped_is_named_with_its_reason_and_counted(run: Run, notes: Path) -> None:
     for number in range(25):
         (notes / f"{number:02}.md").write_bytes(b"\0")
-    (notes / "bad.md").write_bytes(b"caf\xe9\n")
+    (notes / "bad.md").write_bytes(b"caf\xc3\xa9 \xe9\n")
     done = run("add", str(notes), "--no-embed")
     assert "25 skipped" in done.stdout
     assert "skipped 00.md: BINARY" in done.stderr
     assert "and 5 more; in all 25 BINARY" in done.stderr
     assert "bad.md: 1 place is no UTF-8" in done.stderr
+
+
+def test_what_is_not_read_is_counted_by_its_ending(run: Run, notes: Path) -> None:
+    pictures, archives = ("a.png", "b.png", "c.PNG", "deep/f.png"), ("d.zip", "e.zip", "f.zip")
+    for name in (*pictures, *archives, "core", "secret.log", "x.1ab2c3d4e5f6a7b8"):
+        (notes / name).parent.mkdir(exist_ok=True)
+        (notes / name).write_bytes(b"\0")
+    (notes / ".gitignore").write_text("*.log\n", "utf-8")
+    (notes / "settings.toml").write_text("retries = 3\n", "utf-8")
+    done = run("add", str(notes), "--no-embed")
+    assert "Indexed: 4 new" in done.stdout
+    assert "Not read: 4 .png, 3 .zip, 2 without an ending\n" in done.stdout
+    assert "Not read" not in run("add", str(notes), "--no-embed", "--pattern", "**/*.md").stdout
+
+
+def test_a_folder_inside_another_collection_is_named_in_the_answer(run: Run, notes: Path) -> None:
+    assert "found twice" not in run("add", str(notes), "--no-embed").stdout
+    done = run("add", str(notes / "drafts"), "--no-embed")
+    assert f"{notes.resolve() / 'drafts'} shares files with collection notes" in done.stdout
+    assert "`commonplace search --path notes/drafts WORDS`" in done.stdout
+    assert "found twice" not in run("add", str(notes), "--no-embed").stdout, "once told"
+
+
+@pytest.mark.parametrize(("answer", "code", "names"), [("n\n", 130, ["notes"]), ("y\n", 0, ["drafts", "notes"])])
+def test_a_folder_inside_another_collection_is_asked_about_on_a_terminal(
+    run: Run, notes: Path, environment: dict[str, str], answer: str, code: int, names: list[str]
+) -> None:
+    run("add", str(notes), "--no-embed")
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "commonplace", "add", str(notes / "drafts"), "--no-embed"]
+    process = subprocess.Popen(command, env=environment, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(end)
+    os.write(terminal, answer.encode())
+    out, told = process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode == code
+    assert b"found twice" not in out, "once is enough"
+    assert b"shares files with collection notes" in told
+    assert b"Add it all the same?" in told
+    listed = json.loads(run("collections", "list", "--json").stdout)["collections"]
+    assert [one["collection"] for one in listed] == names
+
+
+def test_folders_and_tags_are_browsed(run: Run, notes: Path) -> None:
+    (notes / "locks.md").write_text("---\ntags: [ops]\n---\n# Locks\n\nLease them. #urgent\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    assert run("browse").stdout.split() == ["document", "4", "tags", "2"]
+    assert run("browse", "document/notes").stdout.splitlines() == [
+        "document/notes/drafts  1",
+        "qmd://notes/locks.md   Locks",
+        "qmd://notes/tea.md     Tea",
+        "qmd://notes/tool.py    tool",
+    ]
+    assert "qmd://notes/drafts/half.md" in run("browse", "document/notes/drafts").stdout
+    assert run("browse", "tags").stdout.splitlines() == ["tags/ops     1", "tags/urgent  1"]
+    assert [one["at"] for one in json.loads(run("browse", "tags/urgent", "--json").stdout)] == ["qmd://notes/locks.md"]
+    assert "--limit" in run("browse", "tags", "-n", "1").stderr
+    assert run("search", "lease", "-t", "urgnt").stderr == 'Nothing has the tag "urgnt". Did you mean urgent?\n'
+    assert "Did you mean drafts?" in run("browse", "document/notes/draft", code=1).stderr
+
+
+def test_what_git_ignores_is_found_by_no_search(run: Run, notes: Path) -> None:
+    (notes / ".gitignore").write_text("passwords.md\n", "utf-8")
+    (notes / "passwords.md").write_text("# Bank\n\nhunter2\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    assert "passwords.md" not in run("search", "hunter2").stdout
+    run("add", str(notes), "--no-embed", "--no-gitignore")
+    assert "passwords.md" in run("search", "hunter2").stdout
 
 
 def test_an_update_says_how_much_is_to_be_embedded(run: Run, notes: Path) -> None:

@@ -202,7 +202,9 @@ def test_fetch_reads_many_and_names_what_is_missing_or_did_not_fit(call: Call) -
 
 
 def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
-    assert [(entry["at"], entry["count"]) for entry in call("browse")["entries"]] == [("document", 2), ("note", 1)]
+    assert [(entry["at"], entry["count"]) for entry in call("browse")["entries"]] == [
+        ("document", 2), ("note", 1), ("tags", 1),
+    ]  # fmt: skip
     assert [entry["at"] for entry in call("browse", at="document")["entries"]] == ["document/docs"]
     page = call("browse", at="document/docs", limit=1)
     rest = call("browse", at="document/docs", limit=1, cursor=page["next_cursor"])
@@ -213,6 +215,94 @@ def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
     assert [entry["at"].partition("#")[2] for entry in headings] == ["guide", "water", "leaves"]
     with pytest.raises(InvalidInput, match='There is no kind "cakes"'):
         call("browse", at="cakes")
+
+
+PATHS = ["readme.md", "ops/locks.md", "ops/archive/2024.md", "ops/archive/2023.md", "opsy.md", "people/ann.md"]
+
+
+@pytest.fixture
+def vault(call: Call, library: Library) -> Call:
+    for path in PATHS:
+        library.put(Draft("document", path, parent="vault", title=path, body=f"{path} says more.", tags=("Work",)))
+    return call
+
+
+def test_browse_walks_the_folders_of_a_collection(vault: Call) -> None:
+    def shown(at: str, **more: Any) -> list[tuple[str, str, int | None]]:
+        return [(one["at"], one["name"], one.get("count")) for one in vault("browse", at=at, **more)["entries"]]
+
+    assert shown("document/vault") == [
+        ("document/vault/ops", "ops/", 3),
+        ("document/vault/people", "people/", 1),
+        ("qmd://vault/opsy.md", "opsy.md", None),
+        ("qmd://vault/readme.md", "readme.md", None),
+    ]
+    assert shown("document/vault/ops") == shown("document/vault/ops/") == [
+        ("document/vault/ops/archive", "archive/", 2), ("qmd://vault/ops/locks.md", "ops/locks.md", None),
+    ]  # fmt: skip
+    assert [at for at, _, _ in shown("document/vault/ops/archive")] == [
+        "qmd://vault/ops/archive/2023.md", "qmd://vault/ops/archive/2024.md",
+    ]  # fmt: skip
+    page, places = vault("browse", at="document/vault", limit=1), []
+    while True:
+        places += [entry["at"] for entry in page["entries"]]
+        if not page["next_cursor"]:
+            break
+        page = vault("browse", at="document/vault", limit=1, cursor=page["next_cursor"])
+    assert places == [at for at, _, _ in shown("document/vault")]
+
+
+def test_a_folder_that_is_not_there_is_said_with_the_nearest(vault: Call) -> None:
+    with pytest.raises(NotFound, match=r'^There is no folder "opz" in vault\. Did you mean ops\?$'):
+        vault("browse", at="document/vault/opz")
+    with pytest.raises(NotFound, match=r'^There is no folder "ops/archives" in vault\. Did you mean ops/archive\?$'):
+        vault("browse", at="document/vault/ops/archives")
+
+
+def test_a_collection_whose_name_has_slashes_has_folders_too(call: Call, library: Library) -> None:
+    for path in ("a.md", "deep/b.md"):
+        library.put(Draft("document", path, parent="pkg:file:///srv/teas", title=path, body="Text."))
+    assert [entry["at"] for entry in call("browse", at="document/pkg:file:///srv/teas")["entries"]] == [
+        "document/pkg:file:///srv/teas/deep", "qmd://pkg%3Afile%3A%2F%2F%2Fsrv%2Fteas/a.md",
+    ]  # fmt: skip
+    (entry,) = call("browse", at="document/pkg:file:///srv/teas/deep")["entries"]
+    assert entry["name"] == "deep/b.md"
+
+
+def test_browse_lists_tags_and_what_has_them(vault: Call) -> None:
+    vault("remember", text="Lock it.", tags=["work", "ops/locks"])
+    assert vault("browse")["entries"][-1] == {"at": "tags", "name": "tags", "count": 3}
+    entries = vault("browse", at="tags")["entries"]
+    assert [(one["at"].casefold(), one["count"]) for one in entries] == [
+        ("tags/work", 7), ("tags/drink", 1), ("tags/ops/locks", 1),
+    ]  # fmt: skip
+    assert len(vault("browse", at="tags/WORK")["entries"]) == 7
+    assert [one["name"] for one in vault("browse", at="tags/ops/locks")["entries"]] == ["Lock it."]
+    with pytest.raises(NotFound, match=r'Nothing has the tag "drinks"\. Did you mean drink\? Browse "tags" to see'):
+        vault("browse", at="tags/drinks")
+
+
+def test_a_tag_that_nothing_has_is_said_with_the_nearest(vault: Call) -> None:
+    assert (
+        vault("search", query="boil", tags=["drinks"])["notes"][-1]
+        == 'Nothing has the tag "drinks". Did you mean drink?'
+    )
+    told = vault("search", query="oolong", tags=["Drink", "wrk", "qqqq"])
+    assert uris(told) == ["notes://tea"]
+    assert told["notes"][-2:] == ['Nothing has the tag "wrk". Did you mean Work?', 'Nothing has the tag "qqqq".']
+    assert not any("tag" in note for note in vault("search", query="nothing at all", tags=["work"])["notes"])
+
+
+def test_a_collection_kind_or_path_that_is_not_there_is_said_with_the_nearest(vault: Call) -> None:
+    (note,) = vault("search", query="boil", mode="lexical", collections=["valt"])["notes"]
+    assert note == 'No collection, thread or conversation is called "valt". Did you mean vault?'
+    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. Did you mean note\? The kinds are document, '):
+        vault("search", query="boil", kinds=["notes"])
+    (note,) = vault("search", query="more", mode="lexical", path="vault/opss/**")["notes"]
+    assert note == 'No document is in "vault/opss/**". Did you mean vault/ops?'
+    (note,) = vault("search", query="more", mode="lexical", path="archive")["notes"]
+    assert note.startswith('No document is in "archive". Did you mean vault/ops/archive?')
+    assert vault("search", query="qqqq", mode="lexical", path="ops")["notes"] == []
 
 
 def test_browse_lists_the_definitions_of_code_and_fetch_reads_them(call: Call, library: Library) -> None:
@@ -296,6 +386,22 @@ def test_what_is_remembered_is_found_revised_and_forgotten(call: Call) -> None:
     assert call("forget", uri=[kept["uri"], "notes://tea"])["forgotten"] == [kept["uri"], "notes://tea"]
     with pytest.raises(NotFound):
         call("fetch", uri=kept["uri"])
+
+
+@pytest.mark.parametrize(("text", "title"), [("# Tea\n\nGreen.", "Tea"), ("---\ntitle: Tea\n---\n\nGreen.", "Tea")])
+def test_a_title_follows_the_text_it_was_taken_from(call: Call, text: str, title: str) -> None:
+    kept = call("remember", text=text)
+    assert kept["title"] == title
+    assert call("revise", uri=kept["uri"], tags=["hot"])["title"] == title
+    assert call("revise", uri=kept["uri"], text="# Coffee\n\nBlack.")["title"] == "Coffee"
+    assert call("search", query="coffee black")["results"][0]["title"] == "Coffee"
+    assert call("revise", uri=kept["uri"], text="# Mate", title="Yerba")["title"] == "Yerba"
+    assert call("revise", uri=kept["uri"], text="# Cocoa")["title"] == "Yerba", "somebody gave it"
+
+
+def test_a_title_that_was_given_stays(call: Call) -> None:
+    kept = call("remember", text="# Tea", title="Hot drinks")
+    assert call("revise", uri=kept["uri"], text="# Coffee")["title"] == "Hot drinks"
 
 
 @pytest.mark.parametrize("part", ["#leaves", "#chunk-0", ":1", ":1:2", ":1@3"])
@@ -674,7 +780,7 @@ def test_a_search_names_a_thousand_of_anything_at_most(call: Call, name: str) ->
 
 
 def test_a_kind_that_is_none_is_told(call: Call) -> None:
-    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. The kinds are document, note, '):
+    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. Did you mean note\? The kinds'):
         call("search", query="tea", kinds=["notes"])
 
 

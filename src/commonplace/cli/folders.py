@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
-from commonplace.cli.common import progress_bar, with_library
+from commonplace.cli.common import ask, progress_bar, with_library
 from commonplace.cli.lazy import SomePath, as_called, hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
-from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Report
+from commonplace.ingest.folders import Collection, Report
 from commonplace.library import Library
 
-MOST_NAMED = 20
+MOST_NAMED, MOST_ENDINGS = 20, 8
 PATIENCE_S = 1.0
 """How long the end of `watch` waits for a model."""
 _STDERR = 2
@@ -33,22 +36,42 @@ class CommandFailed(CommonplaceError):
 @click.command()
 @click.argument("path", type=SomePath(path_type=Path))
 @click.option("--name", help="What to call the collection; the folder's name if left out.")
-@click.option("--pattern", help=f"Which files, as a glob. [default: {DEFAULT_PATTERN}]")
+@click.option("--pattern", help="Which files, as a glob such as **/*.md. [default: every format that can be read]")
 @click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")
-@click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name, too.")
+@click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name. [default: yes]")
 @click.option("--no-embed", is_flag=True, help="Index the words only.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask where another collection has its files.")
 @with_library
 def add(library: Library, path: Path, name: str | None, pattern: str | None, no_embed: bool, **rules: Any) -> None:
     """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date.
 
-    Files that .commonplaceignore files name, in the syntax of .gitignore, are always left out.
+    What .gitignore files name is left out, and so is what .commonplaceignore files name, in the same syntax.
     """
     ignore, gitignore = rules["ignore"] or None, rules["gitignore"]
+    shared = library.folders.overlapping(path, name)
+    if shared and not rules["yes"] and sys.stdin.isatty():
+        click.echo(_sharing(path, shared), err=True)
+        ask("Add it all the same?")
+        shared = []  # told
     collection = library.folders.ensure(path, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
-    print_report(index_collection(library, collection.name))
+    print_report(report := index_collection(library, collection.name))
+    if collection.takes_all and report.unread:
+        click.echo(f"Not read: {unread_files(report.unread)}")
+    if shared:
+        click.echo(_sharing(path, shared))
     if not no_embed:
         pull_default(library)
         embed_with_progress(library)
+
+
+def _sharing(path: Path, shared: Sequence[tuple[Collection, str]]) -> str:
+    """Return which collections have files of a folder already, and how to search them there."""
+    names = ", ".join(collection.name for collection, _ in shared[:MOST_NAMED])
+    noun = "collection" if len(shared) == 1 else "collections"
+    return as_called(
+        f"{os.path.realpath(path)} shares files with {noun} {names}, and what is in two collections is found twice. "
+        f"`commonplace search --path {shlex.quote(shared[0][1])} WORDS` searches them there."
+    )
 
 
 def index_collection(library: Library, name: str, *, force: bool = False) -> Report:
@@ -64,6 +87,13 @@ def print_report(report: Report) -> None:
     """What an update did, on stdout; what it left out and why, on stderr."""
     click.echo(f"Indexed: {report.line()}")
     print_skipped(report)
+
+
+def unread_files(unread: Counter[str]) -> str:
+    """Return how many files of which ending were not read, most first: `12 .png, 3 .zip`."""
+    counts = [f"{count} {ending or 'without an ending'}" for ending, count in unread.most_common(MOST_ENDINGS)]
+    rest = unread.total() - sum(count for _, count in unread.most_common(MOST_ENDINGS))
+    return ", ".join([*counts, f"{rest} others"] if rest else counts)
 
 
 def print_skipped(report: Report) -> None:
@@ -104,7 +134,7 @@ def update_collections(library: Library, names: tuple[str, ...], *, force: bool 
     found = [library.folders.get(name) for name in dict.fromkeys(names)] if names else library.folders.all()
     failed = 0
     for number, collection in enumerate(found, start=1):
-        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.pattern})")
+        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.files})")
         try:
             run_update_command(library, collection)
             print_report(index_collection(library, collection.name, force=force))

@@ -19,6 +19,7 @@ from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
 from commonplace.models import STATIC, find, is_gone
 from commonplace.surfaces.addresses import inside
+from commonplace.surfaces.levels import unknown_path, unknown_tags
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
         )
         more = {"expand": given["expand"], "rerank": given["rerank"]}
         page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
-        page = replace(page, notes=(*page.notes, *_left_out(library, page, mode, expand=given["expand"])))
+        left_out = [*_left_out(library, page, mode, expand=given["expand"]), *_unknown(library, page, filter)]
+        page = replace(page, notes=(*page.notes, *left_out))
         print_page(page, as_json=as_json or explain)
 
     return find_passages
@@ -154,6 +156,15 @@ def _left_out(library: Library, page: Page, mode: Mode, *, expand: bool) -> Iter
     if expand and "expand" in skipped:
         why = "it needs meaning, which `commonplace query` goes by" if mode == "lexical" else skipped["expand"]
         yield f"--expand was left out: {why}."
+
+
+def _unknown(library: Library, page: Page, filter: Filter) -> list[str]:
+    """What was asked for and is not there: tags that nothing has, a folder without documents."""
+    paths = () if page.found else filter.paths
+    return [
+        *unknown_tags(library, filter.tags, page.hits),
+        *(told for path in paths for told in unknown_path(library, path)),
+    ]
 
 
 def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:

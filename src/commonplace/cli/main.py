@@ -22,6 +22,7 @@ _COMMANDS = {
     "vsearch": ("qmd.finding", "Find documents by what they mean."),
     "ls": ("qmd.reading", "List collections, or the documents of one."),
     "get": ("library", "Print an item, or part of it."),
+    "browse": ("browse", "List kinds, tags, collections and folders, level by level."),
     "multi-get": ("qmd.reading", "Print many documents, by a glob or a list."),
     "related": ("library", "Find items like one."),
     "outline": ("library", "Print the headings of an item."),

@@ -45,6 +45,10 @@ class Folders:
         """The collections a path on disk is in, innermost first, and the path inside each; "" for a root itself."""
         return collections.locate(self._store, path)
 
+    def overlapping(self, root: Path, name: str | None = None) -> list[tuple[Collection, str]]:
+        """Return the other collections that have files of a folder, and where: `vault/ops`, as filters take it."""
+        return collections.overlapping(self._store, root, _name_of(root) if name is None else name)
+
     def changed_at(self, name: str) -> datetime | None:
         """When a document of it was last added, changed or removed; None before the first."""
         return collections.changed_at(self._store, name)
@@ -58,7 +62,7 @@ class Folders:
         *,
         pattern: str = DEFAULT_PATTERN,
         ignore: Iterable[str] = (),
-        gitignore: bool = False,
+        gitignore: bool = True,
         included: bool = True,
     ) -> Collection:
         """Make a folder a collection; `update` then reads it. AlreadyExists for a taken name, or the same once more."""
@@ -80,7 +84,7 @@ class Folders:
             found = self.get(name)
         except NotFound:
             return self.add(
-                root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=bool(gitignore)
+                root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=gitignore is not False
             )
         here = os.path.realpath(os.path.expanduser(root))
         if str(found.root) != here:

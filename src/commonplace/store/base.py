@@ -225,6 +225,10 @@ class Store(Protocol):
         """How this process has used the database: connections, uses, transactions that failed."""
         ...
 
+    def tags(self) -> dict[str, int]:
+        """Return how many items have each tag, the commonest first. One spelling stands for those of any case."""
+        ...
+
     def tally(self) -> Tally:
         """What there is, counted at one moment."""
         ...

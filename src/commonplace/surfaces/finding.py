@@ -11,6 +11,7 @@ from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, P
 from commonplace.sessions import Found, deduped
 from commonplace.surfaces.addresses import inside, whole
 from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
+from commonplace.surfaces.levels import guess, unknown_path, unknown_tags
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.naming import titled
 from commonplace.surfaces.schema import (
@@ -64,6 +65,9 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     notes = [*page.notes, *(by_words_only(call.library, page) if given["mode"] != "lexical" else ())]
     if names := set(given.get("collections", ())).difference(hit.parent for hit in page.hits):
         notes += _nowhere(call, [name for name in given["collections"] if name in names])
+    notes += unknown_tags(call.library, given.get("tags", ()), page.hits)
+    if "path" in given and not page.found:
+        notes += unknown_path(call.library, filter.paths[0])
     return {
         "results": records,
         "left_out": left_out,
@@ -132,7 +136,8 @@ def _called(call: Call, name: str) -> str:
     keys = [item.key for item in store.items(store.named("conversation", name))]
     keys += [table.id for table in store.tables() if table.name == name]
     if not keys:
-        return f'No collection, thread or conversation is called "{name}".'
+        there = set[str]().union(*map(store.parents, SCHEMES))
+        return f'No collection, thread or conversation is called "{name}".{guess(name, sorted(there))}'
     known_as = " or ".join(f'"{key}"' for key in keys[:_FEW])
     return f'"{name}" is a title. What is in it goes by {known_as} in collections.'
 
@@ -150,7 +155,8 @@ def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
             raise InvalidInput(f"{name} must have at most {MOST_NAMED} entries, not {named}.", argument=name)
     for kind in given.get("kinds", ()):
         if kind not in SCHEMES:
-            raise InvalidInput(f'There is no kind "{kind}". The kinds are {", ".join(SCHEMES)}.', argument="kinds")
+            told = f'There is no kind "{kind}".{guess(kind, list(SCHEMES))} The kinds are {", ".join(SCHEMES)}.'
+            raise InvalidInput(told, argument="kinds")
     dates = {name: moment(name, given[name], end=name.endswith("_to")) for name in _DATES if name in given}
     for low, high in (_DATES[:2], _DATES[2:]):
         if low in dates and high in dates and dates[low] > dates[high]:

@@ -13,6 +13,7 @@ from commonplace.ingest.files.collections import packages
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
+from commonplace.surfaces import levels
 from commonplace.surfaces.addresses import CHUNK, LINES, span, whole
 from commonplace.surfaces.budget import FRAME, Passed, cut_down, make_cursor, read_cursor, tokens_of
 from commonplace.surfaces.finding import places
@@ -279,7 +280,10 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     call.library.sweep()
     if not place.strip("/"):
         counts = call.library.status().items
+        counts |= {levels.TAGS: len(tags)} if (tags := call.library.store.tags()) else {}
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
+    if place == levels.TAGS or place.startswith(f"{levels.TAGS}/"):
+        return _tagged(call.library, place.partition("/")[2], given)
     if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
         item = call.library.get(whole(place))
         if item.kind == "conversation":  # which has no text of its own
@@ -295,11 +299,50 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         for entry in page["entries"]:
             entry["name"] = names.get(entry["name"]) or entry["name"]
         return page
+    if kind == "document" and parent:
+        return _folder(call, parent, given)
     parent = parent if parent in parents else parent.rstrip("/")
-    meant = places(call, [parent]) if kind == "document" else (parent,)
-    if kind == "document" and parent and not _is_there(call.library, meant, parents):
-        raise NotFound(f'There is no collection "{parent}". Browse "document" to see which there are.')
-    return _items(call.library, Filter(kinds=(kind,), parents=meant), given)
+    return _items(call.library, Filter(kinds=(kind,), parents=(parent,)), given)
+
+
+def _tagged(library: Library, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The tags there are, or the items that have one."""
+    if not tag:
+        counts = library.store.tags().items()
+        return _paged([{"at": f"{levels.TAGS}/{tag}", "name": tag, "count": count} for tag, count in counts], given)
+    if unknown := levels.unknown_tags(library, [tag]):
+        raise NotFound(f'{unknown[0]} Browse "{levels.TAGS}" to see which there are.')
+    return _items(library, Filter(tags=(tag,)), given)
+
+
+def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The folders and documents of a collection, or of a folder in it: the folders first, each in order of its name."""
+    store, parents = call.library.store, call.library.store.parents("document")
+    name = _collection(call, place.strip("/"), parents)
+    folder = place.strip("/").removeprefix(name).strip("/")
+    meant = places(call, [name])
+    paths = {path: key for key in meant for path in store.document_versions(key)}
+    folders, own = levels.level(paths, folder)
+    if folder and not (folders or own):
+        raise NotFound(levels.no_folder(folder, name, paths))
+    start = read_cursor(given).offset
+    end = start + given["limit"]
+    entries: list[dict[str, Any]] = [
+        {"at": f"document/{name}/{path}", "name": f"{path.rpartition('/')[2]}/", "count": count}
+        for path, count in folders.items()
+    ][start:end]
+    shown = own[max(0, start - len(folders)) : max(0, end - len(folders))]
+    ids = store.ids_of([("document", paths[path], path) for path in shown])
+    entries += _listed(call.library, sorted(store.items(ids), key=lambda item: item.key))
+    return _entries(entries, make_cursor(Passed(end), given) if end < len(folders) + len(own) else None)
+
+
+def _collection(call: Call, place: str, filled: Mapping[str, int]) -> str:
+    """Return the longest beginning of a place that is a collection: names may have slashes, as folders do."""
+    for name in reversed([*accumulate(place.split("/"), "{}/{}".format)]):
+        if _is_there(call.library, places(call, [name]), filled):
+            return name
+    raise NotFound(f'There is no collection "{place}". Browse "document" to see which there are.')
 
 
 def _is_there(library: Library, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
@@ -351,17 +394,21 @@ def _part(heading: Heading) -> str:
 def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
     items = library.store.scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
     shown = items[: given["limit"]]
-    names = beginnings(library, shown)
-    entries: list[dict[str, Any]] = [
+    cursor = make_cursor(Passed(shown[-1].id), given) if len(items) > len(shown) else None
+    return _entries(_listed(library, shown), cursor)
+
+
+def _listed(library: Library, items: Sequence[Item]) -> list[dict[str, Any]]:
+    names = beginnings(library, items)
+    return [
         {
             "at": item.uri,
             "name": item.title or names.get(item.id, item.key),
             "updated_at": item.updated_at.isoformat(),
             **standing,
         }
-        for item, standing in zip(shown, _standing(library, shown), strict=True)
+        for item, standing in zip(items, _standing(library, items), strict=True)
     ]
-    return _entries(entries, make_cursor(Passed(shown[-1].id), given) if len(items) > len(shown) else None)
 
 
 def _paged(entries: list[dict[str, Any]], given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -432,13 +479,13 @@ BROWSE = Tool(
     name="browse",
     title="Browse",
     description=(
-        "List what is there, level by level: kinds; of a kind its collections or threads; of kind/collection its "
-        "folders and items; of an item its headings. Pass an entry's `at` to go deeper."
+        "List what is there, level by level: kinds, tags; of a kind its collections or threads; of those folders and "
+        "items; of an item its headings. Pass an entry's `at` to go deeper."
     ),
     input=obj(
         at={
             "type": "string",
-            "description": "'', document, document/docs, or an address.",
+            "description": "'', tags, document/docs/api, or an address.",
             "default": "",
         },
         limit=integer("Most entries.", default=50, least=1, most=500),

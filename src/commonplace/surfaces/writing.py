@@ -136,7 +136,7 @@ def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         item.kind,
         item.key,
         parent=item.parent,
-        title=given.get("title", item.title),
+        title=_title(item, given),
         body=given.get("text", item.body or ""),
         format=item.format,
         fields=item.fields,
@@ -144,6 +144,13 @@ def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         tags=tuple(given.get("tags", item.tags)),
     )
     return _written(call.library.put(draft, expected_version=given.get("expected_version", item.version)))
+
+
+def _title(item: Item, given: Mapping[str, JSON]) -> str:
+    """Return the title of a revised note: one that was its first line follows the text, any other stays."""
+    follows = "text" in given and item.title == _first_line(item.body or "")
+    title: str = given.get("title", _first_line(given["text"]) if follows else item.title)
+    return title
 
 
 def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -259,7 +266,10 @@ REMEMBER = Tool(
 REVISE = Tool(
     name="revise",
     title="Revise",
-    description="Correct a note or a memory. What you leave out stays; lists are replaced whole.",
+    description=(
+        "Correct a note or a memory. What you leave out stays; a title from the text follows it; lists are "
+        "replaced whole."
+    ),
     input=obj(
         required=("uri",),
         uri=text("Its address.", minLength=1),

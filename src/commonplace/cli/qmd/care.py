@@ -42,7 +42,7 @@ def update(library: Library, names: tuple[str, ...], pull: bool, force: bool) ->
         return 0
     failed = 0
     for number, collection in enumerate(found, start=1):
-        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.pattern})")
+        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.files})")
         try:
             run_update_command(library, collection)
             if pull:

@@ -82,6 +82,8 @@ class Report:
     """(path, code), by path"""
     warnings: list[tuple[str, str]] = field(default_factory=list)
     """(path, what it is that could not be read)"""
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many files the pattern does not name, by their endings."""
 
     @property
     def changed(self) -> bool:
@@ -157,6 +159,7 @@ class _Update:
     def run(self) -> Report:
         mounted, was_mounted = os.path.ismount(self._root), self._collection.mounted
         survey = self._survey()
+        self._report.unread = survey.unread
         pending = [file for file in survey.files if not self._settled(file)]
         self._keep_unreadable(survey)
         with Stage(self._folder) as stage:
@@ -211,7 +214,7 @@ class _Update:
 
     def _is_current(self, record: FileRecord) -> bool:
         """Whether reading the same bytes again would change nothing."""
-        if record.reader != folder_stamp_of(reader_of(record.path)):
+        if record.reader != _stamp(record.path, record.skipped, record.warnings):
             return False
         return bool(record.skipped) or self._versions.get(record.path) == record.version
 
@@ -256,8 +259,7 @@ class _Update:
             now = old._replace(mtime_ns=found.mtime_ns, size=found.size, inode=found.inode, read_at=read_at)
             self._refresh(old, now)
             return
-        reader = folder_stamp_of(reader_of(file.path))
-        record = FileRecord(*found, hash=digest, read_at=read_at, reader=reader, skipped="", warnings=0)
+        record = FileRecord(*found, hash=digest, read_at=read_at, reader=_stamp(file.path), skipped="", warnings=0)
         self._convert(record, data, stage)
 
     def _refresh(self, old: FileRecord, new: FileRecord) -> None:
@@ -275,7 +277,7 @@ class _Update:
             code = str(error) if isinstance(error, Skipped) else DAMAGED
             self._skip(record.path, code)
             self._seen.add(record.path)
-            self._fresh.append(record._replace(skipped=code))
+            self._fresh.append(record._replace(skipped=code, reader=_stamp(record.path, code)))
             return
         if text.warnings:
             self._report.warnings.append((record.path, no_text(text.warnings)))
@@ -285,7 +287,8 @@ class _Update:
         self._seen.add(record.path)
         self._kept.add(record.path)
         if not self._dry:
-            stage.add(write, record._replace(warnings=text.warnings))
+            reader = _stamp(record.path, warnings=text.warnings)
+            stage.add(write, record._replace(warnings=text.warnings, reader=reader))
         elif record.path in self._versions:
             self._report.updated += 1
         else:
@@ -320,6 +323,11 @@ class _Update:
         self._report.updated = result.updated
         self._report.unchanged += result.unchanged
         self._report.removed = result.removed
+
+
+def _stamp(path: str, skipped: str = "", warnings: int = 0) -> str:
+    """Return how a file was read, as its record says it."""
+    return folder_stamp_of(reader_of(path), bool(warnings) or skipped == BINARY)
 
 
 def read_file(root: str, file: File, most: int = LARGEST) -> tuple[File, bytes]:
