@@ -16,8 +16,11 @@ from commonplace.ingest.embedding import Embedding
 from commonplace.ingest.files import collections, contexts
 from commonplace.ingest.files.collections import Collection
 from commonplace.ingest.files.contexts import Context
+from commonplace.ingest.files.level import FolderState, state_of
+from commonplace.ingest.files.locks import collection_lock
+from commonplace.ingest.files.looks import last_look, move_look
 from commonplace.ingest.files.read import DEFAULT_PATTERN
-from commonplace.ingest.files.update import Progress, Report, collection_lock, update
+from commonplace.ingest.files.update import Progress, Report, update
 from commonplace.model import each
 from commonplace.store.base import Store
 
@@ -117,7 +120,9 @@ class Folders:
     def rename(self, old: str, new: str) -> None:
         """Documents, vectors and contexts move along."""
         with collection_lock(self._folder, old, new):
+            found = self.get(old)
             collections.rename(self._store, old, new)
+            move_look(self._folder, found, replace(found, name=new))
 
     def move(self, name: str, root: Path) -> Collection:
         """Its files are in another folder now; `update` then reads that. NotFound where none of them are there."""
@@ -138,6 +143,10 @@ class Folders:
         collections.set_update_command(self._store, name, command)
 
     # keeping level
+
+    def states(self) -> list[FolderState]:
+        """Return how each collection stands to its folder, by name. Nothing is written."""
+        return [state_of(self._store, self._folder, collection) for collection in self.all()]
 
     def update(self, name: str, *, force: bool = False, dry: bool = False, progress: Progress | None = None) -> Report:
         """Bring one collection level with its folder. NotFound, and nothing lost, when its root cannot be read.
@@ -161,6 +170,7 @@ class Folders:
         stop: threading.Event,
         *,
         names: Iterable[str] = (),
+        read_here: bool = False,
         embed: bool = True,
         updated: Callable[[str, Report], None] = lambda name, report: None,
         failed: Callable[[str, str], None] = lambda name, sentence: None,
@@ -168,13 +178,17 @@ class Folders:
     ) -> bool:
         """Update now, then whenever files change, until `stop` is set. Embeds too, where there are vectors already.
 
-        Runs in any thread. `updated` and `failed` are told what happened to a collection; `failed` may be called from
-        another thread, with an empty name when it is embedding or the store that failed. A model that is asked for
-        vectors when the end comes is waited for this many seconds; returns whether it has answered.
+        It also ends once a backup was put in the place of the store. `read_here`: only folders that were read from
+        this home before. Runs in any thread. `updated` and `failed` are told what happened to a collection; `failed`
+        may be called from another thread, with an empty name when it is embedding or the store that failed. A model
+        that is asked for vectors when the end comes is waited for this many seconds; returns whether it has answered.
         """
         from commonplace.ingest.files.watch import Embedder, Watch, until
 
         embedder = Embedder(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
+
+        def wanted(collection: Collection) -> bool:
+            return not read_here or last_look(self._folder, collection) is not None
 
         def changed(name: str, report: Report) -> None:
             if embedder is not None:
@@ -186,10 +200,12 @@ class Folders:
             embedder.start()
             embedder.want()
         try:
-            Watch(self._store, self._folder, stop, names=names, updated=changed, failed=failed).run()
+            Watch(self._store, self._folder, stop, names=names, wanted=wanted, updated=changed, failed=failed).run()
         finally:
-            stop.set()
-            answered = embedder is None or embedder.finish(patience)
+            answered = True
+            if embedder is not None:
+                stop.set()
+                answered = embedder.finish(patience)
         return answered
 
     # contexts
@@ -220,4 +236,4 @@ def _name_of(root: Path) -> str:
     return name
 
 
-__all__ = ["DEFAULT_PATTERN", "Collection", "Context", "Folders", "Outcome", "Progress", "Report"]
+__all__ = ["DEFAULT_PATTERN", "Collection", "Context", "FolderState", "Folders", "Outcome", "Progress", "Report"]

@@ -70,11 +70,13 @@ class Watch:
         stop: threading.Event,
         *,
         names: Iterable[str] = (),
+        wanted: Callable[[Collection], bool] = lambda collection: True,
         updated: Updated,
         failed: Failed,
     ) -> None:
+        """`names`: those to watch, which have to be there; none: all, and of them those that are `wanted`."""
         self._store, self._folder, self._stop = store, folder, stop
-        self._names = tuple(names)
+        self._names, self._wanted = tuple(names), wanted
         self._updated, self._failed = updated, failed
         self._looked: dict[str, tuple[float, float]] = {}
         """When a collection was last looked at, and how long that took."""
@@ -87,7 +89,7 @@ class Watch:
             find_collection(self._store, name)
         for collection in self._collections():
             self._update(collection)
-        while not self._stop.is_set():
+        while not (self._stop.is_set() or self._store.replaced):
             try:
                 self._turn()
             except (Busy, Unavailable) as error:  # a store that others share may be away for a while
@@ -106,7 +108,8 @@ class Watch:
 
     def _collections(self) -> list[Collection]:
         found = all_collections(self._store)
-        return [collection for collection in found if not self._names or collection.name in self._names]
+        named = [collection for collection in found if not self._names or collection.name in self._names]
+        return [collection for collection in named if self._wanted(collection)]
 
     def _has_events(self, collection: Collection) -> bool:
         root = str(collection.root)
