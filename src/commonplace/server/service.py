@@ -47,11 +47,13 @@ class Visitor:
     """The door has taken this call off the caller's allowance already, to answer in its own way."""
     collections: tuple[str, ...] = ()
     """The collections of documents they ask to be shown, of those they may see."""
+    client: str = ""
+    """What their program calls itself."""
 
     def call(self, library: Library, view: View) -> Call:
         """`view` is what the server shows to anybody."""
         shown = view.only(self.principal.collections).only(self.collections)
-        return Call(library, self.principal.name, self.session, self.config, view=shown)
+        return Call(library, self.principal.name, self.session, self.config, view=shown, client=self.client)
 
 
 class Service:
