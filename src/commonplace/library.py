@@ -117,7 +117,7 @@ class Library:
 
             with writable(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
-        return Folders(self.store, self.folder, self.lexical, self.embedding)
+        return Folders(self.store, self.folder, self.lexical, self.embedding, shared=bool(self.settings.store))
 
     @cached_property
     def sessions(self) -> Sessions:

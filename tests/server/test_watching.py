@@ -22,7 +22,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from commonplace.ingest.files.locks import WATCH_LOCK
-from commonplace.library import Library, space_folder
+from commonplace.library import Library, restore, space_folder
 from commonplace.server import watching
 from commonplace.server.libraries import Libraries
 from commonplace.server.watching import Watching
@@ -339,6 +339,47 @@ def test_a_library_that_is_given_up_is_closed(libraries: Libraries, watcher: Wat
     watcher.close()
     libraries.close()
     assert libraries.peek("anna") is None
+
+
+def test_a_library_that_was_restored_is_watched_as_it_is_now(
+    libraries: Libraries, watcher: Watching, home: Path, tmp_path: Path
+) -> None:
+    root = filled(libraries, tmp_path, "anna")
+    with libraries.borrow("anna") as library:
+        library.backup(tmp_path / "backup")
+    watcher.visit("anna")
+    (root / "b.md").write_text("# More\n", "utf-8")
+    until(lambda: "b.md" in paths(libraries, "anna"))
+    restore(tmp_path / "backup", home, "anna", library_settings(home))
+    until(lambda: "b.md" in paths(libraries, "anna"))
+    with libraries.borrow("anna") as library:
+        assert [hit.item.key for hit in library.search("more").hits] == ["b.md"]
+
+
+def test_a_folder_that_is_just_being_added_is_left_to_who_adds_it(
+    libraries: Libraries, watcher: Watching, home: Path, tmp_path: Path
+) -> None:
+    root = filled(libraries, tmp_path, "anna")
+    watcher.visit("anna")
+    (tmp_path / "late").mkdir()
+    (tmp_path / "late" / "c.md").write_text("# Late\n", "utf-8")
+    with libraries.borrow("anna") as library:
+        library.folders.add(tmp_path / "late")
+        (root / "b.md").write_text("# More\n", "utf-8")
+        until(lambda: "b.md" in paths(libraries, "anna"))
+        assert library.folders.update("late").added == 1
+        (tmp_path / "late" / "d.md").write_text("# Later\n", "utf-8")
+        until(lambda: "d.md" in library.store.document_versions("late"))
+
+
+def test_a_folder_that_was_read_before_looks_were_noted_is_followed(
+    libraries: Libraries, watcher: Watching, home: Path, tmp_path: Path
+) -> None:
+    root = filled(libraries, tmp_path, "anna")
+    shutil.rmtree(home / "spaces" / "anna" / "looks")
+    watcher.visit("anna")
+    (root / "b.md").write_text("# More\n", "utf-8")
+    until(lambda: "b.md" in paths(libraries, "anna"))
 
 
 def test_whatever_goes_wrong_does_not_end_it(

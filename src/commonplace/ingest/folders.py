@@ -31,8 +31,12 @@ Outcome = Report | CommonplaceError
 class Folders:
     """The collections of a library that are folders on disk."""
 
-    def __init__(self, store: Store, folder: Path, lexical: WordIndex, embedding: Embedding) -> None:
+    def __init__(
+        self, store: Store, folder: Path, lexical: WordIndex, embedding: Embedding, *, shared: bool = False
+    ) -> None:
+        """`shared`: other machines may have folders in the same store."""
         self._store, self._folder, self._lexical, self._embedding = store, folder, lexical, embedding
+        self._shared = shared
 
     # which there are
 
@@ -170,7 +174,7 @@ class Folders:
         stop: threading.Event,
         *,
         names: Iterable[str] = (),
-        read_here: bool = False,
+        unread: bool = True,
         embed: bool = True,
         updated: Callable[[str, Report], None] = lambda name, report: None,
         failed: Callable[[str, str], None] = lambda name, sentence: None,
@@ -178,17 +182,18 @@ class Folders:
     ) -> bool:
         """Update now, then whenever files change, until `stop` is set. Embeds too, where there are vectors already.
 
-        It also ends once a backup was put in the place of the store. `read_here`: only folders that were read from
-        this home before. Runs in any thread. `updated` and `failed` are told what happened to a collection; `failed`
-        may be called from another thread, with an empty name when it is embedding or the store that failed. A model
-        that is asked for vectors when the end comes is waited for this many seconds; returns whether it has answered.
+        It also ends once a backup was put in the place of the store. `unread`: also folders that nobody has read from
+        this home yet, such as one that is just being added. Runs in any thread. `updated` and `failed` are told what
+        happened to a collection; `failed` may be called from another thread, with an empty name when it is embedding or
+        the store that failed. A model that is asked for vectors when the end comes is waited for this many seconds;
+        returns whether it has answered.
         """
         from commonplace.ingest.files.watch import Embedder, Watch, until
 
         embedder = Embedder(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
 
         def wanted(collection: Collection) -> bool:
-            return not read_here or last_look(self._folder, collection) is not None
+            return unread or self._was_read(collection)
 
         def changed(name: str, report: Report) -> None:
             if embedder is not None:
@@ -207,6 +212,12 @@ class Folders:
                 stop.set()
                 answered = embedder.finish(patience)
         return answered
+
+    def _was_read(self, collection: Collection) -> bool:
+        """Whether a folder is known to be one of this machine. What has documents of it in a store of its own, is."""
+        if last_look(self._folder, collection) is not None:
+            return True
+        return not self._shared and collection.name in self._store.parents("document")
 
     # contexts
 

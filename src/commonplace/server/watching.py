@@ -108,5 +108,4 @@ class _SpaceWatch(threading.Thread):
 
         with watch_lock(library.folder, self.stop, TURN_S):
             if not self.stop.is_set():
-                shared = bool(library.settings.store)
-                library.folders.watch(self.stop, read_here=shared, embed=False, updated=updated, failed=failed)
+                library.folders.watch(self.stop, unread=False, embed=False, updated=updated, failed=failed)

@@ -89,8 +89,10 @@ class Watch:
             find_collection(self._store, name)
         for collection in self._collections():
             self._update(collection)
-        while not (self._stop.is_set() or self._store.replaced):
+        while not self._stop.is_set():
             try:
+                if self._is_outdated():
+                    return
                 self._turn()
             except (Busy, Unavailable) as error:  # a store that others share may be away for a while
                 self._tell("", str(error))
@@ -105,6 +107,11 @@ class Watch:
         else:
             self._stop.wait(POLL_S)
             self._look(collections, set())
+
+    def _is_outdated(self) -> bool:
+        """Whether a backup was put in the place of the store: what goes with it, such as its indexes, is another's."""
+        self._store.last_change()
+        return self._store.replaced
 
     def _collections(self) -> list[Collection]:
         found = all_collections(self._store)
@@ -134,6 +141,8 @@ class Watch:
                 self._look(collections, {found.name for found in heard if first or _concerned(found, paths)})
                 first = False  # what was written before the system listened is found by the first look
                 gone = {path for change, path in events if change is Change.deleted}
+                if self._is_outdated():
+                    return
                 if self._standing(self._collections()) != known or not gone.isdisjoint(roots):
                     return  # nothing is heard of a root made anew, which may have the number of the old one
         except (OSError, RuntimeError) as error:  # no more watches to be had, or a root that has just gone
