@@ -112,7 +112,12 @@ class Library:
         """Collections of files."""
         from commonplace.ingest.folders import Folders
 
-        return Folders(self.store, self.folder, self.lexical, self.embedding)
+        if self.settings.store:  # nothing else of it is on this disk, perhaps
+            from commonplace.index.files import writable
+
+            with writable(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True)
+        return Folders(self.store, self.folder, self.lexical, self.embedding, shared=bool(self.settings.store))
 
     @cached_property
     def sessions(self) -> Sessions:

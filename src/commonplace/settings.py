@@ -128,7 +128,7 @@ class Settings:
         among=("debug", "info", "warning", "error", "critical"),
     )
     background: bool = setting(True, "Whether a server makes pending vectors and summaries while it serves.")
-    watch: bool = setting(True, "Whether a server watches the library's folders while it serves.")
+    watch: bool = setting(True, "Whether a server watches the folders of the spaces it serves.")
     language: str = setting(
         "en",
         "The language of texts whose own cannot be told, as an ISO 639-1 code.",

@@ -41,7 +41,7 @@ from commonplace.documents.packages.source import read_source, without_credentia
 from commonplace.documents.packages.sync import Keeping, Options, drop
 from commonplace.documents.visible import Visible
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound
-from commonplace.ingest.files.update import collection_lock
+from commonplace.ingest.files.locks import collection_lock
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
 from commonplace.settings import Settings

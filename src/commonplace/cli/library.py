@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ from commonplace.surfaces.levels import unknown_path, unknown_tags
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
+    from commonplace.ingest.folders import FolderState
     from commonplace.ingest.switching import Switch
 
 _WITH_LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
@@ -282,9 +284,12 @@ def status(library: Library) -> None:
     from commonplace.ingest.files.collections import packages  # walking and reading files, which a search does not
 
     packaged = packages(library.store)
-    for name, count in state.collections.items():
+    folders = {folder.collection: folder for folder in library.folders.states()}
+    for name, count in sorted({**dict.fromkeys(folders, 0), **state.collections}.items()):
         kind = "package" if name in packaged else "collection"
         click.echo(f"  {kind} {packaged.get(name, name)}: {counted(count, 'document')}")
+        if name in folders:
+            click.echo(as_called(f"    {_folder_line(folders[name])}"))
     click.echo(
         f"  {counted(state.chunks, 'passage')}; {counted(state.changes, 'change')}, indexed up to {state.indexed}"
     )
@@ -305,6 +310,18 @@ def status(library: Library) -> None:
         click.echo(f"  on the way to {moving.model}: {done}; {further} goes on")
     if (better := state.better_model) and not moving:
         click.echo(f"  {better} would find more: {how_to_use(library, better)}")
+
+
+def _folder_line(state: FolderState) -> str:
+    """Return where a collection's folder is, when it was last read, and whether it has changed since."""
+    at = state.looked_at
+    read = f"{state.root}, read {at.astimezone():%Y-%m-%d %H:%M:%S}" if at else f"{state.root}, not read from here yet"
+    if state.level:
+        return f"{read}, level"
+    if state.trouble:
+        return f"{read}. {state.trouble}"
+    changed = " and changed since" if state.level is False and at else ""
+    return f"{read}{changed}: `commonplace update {shlex.quote(state.collection)}` brings it level"
 
 
 def how_to_use(library: Library, model: str) -> str:

@@ -455,7 +455,7 @@ class Store(Protocol):
     # sessions: the caller brings the time, so that a call has one moment
     def session(self, session: str) -> SessionRow | None: ...
     def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
-        """The session of this id, made unless there is one that was used since.
+        """The session of this id, made unless there is one that was used since. Who names themselves has it now.
 
         Where it is made, those not used since go, and then the least recently used until there are `most` of them.
         """

@@ -1,4 +1,4 @@
-"""Tools that read: `fetch`, `browse` and `status`."""
+"""Tools that read: `fetch` and `browse`."""
 
 from __future__ import annotations
 
@@ -421,21 +421,6 @@ def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[s
     return {"entries": entries, "next_cursor": cursor}
 
 
-def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    state = call.library.status()
-    names = called(call.library, state.collections)
-    return {
-        "items": state.items,
-        "collections": {names[key]: count for key, count in state.collections.items()},
-        "passages": state.chunks,
-        "embedded": state.coverage.embedded,
-        "model": state.coverage.model,
-        "better_model": state.better_model,
-        "notes": [state.pending.sentence] if state.pending else [],
-        "level": state.indexed >= state.changes,
-    }
-
-
 FETCH = Tool(
     name="fetch",
     title="Fetch",
@@ -494,23 +479,4 @@ BROWSE = Tool(
     output=answer(entries=many(answer(at=STRING, name=STRING)), next_cursor=maybe(STRING)),
     annotations=LOOKS,
     handler=browse,
-)
-
-STATUS = Tool(
-    name="status",
-    title="Status",
-    description="Report what the library holds and how much of it is found by meaning.",
-    input=obj(),
-    output=answer(
-        required=("items", "passages"),
-        items=OBJECT,
-        collections=OBJECT,
-        passages=INTEGER,
-        embedded=INTEGER,
-        model=maybe(STRING),
-        better_model=maybe(STRING),
-        level={"type": "boolean", "description": "Whether the index has every change."},
-    ),
-    annotations=LOOKS,
-    handler=status,
 )
