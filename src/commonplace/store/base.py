@@ -274,6 +274,10 @@ class Store(Protocol):
         """Documents called so, compared in NFC, by whole components."""
         ...
 
+    def documents_in_any_case(self, path: str, limit: int, *, with_ending: bool) -> tuple[list[Name], int]:
+        """Documents that end with these components in any case, shortest first; `with_ending` or with any."""
+        ...
+
     def docids(self, item_ids: Sequence[int]) -> dict[int, str]:
         """The short ids of documents: six hexadecimal digits, or the fewest that no other document shares."""
         ...

@@ -13,9 +13,18 @@ from commonplace.ingest.files.collections import packages
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
-from commonplace.surfaces.addresses import CHUNK, LINES, span, whole
+from commonplace.surfaces.addresses import CHUNK, span
 from commonplace.surfaces.budget import FRAME, Passed, cut_down, make_cursor, read_cursor, tokens_of
 from commonplace.surfaces.finding import places
+from commonplace.surfaces.locating import (
+    Located,
+    collection_called,
+    find,
+    headings_of,
+    locate,
+    no_collection,
+    suggested,
+)
 from commonplace.surfaces.naming import beginnings, conversations
 from commonplace.surfaces.schema import (
     INTEGER,
@@ -33,7 +42,8 @@ from commonplace.surfaces.schema import (
 )
 from commonplace.surfaces.tool import LOOKS, Call, Tool
 from commonplace.text.lines import line_starts, split_lines
-from commonplace.text.outline import Heading, contents
+from commonplace.text.nearest import or_of
+from commonplace.text.outline import Heading
 from commonplace.text.tokens import estimate, reach, safe_cut
 
 _REASON = 30
@@ -99,11 +109,9 @@ def _missing(uri: str, reason: str, room: int) -> dict[str, JSON]:
 
 def _located(library: Library, uri: str, from_line: int) -> Place:
     """`…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, or an address as it is. `…:line@char` goes on in a line."""
-    address, _, heading = uri.partition("#")
-    lines = LINES.search(address)
-    item = library.get(address[: lines.start()] if lines and not heading else address)
+    item, heading, lines = locate(library, uri)
     body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
-    if lines and not heading:
+    if lines:
         first, last = span(lines)
         char = max(1, int(lines[2])) if lines[2] and from_line <= first else 1
         return Place(item, body, max(first, from_line), last, char=char, rest=bool(lines[2]))
@@ -281,13 +289,10 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         counts = call.library.status().items
         return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
     if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
-        item = call.library.get(whole(place))
-        if item.kind == "conversation":  # which has no text of its own
-            return _items(call.library, Filter(kinds=("message",), parents=(item.key,)), given)
-        return _paged(_headings(call.library, item, place), given)
+        return _inside(call, locate(call.library, place), given)
     kind, slash, parent = place.partition("/")
     if kind not in SCHEMES:
-        raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
+        return _of_no_kind(call, place, given)
     parents = call.library.store.parents(kind)
     if not slash and (len(parents) > 1 or (parents and "" not in parents)):
         page = _paged([{"at": f"{kind}/{key}", "name": key, "count": count} for key, count in parents.items()], given)
@@ -296,10 +301,33 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             entry["name"] = names.get(entry["name"]) or entry["name"]
         return page
     parent = parent if parent in parents else parent.rstrip("/")
+    if kind == "document" and parent:
+        parent = collection_called(call.library, parent) or parent
     meant = places(call, [parent]) if kind == "document" else (parent,)
     if kind == "document" and parent and not _is_there(call.library, meant, parents):
-        raise NotFound(f'There is no collection "{parent}". Browse "document" to see which there are.')
+        raise no_collection(call.library, parent, 'Browse "document" to see which there are.')
     return _items(call.library, Filter(kinds=(kind,), parents=meant), given)
+
+
+def _inside(call: Call, located: Located, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    item = located.item
+    if item.kind == "conversation":  # which has no text of its own
+        return _items(call.library, Filter(kinds=("message",), parents=(item.key,)), given)
+    return _paged(_headings(call.library, located), given)
+
+
+def _of_no_kind(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    """A collection, or a document, that was named without its kind."""
+    if collection := collection_called(call.library, place.strip("/")):
+        return browse(call, {**given, "at": f"document/{collection}"})
+    located = find(call.library, place)
+    if located is not None:
+        return _inside(call, located, given)
+    near = suggested(call.library, place)
+    raise InvalidInput(
+        f'There is no kind "{place.partition("/")[0]}". '
+        + (f"Did you mean {or_of(near)}?" if near else 'Browse "" to see what is here.')
+    )
 
 
 def _is_there(library: Library, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
@@ -326,18 +354,11 @@ def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
     return {key: name if many[name] == 1 else key for key, name in names.items()}
 
 
-def _headings(library: Library, item: Item, place: str) -> list[dict[str, Any]]:
-    """The headings of an item, or those below the one that a place names, or begins at."""
-    headings = contents(item.body or "", item.format)
-    if name := place.partition("#")[2]:
-        above = library.heading(item, name)
-        headings = [heading for heading in headings if above.line < heading.line <= above.line_end]
-    elif lines := LINES.search(place):
-        first, last = span(lines)
-        headings = [heading for heading in headings if first < heading.line <= (last or heading.line)]
+def _headings(library: Library, located: Located) -> list[dict[str, Any]]:
+    item = located.item
     return [
         {"at": f"{item.uri}{_part(heading)}", "name": heading.title, "level": heading.level, "line": heading.line}
-        for heading in headings
+        for heading in headings_of(library, located)
     ]
 
 
