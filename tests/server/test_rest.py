@@ -113,3 +113,10 @@ def test_a_search_takes_a_path(send: Send) -> None:
     assert (status, answer["results"]) == (200, [])
     status, answer = send("POST", "/api/v1/tools/search", {"query": "oolong", "path": "//"})
     assert (status, answer["error"]["code"]) == (400, "invalid_argument")
+
+
+def test_a_name_is_forgiven_over_http_too(send: Send) -> None:
+    status, told = send("POST", "/api/v1/tools/browse", {"at": ""})
+    assert status == 200
+    status, miss = send("POST", "/api/v1/tools/fetch", {"uri": "no such thing"})
+    assert (status, miss["error"]["message"]) == (404, "There is no no such thing. Find it with a search.")

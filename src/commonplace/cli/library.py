@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from commonplace.surfaces.locating import Located, collection_called, headings_o
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
+    from commonplace.ingest.status import Status
     from commonplace.ingest.switching import Switch
 
 _ON_DISK = ("/", "./", "../", "~/")
@@ -258,10 +260,14 @@ def outline(library: Library, uri: str) -> None:
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
-def status(library: Library) -> None:
+def status(library: Library, as_json: bool) -> None:
     """Say what is in the library and how ready it is."""
     state = library.status()
+    if as_json:
+        click.echo(json.dumps(_record(library, state), ensure_ascii=False, indent=2))
+        return
     coverage = state.coverage
     click.echo(f"Library: {library.folder}")
     for kind, count in state.items.items():
@@ -292,6 +298,24 @@ def status(library: Library) -> None:
         click.echo(f"  on the way to {moving.model}: {done}; {further} goes on")
     if (better := state.better_model) and not moving:
         click.echo(f"  {better} would find more: {how_to_use(library, better)}")
+
+
+def _record(library: Library, state: Status) -> dict[str, Any]:
+    coverage, moving = state.coverage, state.switching
+    return {
+        "library": str(library.folder),
+        "items": state.items,
+        "collections": state.collections,
+        "passages": state.chunks,
+        "changes": state.changes,
+        "indexed": state.indexed,
+        "index_trouble": state.index_trouble or None,
+        "model": coverage.model,
+        "embedded": coverage.embedded,
+        "pending": coverage.pending,
+        "better_model": state.better_model,
+        "on_the_way_to": moving.model if moving else None,
+    }
 
 
 def how_to_use(library: Library, model: str) -> str:
