@@ -72,6 +72,7 @@ def test_a_miss_and_an_end_of_several_paths_name_what_there_is(line: Line) -> No
 def test_a_collection_is_searched_whatever_its_case_and_a_miss_names_the_nearest(line: Line) -> None:
     found = json.loads(line("search", "motions", "-c", "vault", "--json").stdout)
     assert [hit["uri"] for hit in found] == ["qmd://Vault/Areas/Vim.md"]
+    assert line("update", "-c", "vault").stdout.startswith("[1/1] Vault ")
     said = line.said("search", "motions", "-c", "vualt")
     assert said.startswith('There is no collection called "vualt". Did you mean Vault?')
 

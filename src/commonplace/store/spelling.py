@@ -34,12 +34,12 @@ def folded(name: str) -> tuple[str, str]:
     return (ending[0].casefold(), name[ending.end() :].casefold()) if ending else ("", name.casefold())
 
 
-def _folded_ending(name: Any) -> str:
-    return folded(name)[0]
+def _folded_ending(*name: Any) -> str:
+    return folded(name[0])[0]
 
 
-def _folded_stem(name: Any) -> str:
-    return folded(name)[1]
+def _folded_stem(*name: Any) -> str:
+    return folded(name[0])[1]
 
 
 def register(connection: apsw.Connection) -> None:

@@ -105,7 +105,10 @@ def headings_of(library: Library, located: Located) -> list[Heading]:
 
 
 def collection_called(library: Library, name: str) -> str | None:
-    """Return the collection of documents that goes by a name in any case, or None where none or several do."""
+    """Return the collection of documents that goes by a name, or by such an end of one, in any case.
+
+    None where none does, or several.
+    """
     store = library.store
     if store.item("collection", "", name, body=False):
         return name
@@ -113,11 +116,9 @@ def collection_called(library: Library, name: str) -> str | None:
     if name in there:
         return name
     wanted = name.casefold()
-    for ends in (lambda key: key == wanted, lambda key: key.endswith(f"/{wanted}")):
-        found = [key for key in there if ends(key.casefold())]
-        if len(found) == 1:
-            return found[0]
-    return None
+    same = [key for key in there if key.casefold() == wanted]
+    found = same or [key for key in there if key.casefold().endswith(f"/{wanted}")]
+    return found[0] if len(found) == 1 else None
 
 
 def no_collection(library: Library, name: str, advice: str) -> NotFound:

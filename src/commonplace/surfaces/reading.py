@@ -80,6 +80,8 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         try:
             place = _located(call.library, uri, given["from_line"])
         except CommonplaceError as error:
+            if len(wanted) == 1:
+                raise
             reasons.append(str(error))
             missing.append(_missing(uri, reasons[-1], min(left - waiting, for_reasons)))
             left -= tokens_of(missing[-1])
