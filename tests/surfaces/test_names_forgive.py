@@ -107,6 +107,7 @@ def test_a_whole_path_is_what_it_says_though_others_end_so(call: Call, library: 
         ("boiling", "Did you mean notes://kettle?"),
         ("nothing of the kind", "Find it with a search."),
         ("notes://ketle", "Find it with a search."),
+        (":5", "Find it with a search."),
     ],
 )
 def test_a_miss_names_the_nearest(call: Call, name: str, near: str) -> None:

@@ -270,7 +270,7 @@ RELATED = Tool(
     description="Find items similar to one you have: pass the uri of a result. Answers like search.",
     input=obj(
         required=("uri",),
-        uri=text("Its address.", minLength=1),
+        uri=text("Its address, or the end of its path.", minLength=1),
         limit=integer("Most results.", default=10, least=1, most=100),
         max_tokens=integer("Token budget.", default=4000, least=200, most=100_000),
     ),

@@ -58,7 +58,7 @@ def locate(library: Library, given: str, *, body: bool = True) -> Located:
     if located is not None:
         return located
     readings = [text for text, _, _ in _readings(given)]
-    meant = readings[0] if "://" in given else readings[-1]  # without the part that was named of it
+    meant = (readings[0] if "://" in given else readings[-1]) or given  # without the part that was named of it
     near = suggested(library, meant)
     raise NotFound(f"There is no {meant}. {f'Did you mean {or_of(near)}?' if near else 'Find it with a search.'}")
 
