@@ -243,7 +243,7 @@ def test_what_a_search_prints_can_be_read_as_it_stands_there(run: Run, notes: Pa
     assert run("outline", place).stdout.split() == ["1", "Tea", "5", "Green"]
     assert run("related", place).stdout == run("related", "notes/tea.md").stdout
     assert "has no line 70" in run("get", "notes/tea.md:70", code=1).stderr
-    assert "There is no qmd://notes/nothing.md:7." in run("get", "notes/nothing.md:7", code=1).stderr
+    assert "There is no notes/nothing.md." in run("get", "notes/nothing.md:7", code=1).stderr
     kettle = run("search", "kettle").stdout.split()[0]
     assert run("get", kettle).stdout == "Kettle on.\n"
     (notes / "a.md:2").write_text("A name that ends so.", "utf-8")
@@ -266,7 +266,7 @@ def test_a_search_may_be_held_to_a_folder(run: Run, notes: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["get", "notes/nothing.md"], 1, "There is no qmd://notes/nothing.md"),
+        (["get", "notes/nothing.md"], 1, "There is no notes/nothing.md. Find it with a search."),
         (["add", "/nowhere/at/all"], 1, "There is no folder /nowhere/at/all"),
         (["add", "~nobody-of-this-name/notes"], 1, "There is no folder"),
         (["--space", "../x", "status"], 2, "A space is named with"),

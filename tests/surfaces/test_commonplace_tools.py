@@ -320,7 +320,7 @@ def test_browse_lists_the_definitions_of_code_and_fetch_reads_them(call: Call, l
 def test_browse_says_that_a_collection_is_not_there(call: Call, library: Library) -> None:
     library.put(Draft("collection", "bare"))
     assert call("browse", at="document/bare") == {"entries": [], "next_cursor": None}
-    with pytest.raises(NotFound, match=r'There is no collection "dcos"\. Browse "document" to see which there are\.'):
+    with pytest.raises(NotFound, match=r"no collection called .dcos.. Did you mean docs\? Browse"):
         call("browse", at="document/dcos")
 
 
@@ -343,7 +343,7 @@ def test_related_finds_what_is_like_an_item_but_not_itself(call: Call) -> None:
 @pytest.mark.parametrize("part", ["#water", "#chunk-0", ":5", ":5:2", ":5@3"])
 def test_related_takes_an_address_of_a_part_for_the_item(call: Call, part: str) -> None:
     assert call("related", uri=f"qmd://docs/guide.md{part}") == call("related", uri="qmd://docs/guide.md")
-    with pytest.raises(NotFound, match=r"There is no qmd://docs/none\.md\. Find it with a search\."):
+    with pytest.raises(NotFound, match=r"There is no qmd://docs/none\.md\. Did you mean docs/old\.md"):
         call("related", uri=f"qmd://docs/none.md{part}")
 
 

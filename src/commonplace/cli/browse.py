@@ -11,7 +11,7 @@ from commonplace.cli.common import counted, painted, with_library
 from commonplace.documents.packages.context import find_project
 from commonplace.documents.visible import View
 from commonplace.library import Library
-from commonplace.surfaces.reading import BROWSE
+from commonplace.surfaces.browsing import BROWSE
 from commonplace.surfaces.tool import Call
 
 

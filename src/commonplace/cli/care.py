@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import IO
 
@@ -17,14 +18,20 @@ from commonplace.surfaces.memory.environment import without_effect
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
-def doctor(library: Library) -> int:
+def doctor(library: Library, as_json: bool) -> int:
     """Look everything over, reading every byte, and say what is wrong. Exits 1 when anything is."""
-    problems = library.doctor()
-    for problem in problems:
-        click.echo(as_called(problem))
+    problems = [as_called(problem) for problem in library.doctor()]
     state = library.status()
     coverage = state.coverage
+    if as_json:
+        found = {"problems": problems, "model": coverage.model, "passages": coverage.total}
+        more = {"better_model": state.better_model, "without_effect": without_effect()}
+        click.echo(json.dumps({**found, "embedded": coverage.embedded, **more}, ensure_ascii=False, indent=2))
+        return 1 if problems else 0
+    for problem in problems:
+        click.echo(problem)
     click.echo(
         f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {counted(coverage.total, 'passage')} embedded"
     )

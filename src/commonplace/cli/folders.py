@@ -22,6 +22,7 @@ from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import Collection, Report
 from commonplace.library import Library
+from commonplace.surfaces.locating import collection_called
 
 MOST_NAMED, MOST_ENDINGS = 20, 8
 PATIENCE_S = 1.0
@@ -154,7 +155,8 @@ _NAMES = click.option("-c", "--collection", "names", multiple=True, help="Only t
 def update(library: Library, names: tuple[str, ...], force: bool) -> int:
     """Bring collections up to date with their folders. Words only: `embed` or `watch` make the vectors."""
     before = library.store.last_change()
-    failed = update_collections(library, names, force=force)
+    called = tuple(collection_called(library, name) or name for name in names)
+    failed = update_collections(library, called, force=force)
     if failed:
         return 1
     click.echo("✓ All collections updated.")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +18,17 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
 from commonplace.models import STATIC, find, is_gone
-from commonplace.surfaces.addresses import inside
+from commonplace.surfaces import locating
+from commonplace.surfaces.addresses import CHUNK, inside, span
 from commonplace.surfaces.levels import unknown_path, unknown_tags
+from commonplace.surfaces.locating import Located, collection_called, headings_of, locate, no_collection
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
     from commonplace.ingest.folders import FolderState
+    from commonplace.ingest.status import Status
     from commonplace.ingest.switching import Switch
 
-_WITH_LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _ON_DISK = ("/", "./", "../", "~/")
 YES = click.option("-y", "--yes", is_flag=True, help="Begin without asking.")
 
@@ -130,9 +131,10 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @with_library
     def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **given: Any) -> None:
-        aliases = _aliases(library, given["collections"])
-        _check_collections(library, [name for name in given["collections"] if name not in aliases])
-        places = (place for name in given["collections"] for place in (name, aliases.get(name, name)))
+        named = [_in_any_case(library, name) for name in given["collections"]]
+        aliases = _aliases(library, named)
+        _check_collections(library, [name for name in named if name not in aliases])
+        places = (place for name in named for place in (name, aliases.get(name, name)))
         filter = Filter(
             kinds=given["kinds"],
             parents=tuple(dict.fromkeys(places)),
@@ -169,6 +171,14 @@ def _unknown(library: Library, page: Page, filter: Filter) -> list[str]:
     ]
 
 
+def _in_any_case(library: Library, name: str) -> str:
+    """A name as its collection spells it, unless something is kept under the very name."""
+    called = collection_called(library, name)
+    if called is None or called == name or any(name in library.store.parents(kind) for kind in SCHEMES):
+        return name
+    return called
+
+
 def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
     """What packages go by here, and what they are kept under; empty where every name is a folder's own."""
     if all(library.store.item("collection", "", name, body=False) for name in names):
@@ -185,43 +195,20 @@ def _check_collections(library: Library, names: Sequence[str]) -> None:
     there = set().union(*map(library.store.parents, SCHEMES)) if unknown else ()
     for name in unknown:
         if not name or name not in there:
-            raise NotFound(f'There is no collection called "{name}". `commonplace collections list` names them.')
+            raise no_collection(library, name, "`commonplace collections list` names them.")
 
 
-def _place(library: Library, uri: str) -> tuple[str, int]:
-    """The address that is meant, and the line, or 0: a search prints both, with a colon between.
-
-    A path stands for the document there. One that ends like a line is taken for what it says first.
-    """
-    named = _WITH_LINE.fullmatch(uri)
-    for text, line in ((uri, 0), (named[1], int(named[2]))) if named else ((uri, 0),):
-        for address in _addresses(library, text):
-            with suppress(NotFound):
-                library.get(address, body=False)
-                return address, line
-    return _addresses(library, uri)[0], 0
-
-
-def _addresses(library: Library, text: str) -> list[str]:
-    """What a text may be the address of, the likeliest first.
-
-    A percent sign encodes something in an address and nothing in a path, unless there is only what the other way of
-    reading it names. A path on disk is that of a document in each collection it is inside of.
-    """
-    if "://" in text:
-        return [text, text.replace("%", "%25")]
-    if not text.startswith(_ON_DISK):
-        return [_of_path(text), f"qmd://{text}"]
-    folder, name = os.path.split(text)
-    found = library.folders.locate(folder)  # of its folder: the file itself may be a link that leads elsewhere
-    if not found:
-        raise NotFound(f"{text} is in no collection. Give a path inside one, or its qmd:// address.")
-    return [_of_path("/".join(filter(None, (one.name, inside, name)))) for one, inside in found]
-
-
-def _of_path(path: str) -> str:
-    """The address of a collection and a path in it, whose percent signs encode nothing."""
-    return f"qmd://{path.replace('%', '%25')}"
+def _located(library: Library, given: str) -> Located:
+    """What a text leads to: an address, a path or the end of one, or a path on disk, which may be in collections."""
+    if not given.startswith(_ON_DISK):
+        return locate(library, given)
+    folder, name = os.path.split(given)
+    places = library.folders.locate(folder)  # of its folder: the file itself may be a link that leads elsewhere
+    if not places:
+        raise NotFound(f"{given} is in no collection. Give a path inside one, or its qmd:// address.")
+    paths = ["/".join(filter(None, (one.name, inside, name))) for one, inside in places]
+    located = (locating.find(library, path) for path in paths)
+    return next(filter(None, located), None) or locate(library, paths[0])
 
 
 @click.command()
@@ -231,7 +218,7 @@ def _of_path(path: str) -> str:
 @with_library
 def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
     """Find items like one."""
-    print_page(library.related(_place(library, uri)[0], limit=limit), as_json=as_json)
+    print_page(library.related(_located(library, uri).item.uri, limit=limit), as_json=as_json)
 
 
 @click.command()
@@ -241,18 +228,31 @@ def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
 @click.option("-l", "--lines", type=click.IntRange(min=1), help="How many lines to print.")
 @with_library
 def get(library: Library, uri: str, section: str | None, first: int, lines: int | None) -> None:
-    """Print an item, or part of it: a path such as notes/tea.md, which stands for qmd://notes/tea.md, or an address.
+    """Print an item, or part of it: an address, or a path such as notes/tea.md, of which the end is enough: tea.
 
     A path on disk, such as ./tea.md, stands for what was read from there.
-    With :12 at its end, as a search prints it, from that line on.
+    #heading at its end means that section, :12 from that line on, as a search prints it, :12:3 three lines.
     """
-    address, line = _place(library, uri)
-    text = library.section(address, section) if section else _text(library.get(address), library)
-    first = first if section else line or first
-    chosen = split_lines(text)[max(first, 1) - 1 :]
+    located = _located(library, uri)
+    item, body = located.item, _text(located.item, library)
+    if section or located.part:
+        body = _part(library, item, section or located.part)
+    elif located.lines:
+        first, last = span(located.lines)
+        lines = lines or (last - first + 1 if last else None)
+    chosen = split_lines(body)[max(first, 1) - 1 :]
     if not chosen:
-        raise NotFound(f"{address} has no line {first}.")
+        raise NotFound(f"{item.uri} has no line {first}.")
     click.echo("\n".join(chosen[:lines]), color=True)  # or click would drop escape sequences from what is piped
+
+
+def _part(library: Library, item: Item, name: str) -> str:
+    """The section of a heading, or a passage, which has a number."""
+    if chunk := CHUNK.match(name):
+        chunks = library.store.chunks_of(item.id)
+        if int(chunk[1]) < len(chunks):
+            return chunks[int(chunk[1])].text
+    return library.section(item.uri, name)
 
 
 def _text(item: Item, library: Library) -> str:
@@ -267,16 +267,20 @@ def _text(item: Item, library: Library) -> str:
 @click.argument("uri")
 @with_library
 def outline(library: Library, uri: str) -> None:
-    """Print the headings of an item, or the definitions of code, with their lines."""
-    for heading in library.outline(_place(library, uri)[0]):
+    """Print the headings of an item, or the definitions of code, with their lines; behind #heading, those below it."""
+    for heading in headings_of(library, _located(library, uri)._replace(lines=None)):
         click.echo(f"{heading.line:6}  {'  ' * (heading.level - 1)}{heading.title}")
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
-def status(library: Library) -> None:
+def status(library: Library, as_json: bool) -> None:
     """Say what is in the library and how ready it is."""
     state = library.status()
+    if as_json:
+        click.echo(json.dumps(_record(library, state), ensure_ascii=False, indent=2))
+        return
     coverage = state.coverage
     click.echo(f"Library: {library.folder}")
     for kind, count in state.items.items():
@@ -322,6 +326,35 @@ def _folder_line(state: FolderState) -> str:
         return f"{read}. {state.trouble}"
     changed = " and changed since" if state.level is False and at else ""
     return f"{read}{changed}: `commonplace update {shlex.quote(state.collection)}` brings it level"
+
+
+def _record(library: Library, state: Status) -> dict[str, Any]:
+    coverage, moving = state.coverage, state.switching
+    return {
+        "library": str(library.folder),
+        "items": state.items,
+        "collections": state.collections,
+        "passages": state.chunks,
+        "changes": state.changes,
+        "indexed": state.indexed,
+        "index_trouble": state.index_trouble or None,
+        "model": coverage.model,
+        "embedded": coverage.embedded,
+        "pending": coverage.pending,
+        "better_model": state.better_model,
+        "on_the_way_to": moving.model if moving else None,
+        "folders": [_folder_record(folder) for folder in library.folders.states()],
+    }
+
+
+def _folder_record(state: FolderState) -> dict[str, Any]:
+    return {
+        "collection": state.collection,
+        "path": str(state.root),
+        "looked_at": state.looked_at.isoformat() if state.looked_at else None,
+        "level": state.level,
+        "trouble": state.trouble or None,
+    }
 
 
 def how_to_use(library: Library, model: str) -> str:

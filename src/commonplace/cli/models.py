@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -43,10 +44,18 @@ class _Choice:
 
 
 @models.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
-def list_models(library: Library) -> None:
+def list_models(library: Library, as_json: bool) -> None:
     """The models to choose from, which are here, and which one this library uses."""
     used = library.embedding.chosen
+    if as_json:
+        rows = [
+            {"name": choice.name, "about": choice.about, "here": choice.here, "in_use": choice.name == used}
+            for choice in _choices(library.settings, used)
+        ]
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
     for choice in _choices(library.settings, used):
         mark = "here" if choice.here else f"commonplace models pull {choice.name}"
         if choice.name == used:

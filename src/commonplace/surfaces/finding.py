@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from commonplace.errors import InvalidInput, NotFound
+from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.sessions import Found, deduped
-from commonplace.surfaces.addresses import inside, whole
+from commonplace.surfaces.addresses import inside
 from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
 from commonplace.surfaces.levels import guess, unknown_path, unknown_tags
+from commonplace.surfaces.locating import collection_called, item_called
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.naming import titled
 from commonplace.surfaces.schema import (
@@ -79,10 +80,8 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    try:
-        page = call.library.related(given["uri"], limit=given["limit"])
-    except NotFound:
-        page = call.library.related(whole(given["uri"]), limit=given["limit"])
+    item = item_called(call.library, given["uri"], body=False)
+    page = call.library.related(item.uri, limit=given["limit"])
     hits = titled(call.library, page.hits)
     records, tokens, left_out = fit((hit.record() for hit in hits), given["max_tokens"], "snippet")
     notes = [*page.notes, *by_words_only(call.library, page)]
@@ -116,11 +115,20 @@ def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
     """Collections, threads and conversations; alias and name of a package stand for what it is kept under as well."""
     if all(call.library.store.item("collection", "", name, body=False) for name in names):
         return tuple(names)
+    names = tuple(dict.fromkeys((*names, *_in_any_case(call.library, names))))
     from commonplace.surfaces.documents.shapes import visible  # reads declarations, which few searches need
 
     known = visible(call).collections
     keys = [one.key for one in known if not {*one.project_aliases, *one.global_aliases, one.name}.isdisjoint(names)]
     return tuple(dict.fromkeys((*names, *keys)))
+
+
+def _in_any_case(library: Library, names: Sequence[str]) -> list[str]:
+    """The collections whose names are these but for case, where nothing is kept under the very name."""
+    called = {name: collection_called(library, name) for name in names}
+    others = {name: key for name, key in called.items() if key is not None and key != name}
+    there = set[str]().union(*map(library.store.parents, SCHEMES)) if others else set()
+    return [key for name, key in others.items() if name not in there]
 
 
 def _nowhere(call: Call, names: Sequence[str]) -> list[str]:
@@ -268,7 +276,7 @@ RELATED = Tool(
     description="Find items similar to one you have: pass the uri of a result. Answers like search.",
     input=obj(
         required=("uri",),
-        uri=text("Its address.", minLength=1),
+        uri=text("Its address, or the end of its path.", minLength=1),
         limit=integer("Most results.", default=10, least=1, most=100),
         max_tokens=integer("Token budget.", default=4000, least=200, most=100_000),
     ),

@@ -1,23 +1,20 @@
-"""Tools that read: `fetch` and `browse`."""
+"""The tool `fetch`: an item, or a part of it, within a budget of tokens."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
-from commonplace.errors import CommonplaceError, InvalidInput, NotFound
-from commonplace.ingest.files.collections import packages
+from commonplace.errors import CommonplaceError, NotFound
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
-from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
-from commonplace.surfaces import levels
-from commonplace.surfaces.addresses import CHUNK, LINES, span, whole
-from commonplace.surfaces.budget import FRAME, Passed, cut_down, make_cursor, read_cursor, tokens_of
-from commonplace.surfaces.finding import places
-from commonplace.surfaces.naming import beginnings, conversations
+from commonplace.model import JSON, Chunk, Item, uri_of
+from commonplace.surfaces.addresses import CHUNK, span
+from commonplace.surfaces.budget import FRAME, cut_down, tokens_of
+from commonplace.surfaces.locating import (
+    locate,
+)
 from commonplace.surfaces.schema import (
     INTEGER,
     OBJECT,
@@ -30,11 +27,9 @@ from commonplace.surfaces.schema import (
     maybe,
     obj,
     one_or_many,
-    text,
 )
 from commonplace.surfaces.tool import LOOKS, Call, Tool
 from commonplace.text.lines import line_starts, split_lines
-from commonplace.text.outline import Heading, contents
 from commonplace.text.tokens import estimate, reach, safe_cut
 
 _REASON = 30
@@ -71,6 +66,8 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         try:
             place = _located(call.library, uri, given["from_line"])
         except CommonplaceError as error:
+            if len(wanted) == 1:
+                raise
             reasons.append(str(error))
             missing.append(_missing(uri, reasons[-1], min(left - waiting, for_reasons)))
             left -= tokens_of(missing[-1])
@@ -81,7 +78,7 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             unread.append(uri)
             left -= names[number - 1]
             continue
-        standing = _standing(call.library, [place.item])[0]
+        standing = standing_of(call.library, [place.item])[0]
         narrowed = _narrowed(call.library, place, given["mode"], room - tokens_of(standing))
         items.append(_read(narrowed, room, standing))
         left -= tokens_of(items[-1])
@@ -100,11 +97,9 @@ def _missing(uri: str, reason: str, room: int) -> dict[str, JSON]:
 
 def _located(library: Library, uri: str, from_line: int) -> Place:
     """`…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, or an address as it is. `…:line@char` goes on in a line."""
-    address, _, heading = uri.partition("#")
-    lines = LINES.search(address)
-    item = library.get(address[: lines.start()] if lines and not heading else address)
+    item, heading, lines = locate(library, uri)
     body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
-    if lines and not heading:
+    if lines:
         first, last = span(lines)
         char = max(1, int(lines[2])) if lines[2] and from_line <= first else 1
         return Place(item, body, max(first, from_line), last, char=char, rest=bool(lines[2]))
@@ -222,7 +217,7 @@ def _chunk_at(chunks: list[Chunk], line: int) -> int:
     return next((n for n in before if chunks[n].line_end >= line), before[-1]) if before else 0
 
 
-def _standing(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
+def standing_of(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
     """What has to be known of each to believe it: who said a message, and which memory replaced another."""
     numbers = [item.id for item in items if item.kind == "memory"]
     rows = library.store.entries_of(numbers) if numbers else []
@@ -275,152 +270,6 @@ def _shortened(line: str, room: int) -> str:
     return line[: safe_cut(line, end) or max(1, end)] + "…"  # something, or its rest would never be read
 
 
-def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    place = given["at"]
-    call.library.sweep()
-    if not place.strip("/"):
-        counts = call.library.status().items
-        counts |= {levels.TAGS: len(tags)} if (tags := call.library.store.tags()) else {}
-        return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
-    if place == levels.TAGS or place.startswith(f"{levels.TAGS}/"):
-        return _tagged(call.library, place.partition("/")[2], given)
-    if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
-        item = call.library.get(whole(place))
-        if item.kind == "conversation":  # which has no text of its own
-            return _items(call.library, Filter(kinds=("message",), parents=(item.key,)), given)
-        return _paged(_headings(call.library, item, place), given)
-    kind, slash, parent = place.partition("/")
-    if kind not in SCHEMES:
-        raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
-    parents = call.library.store.parents(kind)
-    if not slash and (len(parents) > 1 or (parents and "" not in parents)):
-        page = _paged([{"at": f"{kind}/{key}", "name": key, "count": count} for key, count in parents.items()], given)
-        names = _names(call.library, kind, [entry["name"] for entry in page["entries"]])
-        for entry in page["entries"]:
-            entry["name"] = names.get(entry["name"]) or entry["name"]
-        return page
-    if kind == "document" and parent:
-        return _folder(call, parent, given)
-    parent = parent if parent in parents else parent.rstrip("/")
-    return _items(call.library, Filter(kinds=(kind,), parents=(parent,)), given)
-
-
-def _tagged(library: Library, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The tags there are, or the items that have one."""
-    if not tag:
-        counts = library.store.tags().items()
-        return _paged([{"at": f"{levels.TAGS}/{tag}", "name": tag, "count": count} for tag, count in counts], given)
-    if unknown := levels.unknown_tags(library, [tag]):
-        raise NotFound(f'{unknown[0]} Browse "{levels.TAGS}" to see which there are.')
-    return _items(library, Filter(tags=(tag,)), given)
-
-
-def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The folders and documents of a collection, or of a folder in it: the folders first, each in order of its name."""
-    store, parents = call.library.store, call.library.store.parents("document")
-    name = _collection(call, place.strip("/"), parents)
-    folder = place.strip("/").removeprefix(name).strip("/")
-    meant = places(call, [name])
-    paths = {path: key for key in meant for path in store.document_versions(key)}
-    folders, own = levels.level(paths, folder)
-    if folder and not (folders or own):
-        raise NotFound(levels.no_folder(folder, name, paths))
-    start = read_cursor(given).offset
-    end = start + given["limit"]
-    entries: list[dict[str, Any]] = [
-        {"at": f"document/{name}/{path}", "name": f"{path.rpartition('/')[2]}/", "count": count}
-        for path, count in folders.items()
-    ][start:end]
-    shown = own[max(0, start - len(folders)) : max(0, end - len(folders))]
-    ids = store.ids_of([("document", paths[path], path) for path in shown])
-    entries += _listed(call.library, sorted(store.items(ids), key=lambda item: item.key))
-    return _entries(entries, make_cursor(Passed(end), given) if end < len(folders) + len(own) else None)
-
-
-def _collection(call: Call, place: str, filled: Mapping[str, int]) -> str:
-    """Return the longest beginning of a place that is a collection: names may have slashes, as folders do."""
-    for name in reversed([*accumulate(place.split("/"), "{}/{}".format)]):
-        if _is_there(call.library, places(call, [name]), filled):
-            return name
-    raise NotFound(f'There is no collection "{place}". Browse "document" to see which there are.')
-
-
-def _is_there(library: Library, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
-    """Whether any of these is a collection: one that is declared may have no documents, and others have no record."""
-    if not filled.keys().isdisjoint(collections):
-        return True
-    return bool(library.store.ids_of([("collection", "", key) for key in collections]))
-
-
-def _names(library: Library, kind: str, keys: Sequence[str]) -> dict[str, str]:
-    """What people call what these are kept under; threads and notebooks are what they are called."""
-    if kind == "document":
-        return called(library, library.store.parents(kind))
-    if kind == "message":
-        return conversations(library, keys)
-    return {table.id: table.name for table in library.store.tables()} if kind == "table" else {}
-
-
-def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
-    """What collections of documents are called: a package as its manifest says, unless that says it of another too."""
-    titles = packages(library.store)
-    names = {key: titles.get(key, key) for key in keys}
-    many = Counter(names.values())
-    return {key: name if many[name] == 1 else key for key, name in names.items()}
-
-
-def _headings(library: Library, item: Item, place: str) -> list[dict[str, Any]]:
-    """The headings of an item, or those below the one that a place names, or begins at."""
-    headings = contents(item.body or "", item.format)
-    if name := place.partition("#")[2]:
-        above = library.heading(item, name)
-        headings = [heading for heading in headings if above.line < heading.line <= above.line_end]
-    elif lines := LINES.search(place):
-        first, last = span(lines)
-        headings = [heading for heading in headings if first < heading.line <= (last or heading.line)]
-    return [
-        {"at": f"{item.uri}{_part(heading)}", "name": heading.title, "level": heading.level, "line": heading.line}
-        for heading in headings
-    ]
-
-
-def _part(heading: Heading) -> str:
-    """What an address says of a heading: its slug or, where that is nothing or means a passage, its lines."""
-    if heading.slug and not CHUNK.match(heading.slug):
-        return f"#{heading.slug}"
-    return f":{heading.line}:{heading.line_end - heading.line + 1}"
-
-
-def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    items = library.store.scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
-    shown = items[: given["limit"]]
-    cursor = make_cursor(Passed(shown[-1].id), given) if len(items) > len(shown) else None
-    return _entries(_listed(library, shown), cursor)
-
-
-def _listed(library: Library, items: Sequence[Item]) -> list[dict[str, Any]]:
-    names = beginnings(library, items)
-    return [
-        {
-            "at": item.uri,
-            "name": item.title or names.get(item.id, item.key),
-            "updated_at": item.updated_at.isoformat(),
-            **standing,
-        }
-        for item, standing in zip(items, _standing(library, items), strict=True)
-    ]
-
-
-def _paged(entries: list[dict[str, Any]], given: Mapping[str, JSON]) -> dict[str, JSON]:
-    start = read_cursor(given).offset
-    end = start + given["limit"]
-    return _entries(entries[start:end], make_cursor(Passed(end), given) if end < len(entries) else None)
-
-
-def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[str, JSON]:
-    return {"entries": entries, "next_cursor": cursor}
-
-
 FETCH = Tool(
     name="fetch",
     title="Fetch",
@@ -431,7 +280,7 @@ FETCH = Tool(
     ),
     input=obj(
         required=("uri",),
-        uri=one_or_many("One or up to 50, as notes://tea:12.", 50),
+        uri=one_or_many("One or up to 50: notes://tea:12, or the end of a path: tea.md:12.", 50),
         from_line=integer("First line to read, in a section too.", default=1, least=1, most=10**9),
         mode=choice("From there on, its passage, or with neighbors.", "full", "chunk", "siblings"),
         max_tokens=integer("Token budget.", default=4000, least=100, most=200_000),
@@ -458,25 +307,4 @@ FETCH = Tool(
     ),
     annotations=LOOKS,
     handler=fetch,
-)
-
-BROWSE = Tool(
-    name="browse",
-    title="Browse",
-    description=(
-        "List what is there, level by level: kinds, tags; of a kind its collections or threads; of those folders and "
-        "items; of an item its headings. Pass an entry's `at` to go deeper."
-    ),
-    input=obj(
-        at={
-            "type": "string",
-            "description": "'', tags, document/docs/api, or an address.",
-            "default": "",
-        },
-        limit=integer("Most entries.", default=50, least=1, most=500),
-        cursor=text("The last next_cursor."),
-    ),
-    output=answer(entries=many(answer(at=STRING, name=STRING)), next_cursor=maybe(STRING)),
-    annotations=LOOKS,
-    handler=browse,
 )

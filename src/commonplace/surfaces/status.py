@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from commonplace.model import JSON
-from commonplace.surfaces.reading import called
+from commonplace.surfaces.browsing import called
 from commonplace.surfaces.schema import INTEGER, OBJECT, STRING, answer, maybe, obj
 from commonplace.surfaces.tool import LOOKS, Call, Tool
 

@@ -13,7 +13,7 @@ from commonplace.ingest.prepare import check_json
 from commonplace.library import Library
 from commonplace.memories import UNSET, EntryChanged, New, NoEntry, Revision, normal_tags
 from commonplace.model import JSON, Draft, Item
-from commonplace.surfaces.addresses import whole
+from commonplace.surfaces.locating import locate
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
 from commonplace.surfaces.tool import ADDS, CHANGES, Call, Tool
@@ -21,6 +21,8 @@ from commonplace.text.structure import front_matter_title
 
 THREAD = "main"
 """Where a memory goes that belongs to no thread in particular."""
+_OURS = ("note", "memory")
+"""The kinds of items that these tools write."""
 _KEPT = ("text", "title", "key", "collection", "tags", "metadata", "metadata_patch")
 """Arguments that are stored as they are."""
 _CHANGES = ("text", "title", "tags", "metadata", "metadata_patch", "expires_at")
@@ -188,7 +190,10 @@ def _item(library: Library, uri: str, tool: str, *, body: bool = True) -> Item:
     try:
         return library.get(uri, body=body)
     except NotFound:
-        found = library.get(whole(uri), body=False).uri
+        item = locate(library, uri, body=body).item
+    if item.kind not in _OURS or item.uri == uri:
+        return item
+    found = item.uri
     raise InvalidInput(f"{uri} is a part of {found}, and {tool} takes whole items. Give {found}.", argument="uri")
 
 
@@ -197,7 +202,7 @@ def _several(uris: JSON) -> list[str]:
 
 
 def _owned(item: Item, what: str) -> None:
-    if item.kind not in ("note", "memory"):
+    if item.kind not in _OURS:
         raise InvalidInput(f"{item.uri} is a {item.kind}; only notes and memories can be {what} where it comes from.")
 
 
