@@ -140,6 +140,8 @@ def test_a_page_keeps_headings_lists_tables_and_code_and_drops_the_rest() -> Non
         ("<p># no heading</p><p>- no item</p><p>1. no number</p>", "\\# no heading\n\n\\- no item\n\n1\\. no number\n"),
         ("<script>if (a < b) x()</script>after", "after\n"),
         ("<nav>a<nav>b</nav>c</nav>d", "d\n"),
+        ("<p>one <select><option>two</select> three", "one three\n"),
+        ("<pre>a<table><tr><td>b<td>c<tr><td>d</table>e</pre>", "```\na\n```\n\n| b | c |\n| d |\n\n```\ne\n```\n"),
         ("</p></div>stray<br>line", "stray line\n"),
         ("<h3>a <code>b</code></h3>", "### a b\n"),
         ("<p>&lt;b&gt; &eacute; &#x65e5;</p>", "<b> é 日\n"),
@@ -249,6 +251,7 @@ def test_only_what_was_no_text_is_counted_in_a_converted_file(path: str, data: b
 HOSTILE = [
     "<", "<!--", "<a ", "</a", "<a href='", '<div a="', "<!", "<?", "&", "&#", "<script>", "<title>", "<textarea>",
     "<![CDATA[", "<ul><li>x", "<table><tr><td>", "<nav></p>", "<a><", "<style>x</style", "= ' = ", "<p>x", "<h1>",
+    "<!--!>", "</ ", "<div><td><nav></div>", "a<select>b</select>", "<svg><g>",
 ]  # fmt: skip
 
 
@@ -265,6 +268,9 @@ def test_no_page_takes_longer_than_its_size_allows(piece: str) -> None:
     [
         ("a<!-- b -->c", "ac\n"),
         ("a<!-- never closed <p>b", "a\n"),
+        ("a<!-- b --!>c<!-- d -- e --!>f", "acf\n"),
+        ("a<!-->b<!--->c<!--!>d-->e", "abce\n"),
+        ("a</ b>c</>d</2>e</", "acde</\n"),
         ("a<!DOCTYPE html>b<?php echo 1 ?>c", "abc\n"),
         ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2\n"),
         ("<p title='a > b'>c", "c\n"),
@@ -281,6 +287,26 @@ def test_no_page_takes_longer_than_its_size_allows(piece: str) -> None:
 )
 def test_markup_is_read_as_a_browser_reads_it(source: str, text: str) -> None:
     assert html_text(source)[0] == text
+
+
+@pytest.mark.parametrize("tag", ["nav", "svg", "select", "object", "dialog", "template", "canvas", "annotation"])
+def test_what_is_never_closed_hides_nothing_of_the_page_around_it(tag: str) -> None:
+    assert html_text(f"<p>a<header><{tag}><g>menu</header><h2>Tea</h2>b")[0] == "a\n\n## Tea\n\nb\n"
+    assert html_text(f"<table><tr><td><{tag}><g>menu<td>tea<tr><td>b</table>c")[0] == "|  | tea |\n| b |\n\nc\n"
+    assert html_text(f"<p>a<{tag}>menu<h2>Tea</h2><ul><li>b")[0].endswith("## Tea\n\n- b\n")
+    assert html_text(f"<div><{tag}>menu<div>more</div>most</{tag}>a</div>b")[0].endswith("a\n\nb\n")
+
+
+def test_a_main_part_begins_whatever_was_left_open_before_it() -> None:
+    page = "<title>Tea</title><header><svg><g></header><nav>menu<main><p>content</p></main><footer>Terms"
+    assert read_text(page.encode(), "p.html").body == "content\n"
+    page = "<nav>menu<p>tea<template><main>new</main></template>s"
+    assert read_text(page.encode(), "p.html").body == "menu\n\nteas\n"
+
+
+def test_a_drawing_ends_where_the_page_goes_on() -> None:
+    assert html_text("a<svg><g><text>b</text><p>c</p>d")[0] == "a\n\nc\n\nd\n"
+    assert html_text("a<svg><foreignObject><p>b</p></foreignObject>c</svg>d")[0] == "ad\n"
 
 
 @given(st.text(st.sampled_from(list("<>/phliabr1 \"'=&;#\n-!ulotdnv")), max_size=200))

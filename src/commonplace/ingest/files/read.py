@@ -115,14 +115,14 @@ def _docx(data: bytes) -> tuple[str, str]:
 
 
 _MARKDOWN = Reader("markdown", 2, properties=1)
-_TEXT, _HTML = Reader("text"), Reader("markdown", 3, _html)
+_TEXT, _HTML = Reader("text"), Reader("markdown", 4, _html)
 READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": Reader("markdown", 2),
     ".rst": Reader("rst", 2), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 3, _notebook),
     ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
-    ".epub": Reader("markdown", 3, _epub), ".docx": Reader("markdown", 2, _docx),
+    ".epub": Reader("markdown", 4, _epub), ".docx": Reader("markdown", 2, _docx),
     ".py": Reader("python"), ".ts": Reader("typescript", 3), ".tsx": Reader("tsx", 3),
     ".js": Reader("javascript", 3), ".jsx": Reader("javascript", 3),
     ".go": Reader("go", 2), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
