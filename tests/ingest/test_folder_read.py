@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import time
+from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pypdf import PdfWriter
+from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from world import NOTEBOOK, PAGE, WORLD
 
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.notebook import notebook_text
+from commonplace.ingest.files.pdf import _workers, read_pdf
 from commonplace.ingest.files.read import READERS, Reader, Skipped, decode, read_text, reader_of, stamp_of
 from commonplace.text.outline import outline
 
@@ -320,6 +324,46 @@ def test_a_pdf_is_read_page_by_page() -> None:
     assert (text.title, text.format) == ("The tea book", "text")
 
 
+def test_words_of_a_pdf_are_whole_across_lines_and_without_ligatures() -> None:
+    lines = "It is adip-) Tj 0 -14 Td (iscing, in Schwarz-) Tj 0 -14 Td (Berg:) Tj 0 -14 Td (a \\336lled\\001cup"
+    assert (
+        read_text(_pdf(lines, unicode={0xDE: "\ufb01"}), "a.pdf").body
+        == "It is adipiscing, in Schwarz-Berg:\na filled cup"
+    )
+
+
+def test_pages_of_a_pdf_that_run_right_to_left_are_read_by_the_other_reader() -> None:
+    letters = dict(zip(range(0x61, 0x69), "שלוםעולם", strict=True))
+    apart = "a) Tj -8 0 Td (b) Tj -8 0 Td (c) Tj -8 0 Td (d"
+    assert read_text(_pdf("dcba hgfe", unicode=letters), "a.pdf").body == "עולם שלום"
+    (book,) = PdfReader(io.BytesIO(_pdf(apart, unicode=letters))).pages
+    assert read_text(_pdf(apart, unicode=letters), "a.pdf").body == book.extract_text()
+
+
+def test_a_page_of_a_pdf_that_cannot_be_read_is_named() -> None:
+    data = _pdf("Tea at four", "Page two", "Page three")
+    data = data.replace(b"/Type /Page\n", b"/Type /Pale\n", 1)
+    book = read_pdf(io.BytesIO(data))
+    assert (book.pages, book.broken) == (("", "Page two", "Page three"), (1,))
+
+
+def test_many_pdfs_are_read_by_one_process() -> None:
+    _workers().close()
+    _workers.cache_clear()
+    children = {*_children()}
+    seen = set()
+    for number in range(5):
+        assert read_text(_pdf(f"Page {number}"), "a.pdf").body == f"Page {number}"
+        seen |= {*_children()} - children
+    assert len(seen) == 1
+    _workers().close()
+    assert not {*_children()} & seen
+
+
+def _children() -> list[str]:
+    return Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text(encoding="ascii").split()
+
+
 def test_formats_are_a_table_that_can_be_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(READERS, ".shout", Reader("text", convert=lambda data: (data.decode().upper(), "Loud")))
     monkeypatch.setitem(READERS, ".other", Reader("text", needs="a_package_that_is_not_there"))
@@ -332,12 +376,21 @@ def test_formats_are_a_table_that_can_be_added_to(monkeypatch: pytest.MonkeyPatc
     assert reader_of("A.MD").format == "markdown"
 
 
-def _pdf(*pages: str) -> bytes:
+def _pdf(*pages: str, unicode: Mapping[int, str] = {}) -> bytes:
+    """A page of words each, in a font of which some bytes stand for other letters."""
     writer = PdfWriter()
     font = DictionaryObject(
         {NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"),
          NameObject("/BaseFont"): NameObject("/Helvetica")}
     )  # fmt: skip
+    if unicode:
+        rows = "\n".join(f"<{code:02x}> <{ord(letter):04x}>" for code, letter in unicode.items())
+        table = DecodedStreamObject()
+        table.set_data(
+            "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <00> <ff> endcodespacerange "
+            f"{len(unicode)} beginbfchar {rows} endbfchar endcmap end".encode()
+        )
+        font[NameObject("/ToUnicode")] = writer._add_object(table)
     for text in pages:
         page = writer.add_blank_page(200, 200)
         stream = DecodedStreamObject()

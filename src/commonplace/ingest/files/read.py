@@ -94,11 +94,11 @@ def _notebook(data: bytes) -> tuple[str, str]:
 
 
 def _pdf(data: bytes) -> tuple[str, str, str]:
-    from commonplace.ingest.files.pdf import TooSlow, pdf_text
+    from commonplace.ingest.files.pdf import TooCostly, pdf_text
 
     try:
         return pdf_text(data)
-    except TooSlow as error:
+    except TooCostly as error:
         raise Skipped(TOO_SLOW) from error
 
 
@@ -121,7 +121,7 @@ READERS: dict[str, Reader] = {
     ".rst": Reader("rst", 2), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 3, _notebook),
-    ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
+    ".pdf": Reader("text", 2, _pdf),
     ".epub": Reader("markdown", 4, _epub), ".docx": Reader("markdown", 2, _docx),
     ".py": Reader("python"), ".ts": Reader("typescript", 3), ".tsx": Reader("tsx", 3),
     ".js": Reader("javascript", 3), ".jsx": Reader("javascript", 3),
