@@ -13,7 +13,7 @@ import time
 import zipfile
 
 import pytest
-from import_samples import docx, epub, pdf, remarks, source_of, zipped
+from import_samples import _WORD, docx, epub, pdf, remarks, source_of, zipped
 
 from commonplace.ingest.files.read import Skipped, read_text
 from commonplace.ingest.imports.formats import choose
@@ -195,6 +195,47 @@ def test_a_word_file_keeps_headings_lists_and_tables() -> None:
     assert record["body"] == (
         "# Garden\n\nPlant early.\n\n## Beds\n\n- Peas\n  - Sugar\n\n"
         "| Bed | Crop |\n| --- | --- |\n| 1 | a\\|b more |\n\nEnd<script>\n"
+    )
+
+
+def test_a_word_file_keeps_its_footnotes_where_they_belong_and_its_endnotes_at_the_end() -> None:
+    def run(words: str, note: str = "") -> str:
+        return f"<w:r><w:t>{words}</w:t></w:r>" + (f"<w:r>{note}</w:r>" if note else "")
+
+    def foot(number: int) -> str:
+        return f'<w:footnoteReference w:id="{number}"/>'
+
+    end = '<w:endnoteReference w:id="2"/>'
+    item = '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/></w:numPr></w:pPr>'
+    body = (
+        f'<w:p><w:pPr><w:pStyle w:val="berschrift1"/></w:pPr>{run("Garden", foot(4))}</w:p>'
+        f"<w:p>{run('Sow early', foot(2))}{run(', water', end)}{run(' late.', foot(2))}</w:p>"
+        f"{item}{run('Peas', foot(3))}</w:p>{item}{run('Beans')}</w:p>"
+        f"<w:tbl><w:tr><w:tc><w:p>{run('Bed', foot(5))}</w:p></w:tc></w:tr>"
+        f"<w:tr><w:tc><w:p>{run('1')}</w:p></w:tc></w:tr></w:tbl>"
+        f"<w:p><w:del>{run('gone', foot(6))}</w:del>{run('End', foot(99))}</w:p>"
+    )
+    notes = '<w:footnote w:type="separator" w:id="0"><w:p><w:r><w:t>never</w:t></w:r></w:p></w:footnote>' + "".join(
+        f'<w:footnote w:id="{number}"><w:p><w:r><w:footnoteRef/></w:r>{run(words)}</w:p><w:p>{run("More.")}</w:p>'
+        "</w:footnote>"
+        for number, words in (
+            (2, " By # March."),
+            (3, "Sugar."),
+            (4, "The south one."),
+            (5, "Raised."),
+            (6, "Not said."),
+        )
+    )
+    parts = {
+        "word__footnotes.xml": f"<w:footnotes {_WORD}>{notes}</w:footnotes>",
+        "word__endnotes.xml": (
+            f'<w:endnotes {_WORD}><w:endnote w:id="2"><w:p>{run("Almanac, 1906")}</w:p></w:endnote></w:endnotes>'
+        ),
+    }
+    assert read(docx(body, **parts), "a.docx")["body"] == (
+        "# Garden\n\n[^1]: The south one. More.\n\nSow early[^2], water[^e1] late.[^2]\n\n[^2]: By # March. More.\n\n"
+        "- Peas[^3]\n- Beans\n\n[^3]: Sugar. More.\n\n| Bed[^4] |\n| --- |\n| 1 |\n\n[^4]: Raised. More.\n\nEnd\n\n"
+        "[^e1]: Almanac, 1906\n"
     )
 
 

@@ -122,7 +122,7 @@ READERS: dict[str, Reader] = {
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 3, _notebook),
     ".pdf": Reader("text", 2, _pdf),
-    ".epub": Reader("markdown", 4, _epub), ".docx": Reader("markdown", 2, _docx),
+    ".epub": Reader("markdown", 4, _epub), ".docx": Reader("markdown", 3, _docx),
     ".py": Reader("python"), ".ts": Reader("typescript", 3), ".tsx": Reader("tsx", 3),
     ".js": Reader("javascript", 3), ".jsx": Reader("javascript", 3),
     ".go": Reader("go", 2), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
