@@ -100,11 +100,11 @@ def _notebook(data: bytes) -> tuple[str, str]:
 
 
 def _pdf(data: bytes) -> tuple[str, str, str]:
-    from commonplace.ingest.files.pdf import TooSlow, pdf_text
+    from commonplace.ingest.files.pdf import TooCostly, pdf_text
 
     try:
         return pdf_text(data)
-    except TooSlow as error:
+    except TooCostly as error:
         raise Skipped(TOO_SLOW) from error
 
 
@@ -121,7 +121,7 @@ def _docx(data: bytes) -> tuple[str, str]:
 
 
 _MARKDOWN = Reader("markdown", 2, properties=1)
-_TEXT, _HTML = Reader("text"), Reader("markdown", 3, _html)
+_TEXT, _HTML = Reader("text"), Reader("markdown", 4, _html)
 _TYPESCRIPT, _JAVASCRIPT, _C = Reader("typescript", 3), Reader("javascript", 3), Reader("c", 2)
 _PLAIN = (
     "cpp cc cxx hpp hh hxx cs swift kt kts scala rb php pl pm lua r jl dart ex exs erl hs ml mli clj fs groovy gradle "
@@ -141,8 +141,8 @@ READERS: dict[str, Reader] = {
     ".rst": Reader("rst", 2), ".org": Reader("org"),
     ".html": _HTML, ".htm": _HTML, ".xhtml": _HTML,
     ".ipynb": Reader("markdown", 3, _notebook),
-    ".pdf": Reader("text", convert=_pdf, needs="pypdf"),
-    ".epub": Reader("markdown", 3, _epub), ".docx": Reader("markdown", 2, _docx),
+    ".pdf": Reader("text", 2, _pdf),
+    ".epub": Reader("markdown", 4, _epub), ".docx": Reader("markdown", 3, _docx),
     ".py": Reader("python"), ".pyi": Reader("python"),
     ".ts": _TYPESCRIPT, ".mts": _TYPESCRIPT, ".cts": _TYPESCRIPT, ".tsx": Reader("tsx", 3),
     ".js": _JAVASCRIPT, ".mjs": _JAVASCRIPT, ".cjs": _JAVASCRIPT, ".jsx": _JAVASCRIPT,
