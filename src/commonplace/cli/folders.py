@@ -76,7 +76,7 @@ def print_skipped(report: Report) -> None:
         counts = ", ".join(f"{count} {code}" for code, count in report.reasons().items())
         click.echo(f"  and {len(report.skipped) - MOST_NAMED} more; in all {counts}", err=True)
     if NO_READER in report.reasons():
-        click.echo("  What NO_READER stands at can be read after `pip install 'commonplace[media]'`.", err=True)
+        click.echo("  Files marked NO_READER can be read once pypdf is installed: `pip install pypdf`.", err=True)
     for path, what in report.warnings[:MOST_NAMED]:
         click.echo(f"  {path}: {what}", err=True)
     if len(report.warnings) > MOST_NAMED:

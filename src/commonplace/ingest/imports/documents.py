@@ -36,7 +36,7 @@ _NO_TEXT = (
 def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
     """A PDF. Its pages bound its passages."""
     if find_spec("pypdf") is None:
-        raise Unreadable('reading PDF needs the media extra: pip install "commonplace[media]"')
+        raise Unreadable("reading PDF needs pypdf, which is not installed: `pip install pypdf`")
     try:
         with source.seekable() as stream:
             book = read_pdf(stream)
