@@ -61,7 +61,7 @@ def other(tmp_path: Path) -> str:
 
 def test_the_list_says_what_is_here_what_is_used_and_how_to_get_the_rest(run: Run, notes: Path, other: str) -> None:
     listed = run("models", "list").stdout
-    assert "static  256 dimensions, en, MIT, comes with Commonplace  (here)" in listed
+    assert "static  English; comes with Commonplace, quickest, finds least; 256 dimensions, MIT, 8 MB  (here)" in listed
     assert "(commonplace models pull use-multilingual-v3)" in listed
     assert "in use" not in listed
     run("add", str(notes))
@@ -163,3 +163,12 @@ def test_a_pulled_model_that_is_gone_or_damaged_is_told(run: Run, notes: Path, t
     pretend_pulled(tmp_path / "models", "arctic-embed-s")
     assert told not in run("status").stdout
     assert "model.onnx is not what was pulled. Delete its folder and pull" in run("doctor", code=1).stdout
+
+
+def test_what_each_model_is_for_and_what_the_one_in_use_reads_is_said(run: Run) -> None:
+    listed = run("models", "list").stdout
+    assert "static  English; comes with Commonplace" in listed
+    assert "arctic-embed-s  English; the default" in listed
+    assert "for a library that is not in English" in listed
+    run("call", "remember", '{"text": "Oolong wants water just off the boil."}')
+    assert "embedded with static, which reads English" in run("status").stdout

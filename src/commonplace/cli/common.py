@@ -124,6 +124,13 @@ def progress_bar(label: str) -> Iterator[Progress]:
             stderr.flush()
 
 
+@contextmanager
+def download_bar(name: str) -> Iterator[Progress]:
+    """Yield a function that is told the bytes that are here and those there are, and shows megabytes."""
+    with progress_bar(f"Pulling {name}, MB") as progress:
+        yield lambda done, total: progress(done // 1_000_000, total // 1_000_000)
+
+
 def _plain_progress(label: str) -> Progress:
     """A line at each tenth, with the rate and the time left once there is something to tell them by."""
     said, started = -1, time.monotonic()

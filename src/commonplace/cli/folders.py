@@ -36,10 +36,10 @@ class CommandFailed(CommonplaceError):
 @click.option("--pattern", help=f"Which files, as a glob. [default: {DEFAULT_PATTERN}]")
 @click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")
 @click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name, too.")
-@click.option("--no-embed", is_flag=True, help="Index the words only.")
+@click.option("--no-embed", is_flag=True, help="Compute no vectors: the files are found by their words only.")
 @with_library
 def add(library: Library, path: Path, name: str | None, pattern: str | None, no_embed: bool, **rules: Any) -> None:
-    """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date.
+    """Add a folder to the library as a collection, so that it can be searched. Repeat it to bring it up to date.
 
     Files that .commonplaceignore files name, in the syntax of .gitignore, are always left out.
     """
@@ -140,10 +140,13 @@ def _pending(library: Library) -> int:
 
 @click.command()
 @_NAMES
-@click.option("--no-embed", is_flag=True, help="Keep the words up to date only.")
+@click.option("--no-embed", is_flag=True, help="Compute no vectors: changes are found by their words only.")
 @with_library
 def watch(library: Library, names: tuple[str, ...], no_embed: bool) -> None:
-    """Keep collections up to date while their files change, until Ctrl-C. Makes vectors where there are some."""
+    """Keep collections up to date while their files change, until Ctrl-C.
+
+    Computes vectors too, if the library has some.
+    """
     stop = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -197,7 +200,7 @@ def rename(library: Library, old: str, new: str) -> None:
 @click.argument("path", type=SomePath(path_type=Path))
 @with_library
 def move(library: Library, name: str, path: Path) -> None:
-    """Say where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""
+    """Tell the library where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""
     click.echo(f"{name} is {library.folders.move(name, path).root} now")
     print_report(index_collection(library, name))
 

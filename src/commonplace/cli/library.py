@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.common import counted, print_page, progress_bar, with_library
+from commonplace.cli.common import counted, download_bar, print_page, progress_bar, with_library
 from commonplace.cli.lazy import as_called
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
-from commonplace.models import STATIC, find, is_gone
+from commonplace.models import STATIC, catalog, find, is_gone
 from commonplace.surfaces.addresses import inside
 from commonplace.text.lines import split_lines
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 _WITH_LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _ON_DISK = ("/", "./", "../", "~/")
-YES = click.option("-y", "--yes", is_flag=True, help="Begin without asking.")
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command()
-@click.option("--kind", type=click.Choice(list(SCHEMES)), help="Only the items of this kind.")
-@click.option("--all", "everything", is_flag=True, help="Of every kind, which is also what happens without options.")
-@click.option("--model", help="Go over to this model. The one in use answers until every vector is made.")
+@click.option("--kind", type=click.Choice(list(SCHEMES)), help="Only items of this kind.")
+@click.option("--all", "everything", is_flag=True, help="Items of every kind, which is the default.")
+@click.option("--model", help="Switch to this model. The present one serves searches until every vector is computed.")
 @YES
 @with_library
 def embed(library: Library, kind: str | None, everything: bool, model: str | None, yes: bool) -> None:
-    """Make the vectors that are missing. Stop it at any time: it goes on where it was."""
+    """Compute the missing vectors. You may stop it at any time: it continues where it was."""
     if kind and everything:
         raise InvalidInput("Give --kind or --all, not both.")
     if kind and model:
@@ -103,7 +103,7 @@ def pull_default(library: Library) -> None:
     from commonplace.models.pull import pull  # the network's libraries, for this once
 
     try:
-        with progress_bar(f"Pulling {name}") as progress:
+        with download_bar(name) as progress:
             pull(name, settings.models, progress=progress)
     except CommonplaceError as error:
         serving = first_choice(library.store, settings)
@@ -121,8 +121,8 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.option(
         "--kind", "kinds", type=click.Choice(list(SCHEMES)), multiple=True, help="Only this kind; may be repeated."
     )
-    @click.option("--expand", is_flag=True, help="Look for what the best have in common, too.")
-    @click.option("--rerank", is_flag=True, help="Take a second, slower look at the best.")
+    @click.option("--expand", is_flag=True, help="Search once more, with the words that the best results share.")
+    @click.option("--rerank", is_flag=True, help="Rank the best results once more; slower.")
     @click.option("--explain", is_flag=True, help="Say what each way of finding thought of each result.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @with_library
@@ -217,7 +217,7 @@ def _of_path(path: str) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
 def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
-    """Find items like one."""
+    """Find items that are similar to one."""
     print_page(library.related(_place(library, uri)[0], limit=limit), as_json=as_json)
 
 
@@ -262,7 +262,7 @@ def outline(library: Library, uri: str) -> None:
 @click.command()
 @with_library
 def status(library: Library) -> None:
-    """Say what is in the library and how ready it is."""
+    """Show what is in the library and how ready it is."""
     state = library.status()
     coverage = state.coverage
     click.echo(f"Library: {library.folder}")
@@ -282,7 +282,8 @@ def status(library: Library) -> None:
     if coverage.model is None:
         click.echo(as_called("  no vectors yet: run `commonplace embed` to search by meaning"))
     else:
-        click.echo(f"  {coverage.embedded} of {counted(coverage.total, 'passage')} embedded with {coverage.model}")
+        done = f"{coverage.embedded} of {counted(coverage.total, 'passage')}"
+        click.echo(f"  {done} embedded with {coverage.model}{_reads(coverage.model)}")
         if state.pending:
             click.echo(as_called(f"  {state.pending.sentence}"))
         if is_gone(coverage.model, library.settings.models):
@@ -294,6 +295,14 @@ def status(library: Library) -> None:
         click.echo(f"  on the way to {moving.model}: {done}; {further} goes on")
     if (better := state.better_model) and not moving:
         click.echo(f"  {better} would find more: {how_to_use(library, better)}")
+
+
+def _reads(model: str) -> str:
+    """Return what languages a model of ours reads, as the end of a sentence; nothing of another's."""
+    languages = catalog()[model].card.languages if model in catalog() else frozenset({"en"} if model == STATIC else ())
+    if not languages:
+        return ""
+    return ", which reads English" if languages == {"en"} else f", which reads {len(languages)} languages"
 
 
 def how_to_use(library: Library, model: str) -> str:
