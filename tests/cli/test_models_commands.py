@@ -65,7 +65,7 @@ def test_the_list_says_what_is_here_what_is_used_and_how_to_get_the_rest(run: Ru
     assert "(commonplace models pull use-multilingual-v3)" in listed
     assert "in use" not in listed
     run("add", str(notes))
-    assert "comes with Commonplace  (in use)" in run("models", "list").stdout
+    assert "finds least; 256 dimensions, MIT, 8 MB  (in use)" in run("models", "list").stdout
     run("models", "use", other, "--yes")
     assert f"{other}  named by this library  (in use)" in run("models", "list").stdout
     assert (
