@@ -241,6 +241,7 @@ def test_everything_is_listed_and_nothing_goes_where_nobody_answers(settled: Fre
 def test_a_person_is_asked(typed: str, code: int, settled: FreshUser) -> None:
     shown = settled.at_terminal(*COMMONPLACE, "uninstall", "--everything", typed=typed, code=code)
     assert "Remove it?" in shown
+    assert ("Nothing was changed." in shown) is (code != 0)
     assert (settled.home / ".local/bin/qmd").exists() is (code != 0)
     assert (settled.home / DATA / "spaces/default/library.db").exists()
 
@@ -248,6 +249,8 @@ def test_a_person_is_asked(typed: str, code: int, settled: FreshUser) -> None:
 def test_a_persons_own_stays_and_is_found_again(settled: FreshUser) -> None:
     said = settled.run("uninstall", "--everything", "--yes").stdout
     assert "The program itself: " in said
+    listed = [line for line in said.partition("This is yours")[0].splitlines() if line.startswith("  ")]
+    assert f"Removed {len(listed)} things." in said
     left = all_files(settled.home).keys() - {"notes/tea.md"}
     assert left == {
         f"{DATA}spaces/default/library.db",

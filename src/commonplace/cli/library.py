@@ -274,9 +274,9 @@ def status(library: Library) -> None:
     for name, count in state.collections.items():
         kind = "package" if name in packaged else "collection"
         click.echo(f"  {kind} {packaged.get(name, name)}: {counted(count, 'document')}")
-    click.echo(
-        f"  {counted(state.chunks, 'passage')}; {counted(state.changes, 'change')}, indexed up to {state.indexed}"
-    )
+    waiting = state.changes - state.indexed
+    ready = f"{counted(waiting, 'change')} still to be indexed, by the next search" if waiting > 0 else "all indexed"
+    click.echo(f"  {counted(state.chunks, 'passage')}, {ready}")
     if state.index_trouble:
         click.echo(f"  {state.index_trouble}")
     if coverage.model is None:

@@ -183,7 +183,10 @@ def _remove_everything(settings: Settings, *, data: bool, yes: bool) -> None:
         if not yes:
             ask("Remove it?")
         left = _take_all_out(told)
-        removed = [place for place in going if _remove(place.path)]
+        listed = _worth_saying(going)
+        for place in going:
+            _remove(place.path)
+        removed = [place for place in listed if not place.is_there]
         _tidy(settings)
         click.echo(f"Removed {counted(len(told) - len(left) + len(removed), 'thing')}.")
     else:
@@ -194,13 +197,17 @@ def _remove_everything(settings: Settings, *, data: bool, yes: bool) -> None:
 
 
 def _list(rows: list[Place]) -> None:
-    for place in rows:
-        if place.size or place.kind != "derived":  # locks are files of nothing
-            click.echo(f"  {place.what} ({shown_size(place.size)}): {place.path}")
+    for place in _worth_saying(rows):
+        click.echo(f"  {place.what} ({shown_size(place.size)}): {place.path}")
 
 
-def _remove(path: Path) -> bool:
-    """Return whether what was at a path is gone; where it is not, say why."""
+def _worth_saying(rows: list[Place]) -> list[Place]:
+    """Return the places without locks, which are files of nothing."""
+    return [place for place in rows if place.size or place.kind != "derived"]
+
+
+def _remove(path: Path) -> None:
+    """Remove what is at a path; where it cannot be, say why."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -208,8 +215,6 @@ def _remove(path: Path) -> bool:
             path.unlink(missing_ok=True)
     except OSError as error:
         click.echo(f"{error.filename or path} cannot be removed: {error.strerror}. Remove it by hand.", err=True)
-        return False
-    return True
 
 
 def _tidy(settings: Settings) -> None:
