@@ -67,7 +67,7 @@ def _check_text(name: str, value: Any, among: tuple[str, ...], like: tuple[str, 
     if not isinstance(value, str):
         raise BadSetting(f"{name} must be a text in quotes, not {value!r}.")
     if "\0" in value:
-        raise BadSetting(f"{name} has U+0000, which nothing can be called. Remove it.")
+        raise BadSetting(f"{name} contains U+0000, which no name may contain. Remove it.")
     if among and value not in among:
         raise BadSetting(f"{name} must be one of {', '.join(among)}, not {value!r}.")
     if pattern and not re.fullmatch(pattern, value):

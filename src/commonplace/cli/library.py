@@ -70,7 +70,7 @@ def _ask(library: Library, switch: Switch, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidInput("Nobody is there to be asked whether to begin. Repeat it with --yes.")
+        raise InvalidInput("Nobody answered, so nothing was changed. Repeat it with --yes.")
     click.confirm("Begin?", abort=True, err=True)
 
 
