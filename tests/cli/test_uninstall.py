@@ -309,3 +309,33 @@ def test_where_is_a_table_for_people_and_makes_nothing(user: FreshUser) -> None:
     assert all_files(user.home) == {}
     chosen = user.run("--home", "books", "where").stdout
     assert f"{user.home}/books/spaces/default/library.db" in chosen
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("/u/.local/pipx/venvs/commonplace-mcp", "`pipx uninstall commonplace-mcp`"),
+        ("/u/.local/share/uv/tools/commonplace-mcp", "`uv tool uninstall commonplace-mcp`"),
+        ("/u/.cache/uv/archive-v0/Zk3", "`uv cache clean commonplace-mcp`"),
+        ("/u/checkout/.venv", f"delete the folder {Path(__file__).parents[2]}"),
+    ],
+)
+def test_how_the_program_goes_follows_from_how_it_came(
+    prefix: str, command: str, user: FreshUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.prefix", prefix)
+    assert f"The program itself: {command}" in here(user, "uninstall", "--everything")
+
+
+def test_a_client_starts_a_program_of_uvx_by_uvx_whose_cache_may_be_cleared(
+    user: FreshUser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (user.home / "uvx").write_text("#!/bin/sh\n", "utf-8")
+    (user.home / "uvx").chmod(0o755)
+    monkeypatch.setattr("sys.prefix", "/u/.cache/uv/archive-v0/Zk3")
+    monkeypatch.setenv("PATH", str(user.home))
+    here(user, "install", "cursor", "--allow-writes")
+    (entry,) = json.loads(file_of("cursor", user).read_text("utf-8"))["mcpServers"].values()
+    assert entry["command"] == str(user.home / "uvx")
+    assert entry["args"] == ["--from", "commonplace-mcp", "commonplace", "mcp", "--allow-writes"]
+    assert "Taken out of Cursor: commonplace" in here(user, "uninstall")
