@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from commonplace.library import Library
+from commonplace.models import DEFAULT, find
+from commonplace.settings import Settings
+from needs import missing
 from opening import library_settings, pretend_pulled
 from second_model import second_model
 
@@ -139,6 +142,23 @@ def test_a_library_in_another_language_is_offered_the_model_that_speaks_it(run: 
         "use-multilingual-v3 would find more: `commonplace models pull use-multilingual-v3`, "
         "then `commonplace models use use-multilingual-v3`"
     ) in run("status").stdout
+
+
+@pytest.mark.model
+def test_adding_pulls_the_librarys_model_again_where_it_is_gone(run: Run, notes: Path, tmp_path: Path) -> None:
+    pulled = find(DEFAULT, Settings.load().models)
+    if pulled is None:
+        missing(f"{DEFAULT} is not here. Run `commonplace models pull`.")
+    here = tmp_path / "models" / pulled.name
+    shutil.copytree(pulled, here)
+    run("add", str(notes), COMMONPLACE_MODEL="")
+    assert f"embedded with {DEFAULT}" in run("status").stdout
+    shutil.rmtree(here)
+    (notes / "new.md").write_text("# Zebra\n\nA zebra crosses the river.\n", "utf-8")
+    refused = run("add", str(notes), COMMONPLACE_MODEL="", code=69)
+    assert "1 new" in refused.stdout
+    assert "127.0.0.1:9" in refused.stderr  # the registry of this test, where nobody listens
+    assert "zebra" in run("search", "zebra").stdout.lower()
 
 
 def test_a_model_that_is_gone_or_damaged_is_told(run: Run, notes: Path, other: str, tmp_path: Path) -> None:

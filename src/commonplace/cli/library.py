@@ -88,16 +88,19 @@ def embed_with_progress(library: Library, kind: str | None = None) -> None:
 
 
 def pull_default(library: Library) -> None:
-    """The first embedding deserves the good model, in the library's own language where there is one for it.
+    """Pull the library's model where it is gone, and for a library that has none yet the one that suits it.
 
-    Without a network the shipped one does, and status says so.
+    Where that one cannot be pulled, the best that is here serves, and status says so.
     """
     from commonplace.ingest.suited import first_choice, languages, suited
 
-    settings = library.settings
-    if library.embedding.is_settled or library.embedding.chosen not in (None, STATIC):
+    settings, chosen = library.settings, library.embedding.chosen
+    if chosen in catalog():
+        name = chosen
+    elif library.embedding.is_settled or chosen not in (None, STATIC):
         return
-    name = suited(languages(library.store))
+    else:
+        name = suited(languages(library.store))
     if settings.offline or find(name, settings.models):
         return
     from commonplace.models.pull import pull  # the network's libraries, for this once
@@ -106,6 +109,8 @@ def pull_default(library: Library) -> None:
         with download_bar(name) as progress:
             pull(name, settings.models, progress=progress)
     except CommonplaceError as error:
+        if name == chosen:  # its vectors are those of no other model
+            raise
         serving = first_choice(library.store, settings)
         built_in = "built-in " if serving == STATIC else ""
         click.echo(f"{as_called(str(error))} The {built_in}{serving} model is used until then.", err=True)
