@@ -42,7 +42,7 @@ while True:
 WAIT
     cat <<SAID
 
-It runs until Ctrl-C. The next two commands are for another terminal, in this folder; the last is for your own library.
+Ask and connect from another terminal, in this folder; the last line switches to your own library.
 
   Look     $address
   Ask      $commonplace --home $home query "$question"

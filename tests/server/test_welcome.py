@@ -78,6 +78,13 @@ def test_the_page_is_current_and_is_kept_by_nobody(tmp_path: Path) -> None:
     assert headers["Vary"] == "Accept"
 
 
+def test_the_server_of_qmd_shows_the_page_too(tmp_path: Path) -> None:
+    with process(environment_of(fill(tmp_path)), command=("qmd", "server", "--transport", "http")) as server:
+        status, _, page = ask(server.address, "/", BROWSER)
+    assert status == 200
+    assert f"claude mcp add --scope user --transport http commonplace {server.address}" in words(page)
+
+
 def test_asking_for_the_head_alone_gets_the_head_alone(server: str) -> None:
     status, headers, page = ask(server, "/", BROWSER, "HEAD")
     assert (status, page) == (200, "")
