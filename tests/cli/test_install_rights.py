@@ -1,4 +1,4 @@
-"""`commonplace install` says what a client's agents may do, asks on a terminal, and is read-only unless told otherwise."""
+"""`commonplace install` says what agents may do, asks on a terminal, and is read-only unless told otherwise."""
 
 from __future__ import annotations
 
