@@ -240,7 +240,7 @@ def test_a_folder_of_the_users_is_removed_only_when_that_is_said(run: Run, guide
     run("collections", "init")
     for options in ((), ("--drop",)):
         said = run("collections", "remove", "guide", *options, code=1).stderr
-        assert "is a folder of the user's, which `commonplace add` registered. Repeat with --global and --drop" in said
+        assert "is a folder that was added with `commonplace add`. Repeat with --global --drop to remove it." in said
     assert "Repeat with --drop" in run("collections", "remove", "guide", "--global", code=2).stderr
     assert "Sourdough" in run("search", "sourdough").stdout
     assert shape(run("collections", "remove", "guide", "--global", "--drop", "--json"))["dropped"] == 2

@@ -444,7 +444,7 @@ def test_in_a_folder_that_is_gone_everything_works_that_needs_none(run: Run, not
     for arguments in (["add", "."], ["collections", "init"], ["context", "add", "Mine."], ["backup", "all"]):
         done = called("commonplace", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-        assert done.stderr.startswith("The folder this was called in is gone.")
+        assert done.stderr.startswith("The current folder does not exist any more.")
     for arguments in (["get", "./tea.md"], ["collection", "add"]):
         done = called("commonplace.cli.qmd", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

@@ -79,7 +79,7 @@ def test_without_its_sdk_the_command_ends_with_78_and_a_sentence(tmp_path: Path)
         timeout=60,
     )
     assert (found.returncode, found.stdout) == (78, "")
-    assert "Install commonplace[turbopuffer]" in found.stderr
+    assert "Install commonplace-mcp[turbopuffer]" in found.stderr
     assert "Traceback" not in found.stderr
 
 

@@ -65,12 +65,12 @@ def test_a_root_must_be_a_folder(library: Library, root: Path) -> None:
         library.folders.add(root / "file")
     with pytest.raises(InvalidInput, match="inside the folder"):
         library.folders.add(root, pattern="/etc/**")
-    with pytest.raises(InvalidInput, match="not empty"):
+    with pytest.raises(InvalidInput, match="cannot be empty"):
         library.folders.add(root, ignore=[""])
-    with pytest.raises(InvalidInput, match="not empty"):
+    with pytest.raises(InvalidInput, match="cannot be empty"):
         library.folders.add(root, ignore=["./"])
     for outside in (f"{root}/drafts", "~/drafts"):
-        with pytest.raises(InvalidInput, match="inside the folder, such as drafts"):
+        with pytest.raises(InvalidInput, match="relative to the folder, such as drafts"):
             library.folders.add(root, ignore=["tmp", outside])
     assert library.folders.all() == []
     assert library.store.last_change() == 0

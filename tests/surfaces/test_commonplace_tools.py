@@ -427,9 +427,9 @@ def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:
     with pytest.raises(AlreadyExists):
         call("remember", text="another", key="tea")
     for name, more in (("revise", {"text": "x"}), ("forget", {})):
-        with pytest.raises(InvalidInput, match="only notes and memories"):
+        with pytest.raises(InvalidInput, match="Only notes and memories"):
             call(name, uri="qmd://docs/guide.md", **more)
-    with pytest.raises(InvalidInput, match="nothing in it"):
+    with pytest.raises(InvalidInput, match="text is empty"):
         call("remember", text="  \n ")
 
 
@@ -729,7 +729,7 @@ def test_a_key_is_taken_by_a_note_of_any_notebook(call: Call, library: Library) 
 @pytest.mark.parametrize("kind", ["note", "memory"])
 def test_nothing_is_revised_to_nothing(kind: str, call: Call) -> None:
     uri = call("remember", text="kept", kind=kind)["uri"]
-    with pytest.raises(InvalidInput, match="text has nothing in it"):
+    with pytest.raises(InvalidInput, match="text is empty"):
         call("revise", uri=uri, text=" \n")
     assert call("fetch", uri=uri)["items"][0]["text"] == "kept"
 

@@ -21,7 +21,7 @@ from commonplace.surfaces.memory.environment import without_effect
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
 def doctor(library: Library, as_json: bool) -> int:
-    """Look everything over, reading every byte, and say what is wrong. Exits 1 when anything is."""
+    """Check everything, reading every byte, and say what is wrong. The exit code is 1 if anything is."""
     problems = [as_called(problem) for problem in library.doctor()]
     state = library.status()
     coverage = state.coverage
@@ -57,7 +57,7 @@ def backup(library: Library, target: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_context
 def restore_backup(context: click.Context, source: Path, yes: bool) -> None:
-    """Put a backup in the library's place. Indexes are rebuilt by the next search."""
+    """Replace the library with a backup. Indexes are rebuilt by the next search."""
     home = Path(context.obj["home"]) if context.obj["home"] else Settings.load().home
     check_backup(source)
     if not yes:
@@ -80,7 +80,7 @@ def export_everything(library: Library, target: str) -> None:
 @click.argument("source", type=click.File("r", encoding="utf-8", errors="surrogateescape"))
 @with_library
 def import_everything(library: Library, source: IO[str]) -> None:
-    """Store what `export everything` wrote."""
+    """Import what `export everything` wrote."""
     click.echo(f"Imported: {counted(library.import_(source), 'item')}")
     for instance in library.store.instances():
         if not instance.hint:

@@ -16,7 +16,7 @@ import click
 
 from commonplace.cli.lazy import NOT_WRITTEN, NotWritten, as_called
 from commonplace.cli.terminal import harmless
-from commonplace.errors import InvalidInput
+from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
 from commonplace.model import Page
 from commonplace.store.backups import check_target, partial_of
@@ -124,6 +124,13 @@ def progress_bar(label: str) -> Iterator[Progress]:
             stderr.flush()
 
 
+@contextmanager
+def download_bar(name: str) -> Iterator[Progress]:
+    """Yield a function that is told the bytes that are here and those there are, and shows megabytes."""
+    with progress_bar(f"Pulling {name}, MB") as progress:
+        yield lambda done, total: progress(done // 1_000_000, total // 1_000_000)
+
+
 def _plain_progress(label: str) -> Progress:
     """A line at each tenth, with the rate and the time left once there is something to tell them by."""
     said, started = -1, time.monotonic()
@@ -161,15 +168,23 @@ def print_page(page: Page, *, as_json: bool) -> None:
         click.echo(f"    {hit.snippet}\n")
 
 
+class Declined(CommonplaceError):
+    """The user was asked, and said no."""
+
+    code, status, exit_code = "declined", 500, 130
+
+
 def ask(question: str) -> None:
-    """Return if the user says yes. Raise click.Abort if they say no, and InvalidInput where nobody answers."""
+    """Return if the user says yes. Raise Declined if they say no, and InvalidInput where nobody answers."""
     try:
-        click.confirm(question, abort=True, err=True)
+        agreed = click.confirm(question, err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
         click.echo(err=True)  # the question's line has no end yet
         raise InvalidInput("Nobody answered, so nothing was changed. Repeat it with --yes.") from None
+    if not agreed:
+        raise Declined("Nothing was changed.")
 
 
 _MANY = {"entry": "entries"}

@@ -40,11 +40,11 @@ class CommandFailed(CommonplaceError):
 @click.option("--pattern", help="Which files, as a glob such as **/*.md. [default: every format that can be read]")
 @click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")
 @click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name. [default: yes]")
-@click.option("--no-embed", is_flag=True, help="Index the words only.")
+@click.option("--no-embed", is_flag=True, help="Compute no vectors: the files are found by their words only.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask where another collection has its files.")
 @with_library
 def add(library: Library, path: Path, name: str | None, pattern: str | None, no_embed: bool, **rules: Any) -> None:
-    """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date.
+    """Add a folder to the library as a collection, so that it can be searched. Repeat it to bring it up to date.
 
     What .gitignore files name is left out, and so is what .commonplaceignore files name, in the same syntax.
     """
@@ -107,7 +107,7 @@ def print_skipped(report: Report) -> None:
         counts = ", ".join(f"{count} {code}" for code, count in report.reasons().items())
         click.echo(f"  and {len(report.skipped) - MOST_NAMED} more; in all {counts}", err=True)
     if NO_READER in report.reasons():
-        click.echo("  What NO_READER stands at can be read after `pip install 'commonplace[media]'`.", err=True)
+        click.echo("  Files marked NO_READER can be read once pypdf is installed: `pip install pypdf`.", err=True)
     for path, what in report.warnings[:MOST_NAMED]:
         click.echo(f"  {path}: {what}", err=True)
     if len(report.warnings) > MOST_NAMED:
@@ -172,10 +172,13 @@ def _pending(library: Library) -> int:
 
 @click.command()
 @_NAMES
-@click.option("--no-embed", is_flag=True, help="Keep the words up to date only.")
+@click.option("--no-embed", is_flag=True, help="Compute no vectors: changes are found by their words only.")
 @with_library
 def watch(library: Library, names: tuple[str, ...], no_embed: bool) -> None:
-    """Keep collections up to date while their files change, until Ctrl-C. Makes vectors where there are some."""
+    """Keep collections up to date while their files change, until Ctrl-C.
+
+    Computes vectors too, if the library has some.
+    """
     stop = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -229,7 +232,7 @@ def rename(library: Library, old: str, new: str) -> None:
 @click.argument("path", type=SomePath(path_type=Path))
 @with_library
 def move(library: Library, name: str, path: Path) -> None:
-    """Say where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""
+    """Tell the library where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""
     click.echo(f"{name} is {library.folders.move(name, path).root} now")
     print_report(index_collection(library, name))
 

@@ -108,7 +108,7 @@ def output_guarded() -> Iterator[None]:
     except FileNotFoundError as error:
         if error.filename is not None or _is_somewhere():
             raise
-        raise InvalidInput("The folder this was called in is gone. Go to another one and repeat it.") from error
+        raise InvalidInput("The current folder does not exist any more. Go to another one and repeat it.") from error
     except OSError as error:
         if error.filename is not None or error.errno not in NOT_WRITTEN:
             raise

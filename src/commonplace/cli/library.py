@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.common import counted, print_page, progress_bar, with_library
+from commonplace.cli.common import counted, download_bar, print_page, progress_bar, with_library
 from commonplace.cli.lazy import as_called
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
-from commonplace.models import STATIC, find, is_gone
+from commonplace.models import STATIC, catalog, find, is_gone
 from commonplace.surfaces import locating
 from commonplace.surfaces.addresses import CHUNK, inside, span
 from commonplace.surfaces.levels import unknown_path, unknown_tags
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
 
 _ON_DISK = ("/", "./", "../", "~/")
-YES = click.option("-y", "--yes", is_flag=True, help="Begin without asking.")
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command()
-@click.option("--kind", type=click.Choice(list(SCHEMES)), help="Only the items of this kind.")
-@click.option("--all", "everything", is_flag=True, help="Of every kind, which is also what happens without options.")
-@click.option("--model", help="Go over to this model. The one in use answers until every vector is made.")
+@click.option("--kind", type=click.Choice(list(SCHEMES)), help="Only items of this kind.")
+@click.option("--all", "everything", is_flag=True, help="Items of every kind, which is the default.")
+@click.option("--model", help="Switch to this model. The present one serves searches until every vector is computed.")
 @YES
 @with_library
 def embed(library: Library, kind: str | None, everything: bool, model: str | None, yes: bool) -> None:
-    """Make the vectors that are missing. Stop it at any time: it goes on where it was."""
+    """Compute the missing vectors. You may stop it at any time: it continues where it was."""
     if kind and everything:
         raise InvalidInput("Give --kind or --all, not both.")
     if kind and model:
@@ -74,7 +74,7 @@ def _ask(library: Library, switch: Switch, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidInput("Nobody is there to be asked whether to begin. Repeat it with --yes.")
+        raise InvalidInput("Nobody answered, so nothing was changed. Repeat it with --yes.")
     click.confirm("Begin?", abort=True, err=True)
 
 
@@ -92,24 +92,29 @@ def embed_with_progress(library: Library, kind: str | None = None) -> None:
 
 
 def pull_default(library: Library) -> None:
-    """The first embedding deserves the good model, in the library's own language where there is one for it.
+    """Pull the library's model where it is gone, and for a library that has none yet the one that suits it.
 
-    Without a network the shipped one does, and status says so.
+    Where that one cannot be pulled, the best that is here serves, and status says so.
     """
     from commonplace.ingest.suited import first_choice, languages, suited
 
-    settings = library.settings
-    if library.embedding.is_settled or library.embedding.chosen not in (None, STATIC):
+    settings, chosen = library.settings, library.embedding.chosen
+    if chosen is not None and chosen in catalog():
+        name = chosen
+    elif library.embedding.is_settled or chosen not in (None, STATIC):
         return
-    name = suited(languages(library.store))
+    else:
+        name = suited(languages(library.store))
     if settings.offline or find(name, settings.models):
         return
     from commonplace.models.pull import pull  # the network's libraries, for this once
 
     try:
-        with progress_bar(f"Pulling {name}") as progress:
+        with download_bar(name) as progress:
             pull(name, settings.models, progress=progress)
     except CommonplaceError as error:
+        if name == chosen:  # its vectors are those of no other model
+            raise
         serving = first_choice(library.store, settings)
         built_in = "built-in " if serving == STATIC else ""
         click.echo(f"{as_called(str(error))} The {built_in}{serving} model is used until then.", err=True)
@@ -125,8 +130,8 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.option(
         "--kind", "kinds", type=click.Choice(list(SCHEMES)), multiple=True, help="Only this kind; may be repeated."
     )
-    @click.option("--expand", is_flag=True, help="Look for what the best have in common, too.")
-    @click.option("--rerank", is_flag=True, help="Take a second, slower look at the best.")
+    @click.option("--expand", is_flag=True, help="Search once more, with the words that the best results share.")
+    @click.option("--rerank", is_flag=True, help="Rank the best results once more; slower.")
     @click.option("--explain", is_flag=True, help="Say what each way of finding thought of each result.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @with_library
@@ -217,7 +222,7 @@ def _located(library: Library, given: str) -> Located:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
 def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
-    """Find items like one."""
+    """Find items that are similar to one."""
     print_page(library.related(_located(library, uri).item.uri, limit=limit), as_json=as_json)
 
 
@@ -276,7 +281,7 @@ def outline(library: Library, uri: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
 def status(library: Library, as_json: bool) -> None:
-    """Say what is in the library and how ready it is."""
+    """Show what is in the library and how ready it is."""
     state = library.status()
     if as_json:
         click.echo(json.dumps(_record(library, state), ensure_ascii=False, indent=2))
@@ -294,15 +299,16 @@ def status(library: Library, as_json: bool) -> None:
         click.echo(f"  {kind} {packaged.get(name, name)}: {counted(count, 'document')}")
         if name in folders:
             click.echo(as_called(f"    {_folder_line(folders[name])}"))
-    click.echo(
-        f"  {counted(state.chunks, 'passage')}; {counted(state.changes, 'change')}, indexed up to {state.indexed}"
-    )
+    waiting = state.changes - state.indexed
+    ready = f"{counted(waiting, 'change')} still to be indexed, by the next search" if waiting > 0 else "all indexed"
+    click.echo(f"  {counted(state.chunks, 'passage')}, {ready}")
     if state.index_trouble:
         click.echo(f"  {state.index_trouble}")
     if coverage.model is None:
         click.echo(as_called("  no vectors yet: run `commonplace embed` to search by meaning"))
     else:
-        click.echo(f"  {coverage.embedded} of {counted(coverage.total, 'passage')} embedded with {coverage.model}")
+        done = f"{coverage.embedded} of {counted(coverage.total, 'passage')}"
+        click.echo(f"  {done} embedded with {coverage.model}{_reads(coverage.model)}")
         if state.pending:
             click.echo(as_called(f"  {state.pending.sentence}"))
         if is_gone(coverage.model, library.settings.models):
@@ -355,6 +361,14 @@ def _folder_record(state: FolderState) -> dict[str, Any]:
         "level": state.level,
         "trouble": state.trouble or None,
     }
+
+
+def _reads(model: str) -> str:
+    """Return what languages a model of ours reads, as the end of a sentence; nothing of another's."""
+    languages = catalog()[model].card.languages if model in catalog() else frozenset({"en"} if model == STATIC else ())
+    if not languages:
+        return ""
+    return ", which reads English" if languages == {"en"} else f", which reads {len(languages)} languages"
 
 
 def how_to_use(library: Library, model: str) -> str:

@@ -38,8 +38,12 @@ _PROJECT = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder whose context.json declares collections of documents.  [default: the nearest from here up]",
 )
-_NO_GLOBAL = click.option("--no-global", is_flag=True, help="Show the project's collections of documents alone.")
-_COLLECTIONS = click.option("--collections", multiple=True, metavar="A,B", help="Show these of them alone.")
+_NO_GLOBAL = click.option(
+    "--no-global", is_flag=True, help="Show only the project's collections of documents, not your own."
+)
+_COLLECTIONS = click.option(
+    "--collections", multiple=True, metavar="A,B", help="Show only these collections of documents."
+)
 _VIEWED = ("documents", "all")
 
 
@@ -134,7 +138,9 @@ def _serve_door(settings: Settings, door: Door, owner: Principal, name: str) -> 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8377, show_default=True, help="The port to listen on.")
-@click.option("--proxy-headers", is_flag=True, help="Believe X-Forwarded-For and -Proto of a proxy on this machine.")
+@click.option(
+    "--proxy-headers", is_flag=True, help="Trust X-Forwarded-For and X-Forwarded-Proto from a proxy on this machine."
+)
 @_WRITES
 @_NO_WATCH
 @_PROJECT
@@ -214,7 +220,7 @@ def _heard(settings: Settings) -> Settings:
 @click.command()
 @click.argument("name")
 @click.argument("arguments", default="{}")
-@click.option("--profile", "profile_name", default="all", help="Call it as this profile has it.")
+@click.option("--profile", "profile_name", default="all", help="The profile that has the tool.")
 @click.option("--allow-writes", is_flag=True, hidden=True, expose_value=False)  # who has a shell may, as ever
 @with_library
 def call(library: Library, name: str, arguments: str, profile_name: str) -> None:

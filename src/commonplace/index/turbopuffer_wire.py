@@ -299,7 +299,7 @@ def _sdk() -> Any:
         import turbopuffer
     except ImportError:
         raise BadSetting(
-            "The index is turbopuffer, and its SDK is not installed. Install commonplace[turbopuffer]."
+            "The index is turbopuffer, and its SDK is not installed. Install commonplace-mcp[turbopuffer]."
         ) from None
     return turbopuffer
 

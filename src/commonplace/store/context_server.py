@@ -47,7 +47,7 @@ class ForeignFile:
         try:
             rows: Any = connection.execute("select name from pragma_table_info('context_entries')")
         except apsw.NotADBError as error:
-            raise InvalidInput(f"{path} is no database of mcp-context-server, nor of anybody else.") from error
+            raise InvalidInput(f"{path} is no database of mcp-context-server: it is not an SQLite database.") from error
         columns = {name for (name,) in rows}
         if not {"id", "thread_id", "source", "text_content", "created_at"} <= columns:
             raise InvalidInput(f"{path} is no database of mcp-context-server: it has no such table of entries.")

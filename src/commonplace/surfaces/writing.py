@@ -36,7 +36,7 @@ def remember(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def _check(given: Mapping[str, JSON]) -> None:
     if "text" in given and not given["text"].strip():
-        raise InvalidInput("text has nothing in it. Give what is to be remembered.", argument="text")
+        raise InvalidInput("text is empty. Give what is to be remembered.", argument="text")
     for name in _KEPT:
         try:
             check_json(given.get(name), name)
@@ -203,7 +203,9 @@ def _several(uris: JSON) -> list[str]:
 
 def _owned(item: Item, what: str) -> None:
     if item.kind not in _OURS:
-        raise InvalidInput(f"{item.uri} is a {item.kind}; only notes and memories can be {what} where it comes from.")
+        raise InvalidInput(
+            f"{item.uri} is a {item.kind}, which is changed where it comes from. Only notes and memories can be {what}."
+        )
 
 
 def _refuse(given: Mapping[str, JSON], names: tuple[str, ...], reason: str) -> None:

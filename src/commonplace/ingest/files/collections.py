@@ -114,7 +114,9 @@ def create(store: Store, collection: Collection) -> Collection:
         raise AlreadyExists(f"Collection '{made.name}' already exists.")
     _check_only_one(made, others)
     if made.name in store.parents("document"):
-        raise AlreadyExists(f"There are documents under the name '{made.name}' that came from no folder. Use another.")
+        raise AlreadyExists(
+            f"There are documents under the name '{made.name}' that came from no folder. Use another name."
+        )
     try:
         store.put([_write(made, 0)])
     except VersionConflict:
@@ -135,7 +137,7 @@ def change(store: Store, name: str, edit: Callable[[Collection], Collection]) ->
         except VersionConflict:
             continue
         return changed
-    raise Busy(f"Collection {name} is being changed by others all the time. Try again.")
+    raise Busy(f"Collection {name} is being changed by other processes. Try again.")
 
 
 def rename(store: Store, old: str, new: str) -> None:
@@ -244,9 +246,11 @@ def _check_globs(collection: Collection) -> None:
     root = os.path.abspath(os.path.expanduser(collection.root))
     for glob in collection.ignore:
         if not glob.strip("./ "):
-            raise InvalidInput("An ignore pattern says what to leave out, such as drafts/**: it is not empty.")
+            raise InvalidInput("An ignore pattern cannot be empty. Write what to leave out, such as drafts/**.")
         if glob.startswith(("~/", f"{root}/", f"{os.path.realpath(root)}/")):  # it would leave out nothing
-            raise InvalidInput(f"An ignore pattern speaks of paths inside the folder, such as drafts/**: not {glob!r}.")
+            raise InvalidInput(
+                f"An ignore pattern is relative to the folder, such as drafts/**. {glob!r} is written in full."
+            )
         leaving_out(glob)
 
 

@@ -100,7 +100,7 @@ def check_pattern(pattern: str) -> None:
         raise InvalidInput(f"A pattern has 1–{_MOST_PARTS} parts, such as **/*.md. This one has {len(parts)}.")
     for part in parts:
         if part.startswith(("/", "~")):
-            raise InvalidInput(f"A pattern speaks of paths inside the folder, such as **/*.md: not {part!r}.")
+            raise InvalidInput(f"A pattern matches paths inside the folder, such as **/*.md. {part!r} is absolute.")
     matcher(pattern)
 
 
