@@ -269,6 +269,20 @@ def test_a_collection_whose_name_has_slashes_has_folders_too(call: Call, library
     assert entry["name"] == "deep/b.md"
 
 
+@pytest.mark.parametrize("path", ["https://example.com/a/guide.md", "/etc/motd", "a//b.md", "a/", "//x//y//z"])
+def test_every_document_is_reached_by_its_folders_however_its_path_is_written(
+    call: Call, library: Library, path: str
+) -> None:
+    uri = library.put(Draft("document", path, parent="odd", title="Odd", body="Text.")).uri
+    at = "document/odd"
+    for _ in range(6):
+        (entry,) = call("browse", at=at)["entries"]
+        at = entry["at"]
+        if at == uri:
+            break
+    assert at == uri
+
+
 def test_browse_lists_tags_and_what_has_them(vault: Call) -> None:
     vault("remember", text="Lock it.", tags=["work", "ops/locks"])
     assert vault("browse")["entries"][-1] == {"at": "tags", "name": "tags", "count": 3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,6 +11,8 @@ from commonplace.model import Filter, Hit
 from commonplace.store.filters import fold_tag
 from commonplace.text.nearest import nearest, or_of
 
+_BELOW = re.compile("(/*[^/]+)/")
+"""A folder: slashes in a row are one, as in documents whose paths are addresses of the web."""
 TAGS = "tags"
 """Where tags are browsed, beside the kinds."""
 MOST_SUGGESTED = 3
@@ -25,10 +28,11 @@ def level(paths: Iterable[str], folder: str) -> tuple[dict[str, int], list[str]]
     start = f"{folder}/" if folder else ""
     folders, own = Counter[str](), []
     for path in paths:
-        if path.startswith(start):
-            name, slash, _ = path[len(start) :].partition("/")
-            if slash:
-                folders[start + name] += 1
+        rest = path.lstrip("/")
+        if rest.startswith(start):
+            below = _BELOW.match(rest, len(start))
+            if below:
+                folders[start + below[1]] += 1
             else:
                 own.append(path)
     return dict(sorted(folders.items())), sorted(own)
