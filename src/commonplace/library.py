@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -86,6 +87,9 @@ class Library:
         settings = settings or Settings.load(home=Path(home) if home is not None else None)
         folder = space_folder(Path(home) if home is not None else settings.home, space)
         store = open_store(settings, folder)
+        if settings.store:
+            with suppress(OSError):  # who needs it says what is wrong
+                folder.mkdir(parents=True, exist_ok=True)
         try:
             return cls(store, folder, settings)
         except BaseException:
@@ -112,11 +116,6 @@ class Library:
         """Collections of files."""
         from commonplace.ingest.folders import Folders
 
-        if self.settings.store:  # nothing else of it is on this disk, perhaps
-            from commonplace.index.files import writable
-
-            with writable(self.folder):
-                self.folder.mkdir(parents=True, exist_ok=True)
         return Folders(self.store, self.folder, self.lexical, self.embedding, shared=bool(self.settings.store))
 
     @cached_property

@@ -153,7 +153,7 @@ def _watching(service: Service, plan: Plan) -> Iterator[None]:
     if not plan.watch:
         yield
         return
-    watching = Watching(service.libraries, say=plan.say)
+    watching = Watching(service.libraries, service.brought, plan.say)
     watching.visit(plan.principal.space)
     try:
         yield

@@ -70,7 +70,7 @@ class Service:
         self._workers = Workers(settings.concurrency)
         self.changes = Changes(self.work, self.libraries, settings.connections)
         self._background = Background(self.libraries) if settings.background else None
-        self._watching = Watching(self.libraries, self._brought) if settings.watch else None
+        self._watching = Watching(self.libraries, self.brought) if settings.watch else None
 
     def registry(self, name: str) -> Registry:
         underscored = self.settings.tool_names == "underscore"
@@ -173,7 +173,7 @@ class Service:
         if self._watching:
             self._watching.visit(space)
 
-    def _brought(self, space: str) -> None:
+    def brought(self, space: str) -> None:
         """A folder has brought something: its vectors are made beside the calls."""
         if self._background:
             self._background.nudge(space, wrote=True)

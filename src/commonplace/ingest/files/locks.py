@@ -71,5 +71,5 @@ def _make_room(folder: Path) -> None:
         (folder / LOCKS).mkdir(exist_ok=True)
     except FileNotFoundError as error:
         raise StorageBroken(
-            f"{folder} was removed while it was in use. Nothing was stored: put it back, or start Commonplace again."
+            f"{folder} is not there any more. Nothing was stored: put it back, or start Commonplace again."
         ) from error
