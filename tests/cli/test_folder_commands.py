@@ -67,7 +67,7 @@ def test_collections_are_added_listed_renamed_and_removed(run: Run, notes: Path)
     run("collections", "include", "papers")
     assert run("collections", "remove", "papers", "--drop").stdout == "Removed papers: 2 documents\n"
     assert run("collections", "list").stdout == ""
-    assert "Collection not found: papers" in run("collections", "remove", "papers", code=1).stderr
+    assert 'There is no collection called "papers".' in run("collections", "remove", "papers", code=1).stderr
 
 
 def test_a_path_on_disk_names_the_document_there(run: Run, notes: Path, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_path_on_disk_names_the_document_there(run: Run, notes: Path, tmp_path
         assert run("get", f"{path}:3").stdout == "Oolong.\n"
         assert run("outline", str(path)).stdout == "     1  Tea\n"
         run("related", str(path))
-    assert "There is no qmd://notes/none.md." in run("get", f"{notes}/none.md", code=1).stderr
+    assert "There is no notes/none.md. Did you mean notes/tea.md" in run("get", f"{notes}/none.md", code=1).stderr
     assert "other.md is in no collection. Give a path inside one" in run("get", f"{tmp_path}/other.md", code=1).stderr
 
 
@@ -145,7 +145,7 @@ def test_update_says_what_it_did_for_each_and_goes_on_after_a_failure(run: Run, 
     assert "The folder of collection notes cannot be read" in failed.stderr
     assert "[2/2] other" in failed.stdout
     assert "Matcha" in run("get", "notes/tea.md").stdout
-    assert "Collection not found: nope" in run("update", "-c", "nope", code=1).stderr
+    assert 'There is no collection called "nope".' in run("update", "-c", "nope", code=1).stderr
 
 
 def test_a_folder_that_has_moved_takes_its_collection_along(run: Run, notes: Path, tmp_path: Path) -> None:

@@ -69,10 +69,22 @@ def test_a_miss_and_an_end_of_several_paths_name_what_there_is(line: Line) -> No
     assert line.said("outline", "nothing of the kind") == "There is no nothing of the kind. Find it with a search."
 
 
+def test_a_path_on_disk_is_taken_to_the_letter(line: Line, tmp_path: Path) -> None:
+    assert line("get", f"{tmp_path}/Vault/Areas/Vim.md#motions").stdout == "## Motions\n\nWords and lines.\n"
+    assert line("get", f"{tmp_path}/Vault/Areas/Vim.md:5:1").stdout == "## Motions\n"
+    said = line.said("get", f"{tmp_path}/Vault/Vim.md")
+    assert said.startswith("There is no Vault/Vim.md. Did you mean Vault/Areas/Vim.md")
+
+
 def test_a_collection_is_searched_whatever_its_case_and_a_miss_names_the_nearest(line: Line) -> None:
     found = json.loads(line("search", "motions", "-c", "vault", "--json").stdout)
     assert [hit["uri"] for hit in found] == ["qmd://Vault/Areas/Vim.md"]
     assert line("update", "-c", "vault").stdout.startswith("[1/1] Vault ")
+    assert line("collections", "exclude", "vault").stdout == "Vault is searched only when it is named\n"
+    near = 'There is no collection called "vaul". Did you mean Vault? `commonplace collections list` names them.'
+    for command in (["update", "-c", "vaul"], ["watch", "-c", "vaul"], ["collections", "rename", "vaul", "x"]):
+        assert line.said(*command).startswith(near.partition(" `")[0]), command
+    assert "Did you mean Vault?" in line.said("collections", "remove", "vault", "--drop"), "as it is spelled alone"
     said = line.said("search", "motions", "-c", "vualt")
     assert said.startswith('There is no collection called "vualt". Did you mean Vault?')
 

@@ -46,6 +46,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
 from commonplace.settings import Settings
 from commonplace.store.opening import DATABASE
+from commonplace.surfaces.locating import no_collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +257,8 @@ def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and
     inside = folder != place.settings.home
     if inside and any(each.alias == alias for each in declarations(place.settings.home, "global")):
         raise NotFound(f"{folder / FILE} has no {alias}, but your own declarations have. Repeat with --global.")
+    if library.store.item("collection", "", alias, body=False) is None:  # what is removed is named to the letter
+        raise no_collection(library, alias, "`commonplace collections list` names them.")
     library.folders.get(alias)
     what = f"{alias} is a folder that was added with `commonplace add`."
     if inside:

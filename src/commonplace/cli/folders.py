@@ -22,7 +22,7 @@ from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.folders import Collection, Report
 from commonplace.library import Library
-from commonplace.surfaces.locating import collection_called
+from commonplace.surfaces.locating import require_collection
 
 MOST_NAMED, MOST_ENDINGS = 20, 8
 PATIENCE_S = 1.0
@@ -155,7 +155,7 @@ _NAMES = click.option("-c", "--collection", "names", multiple=True, help="Only t
 def update(library: Library, names: tuple[str, ...], force: bool) -> int:
     """Bring collections up to date with their folders. Words only: `embed` or `watch` make the vectors."""
     before = library.store.last_change()
-    called = tuple(collection_called(library, name) or name for name in names)
+    called = tuple(require_collection(library, name) for name in names)
     failed = update_collections(library, called, force=force)
     if failed:
         return 1
@@ -191,6 +191,7 @@ def watch(library: Library, names: tuple[str, ...], no_embed: bool) -> None:
             hush()
             stop.set()
 
+    names = tuple(require_collection(library, name) for name in names)
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     watched = [library.folders.get(name) for name in names] if names else library.folders.all()
     for collection in watched:
@@ -223,6 +224,7 @@ def _complain(name: str, sentence: str) -> None:
 @with_library
 def rename(library: Library, old: str, new: str) -> None:
     """Give a collection another name. Documents, vectors and contexts move along."""
+    old = require_collection(library, old)
     library.folders.rename(old, new)
     click.echo(f"Renamed {old} to {new}")
 
@@ -233,6 +235,7 @@ def rename(library: Library, old: str, new: str) -> None:
 @with_library
 def move(library: Library, name: str, path: Path) -> None:
     """Tell the library where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""
+    name = require_collection(library, name)
     click.echo(f"{name} is {library.folders.move(name, path).root} now")
     print_report(index_collection(library, name))
 
@@ -242,6 +245,7 @@ def move(library: Library, name: str, path: Path) -> None:
 @with_library
 def include(library: Library, name: str) -> None:
     """Search a collection whenever no other is named."""
+    name = require_collection(library, name)
     library.folders.change(name, included=True)
     click.echo(f"{name} is searched by default")
 
@@ -251,6 +255,7 @@ def include(library: Library, name: str) -> None:
 @with_library
 def exclude(library: Library, name: str) -> None:
     """Search a collection only when it is named."""
+    name = require_collection(library, name)
     library.folders.change(name, included=False)
     click.echo(f"{name} is searched only when it is named")
 
@@ -261,6 +266,7 @@ def exclude(library: Library, name: str) -> None:
 @with_library
 def update_command(library: Library, name: str, command: str) -> None:
     """Run a command in the collection's folder before each `update`, such as `git pull`. Without one: run none."""
+    name = require_collection(library, name)
     library.folders.set_update_command(name, command)
     click.echo(f"{name} is updated by: {command}" if command.strip() else f"{name} has no update command")
 

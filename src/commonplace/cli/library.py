@@ -212,8 +212,10 @@ def _located(library: Library, given: str) -> Located:
     if not places:
         raise NotFound(f"{given} is in no collection. Give a path inside one, or its qmd:// address.")
     paths = ["/".join(filter(None, (one.name, inside, name))) for one, inside in places]
-    located = (locating.find(library, path) for path in paths)
-    return next(filter(None, located), None) or locate(library, paths[0])
+    for path in paths:
+        if located := locating.find(library, path, to_the_letter=True):
+            return located
+    raise locating.missing(library, paths[0])
 
 
 @click.command()

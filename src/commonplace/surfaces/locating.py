@@ -55,12 +55,17 @@ class Ambiguous(NotFound):
 def locate(library: Library, given: str, *, body: bool = True) -> Located:
     """Return the item a name leads to. Raise Ambiguous where several would do, NotFound with the nearest where none."""
     located = find(library, given, body=body)
-    if located is not None:
-        return located
+    if located is None:
+        raise missing(library, given)
+    return located
+
+
+def missing(library: Library, given: str) -> NotFound:
+    """Return the error for a name that leads nowhere, with the nearest of those there are."""
     readings = [text for text, _, _ in _readings(given)]
     meant = (readings[0] if "://" in given else readings[-1]) or given  # without the part that was named of it
     near = suggested(library, meant)
-    raise NotFound(f"There is no {meant}. {f'Did you mean {or_of(near)}?' if near else 'Find it with a search.'}")
+    return NotFound(f"There is no {meant}. {f'Did you mean {or_of(near)}?' if near else 'Find it with a search.'}")
 
 
 def item_called(library: Library, given: str, *, body: bool = True) -> Item:
@@ -72,7 +77,7 @@ def item_called(library: Library, given: str, *, body: bool = True) -> Item:
     return locate(library, given, body=body).item
 
 
-def find(library: Library, given: str, *, body: bool = True) -> Located | None:
+def find(library: Library, given: str, *, body: bool = True, to_the_letter: bool = False) -> Located | None:
     """Return the item a name leads to, or None where there is none. Raise Ambiguous where several would do."""
     if len(given) > LONGEST:
         raise InvalidInput(f"A name has at most {LONGEST} characters, not {len(given)}.")
@@ -82,7 +87,7 @@ def find(library: Library, given: str, *, body: bool = True) -> Located | None:
             item = library.store.item(*address, body=body)
             if item is not None:
                 return Located(item, part, lines)
-    for text, part, lines in _readings(given):
+    for text, part, lines in () if to_the_letter else _readings(given):
         for path in _paths(text):
             if name := _by_end(library, path):
                 return Located(library.get(uri_of("document", name.collection, name.path), body=body), part, lines)
@@ -119,6 +124,14 @@ def collection_called(library: Library, name: str) -> str | None:
     same = [key for key in there if key.casefold() == wanted]
     found = same or [key for key in there if key.casefold().endswith(f"/{wanted}")]
     return found[0] if len(found) == 1 else None
+
+
+def require_collection(library: Library, name: str) -> str:
+    """Return the collection that goes by a name. Raise NotFound with the nearest where none does, or several."""
+    called = collection_called(library, name)
+    if called is None:
+        raise no_collection(library, name, "`commonplace collections list` names them.")
+    return called
 
 
 def no_collection(library: Library, name: str, advice: str) -> NotFound:
