@@ -19,6 +19,7 @@ from commonplace.text.chunk import LONGEST_PATH
 from commonplace.text.code import can_parse
 from commonplace.text.markup import org_title, rst_title
 from commonplace.text.structure import title_of
+from commonplace.text.told_language import language_version
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +83,8 @@ def folder_stamp_of(reader: Reader, is_doubtful: bool = False) -> str:
 @cache
 def stamp_of(reader: Reader) -> str:
     """Files read under another stamp are read again: by other rules, or with a parser that was missing."""
-    how = "" if reader.is_there else " missing"
-    return f"{reader.format}-{reader.version}{'+' if can_parse(reader.format) else ''}{how} {RULES.version}"
+    how = f"{'+' if can_parse(reader.format) else ''}{'' if reader.is_there else ' missing'}"
+    return f"{reader.format}-{reader.version}{how} {RULES.version} {language_version()}"
 
 
 def _html(data: bytes) -> tuple[str, str]:
