@@ -139,6 +139,11 @@ def as_called(sentence: str) -> str:
     return _OURS.sub(lambda found: f"{found[1]}{_typed(found[2])}", sentence)
 
 
+def called() -> str:
+    """Return how `commonplace` is called from here, for a command that is printed to be pasted."""
+    return _typed("commonplace")
+
+
 def _typed(program: str) -> str:
     """Return how `program` is called from here, with the options that chose another home or space than the usual."""
     context = click.get_current_context(silent=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.common import counted, print_page, progress_bar, with_library
+from commonplace.cli.common import counted, progress_bar, with_library
 from commonplace.cli.lazy import as_called
+from commonplace.cli.results import print_page
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
@@ -113,7 +115,7 @@ def pull_default(library: Library) -> None:
 
 def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.command(name, help=help)
-    @click.argument("text")
+    @click.argument("words", nargs=-1, required=True)
     @click.option("-n", "--limit", default=10, show_default=True, help="How many results.")
     @click.option("-c", "--collection", "collections", multiple=True, help="Only this collection; may be repeated.")
     @click.option("-t", "--tag", "tags", multiple=True, help="Only items with this tag; may be repeated.")
@@ -123,10 +125,12 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     )
     @click.option("--expand", is_flag=True, help="Look for what the best have in common, too.")
     @click.option("--rerank", is_flag=True, help="Take a second, slower look at the best.")
-    @click.option("--explain", is_flag=True, help="Say what each way of finding thought of each result.")
+    @click.option("--explain", is_flag=True, help="Say what each result was found by.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @with_library
-    def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **given: Any) -> None:
+    def find_passages(
+        library: Library, words: Sequence[str], limit: int, as_json: bool, explain: bool, **given: Any
+    ) -> None:
         aliases = _aliases(library, given["collections"])
         _check_collections(library, [name for name in given["collections"] if name not in aliases])
         places = (place for name in given["collections"] for place in (name, aliases.get(name, name)))
@@ -137,9 +141,11 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
             paths=(inside(given["path"]),) if given["path"] is not None else (),
         )
         more = {"expand": given["expand"], "rerank": given["rerank"]}
-        page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
+        began = time.perf_counter()
+        page = library.search(" ".join(words), mode=mode, filter=filter, limit=limit, explain=explain, **more)
+        ms = (time.perf_counter() - began) * 1000
         page = replace(page, notes=(*page.notes, *_left_out(library, page, mode, expand=given["expand"])))
-        print_page(page, as_json=as_json or explain)
+        print_page(library, page, ms=ms, as_json=as_json, explain=explain)
 
     return find_passages
 
@@ -198,11 +204,16 @@ def _addresses(library: Library, text: str) -> list[str]:
     if "://" in text:
         return [text, text.replace("%", "%25")]
     if not text.startswith(_ON_DISK):
-        return [_of_path(text), f"qmd://{text}"]
-    folder, name = os.path.split(text)
-    found = library.folders.locate(folder)  # of its folder: the file itself may be a link that leads elsewhere
+        return [_of_path(text), f"qmd://{text}", *(_on_disk(library, text) if os.path.lexists(text) else ())]
+    found = _on_disk(library, text)
     if not found:
         raise NotFound(f"{text} is in no collection. Give a path inside one, or its qmd:// address.")
+    return found
+
+
+def _on_disk(library: Library, path: str) -> list[str]:
+    folder, name = os.path.split(path)
+    found = library.folders.locate(folder or ".")  # of its folder: the file itself may be a link that leads elsewhere
     return [_of_path("/".join(filter(None, (one.name, inside, name)))) for one, inside in found]
 
 
@@ -218,7 +229,10 @@ def _of_path(path: str) -> str:
 @with_library
 def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
     """Find items like one."""
-    print_page(library.related(_place(library, uri)[0], limit=limit), as_json=as_json)
+    address = _place(library, uri)[0]
+    began = time.perf_counter()
+    page = library.related(address, limit=limit)
+    print_page(library, page, ms=(time.perf_counter() - began) * 1000, as_json=as_json)
 
 
 @click.command()

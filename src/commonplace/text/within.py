@@ -1,0 +1,107 @@
+"""Which heading or definition a line of a passage is under, told by the passage: nothing is parsed for it.
+
+What a folder's files have for headings is kept in the store; this is for notes, and for code, of which nothing is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+from commonplace.text.lines import split_lines
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_MODIFIERS = (
+    r"(?:(?:export|default|declare|public|private|protected|internal|static|abstract|final|sealed|override|async|unsafe|"
+    r"const|extern|inline|pub(?:\([^)]*\))?)[ \t]+)*"
+)
+_DEFINITION = (
+    rf"([ \t]*){_MODIFIERS}(?:def|class|fn|function\*?|interface|struct|enum|union|trait|impl(?:<[^>]*>)?|mod|"
+    r"namespace|record|type|func(?:[ \t]*\([^)]*\))?)[ \t]+([\w$]+)"
+    r"(?=[ \t]*(?:[(<:{\[=;]|$|(?:extends|implements|for|struct|interface|where|func|map)\b))"
+)
+_METHOD = r"([ \t]*)(?:[\w<>\[\],.*&:?@]+[ \t]+)*[*&]*(?:\w+(?:::|\.))?([\w$]+)[ \t]*\([^;]*\{[ \t]*$"
+"""A method of Java, a function of C, a method of JavaScript: it opens a block and no keyword says what it is."""
+_NO_METHOD = frozenset({"if", "for", "while", "switch", "catch", "return", "else", "do", "synchronized", "function"})
+_BRACED = frozenset({"java", "c", "javascript", "typescript", "tsx"})
+CODE = frozenset({"python", "typescript", "tsx", "javascript", "go", "rust", "java", "c"})
+_LEAD = re.compile(r"[ \t]*(?://|/\*|\*|#|@)")
+_CLOSING = ")]}"
+_TAB = 4
+
+
+def headings_over(text: str, line: int, format: str, headings: Sequence[str]) -> tuple[str, ...]:
+    """Return the headings, or of code the definitions, that a line of a passage is under, from the root down.
+
+    `line` counts from 0. `headings` are those in force where the passage begins.
+    """
+    lines = split_lines(text)
+    if format in CODE:
+        line = _led_to(lines, line, format)
+    lines = lines[: line + 1]
+    if format == "markdown":
+        heads = list(_in_markdown(lines))
+    elif format in CODE:
+        if _is_outside(lines[-1], format):
+            return ()
+        heads = _in_code(lines, format)
+    else:
+        return tuple(headings)
+    open_ = list(enumerate(headings, start=1))
+    for level, title in heads:
+        while open_ and open_[-1][0] >= level:
+            open_.pop()
+        open_.append((level, title))
+    return tuple(title for _, title in open_ if title)
+
+
+def _in_markdown(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    fence = ""
+    for line in lines:
+        if opened := _FENCE.match(line):
+            fence = "" if opened[1] == fence else fence or opened[1]
+        elif not fence and (heading := _HEADING.match(line)):
+            yield len(heading[1]), heading[2]
+
+
+def _led_to(lines: Sequence[str], line: int, format: str) -> int:
+    """The definition that comments and decorators lead up to, of one of those; of any other line itself."""
+    after = line
+    while after < len(lines) and _LEAD.match(lines[after]):
+        after += 1
+    return after if after < len(lines) and _definition(lines[after], format) else line
+
+
+def _is_outside(line: str, format: str) -> bool:
+    """Whether a line of code stands at the margin without defining or closing anything."""
+    return bool(line) and not line[0].isspace() and line[0] not in _CLOSING and not _definition(line, format)
+
+
+def _in_code(lines: Sequence[str], format: str) -> list[tuple[int, str]]:
+    """Definitions, each as deep as it is indented, without those that the last line is no longer inside of."""
+    found = [(_indent(line), place[2]) for line in lines if (place := _definition(line, format))]
+    step = min((indent for indent, _ in found if indent), default=_TAB)
+    if not _definition(lines[-1], format) and lines[-1].strip() and lines[-1].lstrip()[0] not in _CLOSING:
+        while found and found[-1][0] >= _indent(lines[-1]):
+            found.pop()
+    return [(indent // step + 1, name) for indent, name in found]
+
+
+def _indent(line: str) -> int:
+    return len(line.expandtabs(_TAB)) - len(line.expandtabs(_TAB).lstrip())
+
+
+def _definition(line: str, format: str) -> re.Match[str] | None:
+    definition, method = _patterns()
+    found = definition.match(line)
+    if not found and format in _BRACED and (opened := method.match(line)) and opened[2] not in _NO_METHOD:
+        return opened
+    return found
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What defines something, compiled for the first code that is found: that takes 3 ms."""
+    return re.compile(_DEFINITION), re.compile(_METHOD)
