@@ -7,13 +7,11 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 
-import regex
-
 from commonplace.cli.terminal import harmless
+from commonplace.text.tokens import CLUSTER
 
 TAB = 4
 _USUAL_WIDTH = 80
-_CLUSTER = regex.compile(r"\X")
 _AS_PICTURE = "\ufe0f"
 
 
@@ -32,7 +30,7 @@ def cells(text: str) -> int:
     """Return how many columns a text takes on a terminal, as `harmless` shows it. A tab takes four."""
     if _is_plain(text):
         return len(text)
-    return sum(map(_cells_of, _CLUSTER.findall(text)))
+    return sum(map(_cells_of, CLUSTER.findall(text)))
 
 
 def rows(text: str, room: int, hang: int = 0) -> Iterator[tuple[int, int]]:
@@ -62,7 +60,7 @@ def _reach(text: str, low: int, room: int) -> int:
     if _is_plain(text[low : low + room + 1]):
         return min(len(text), low + max(1, room))
     at = low
-    for cluster in _CLUSTER.finditer(text, low):
+    for cluster in CLUSTER.finditer(text, low):
         room -= _cells_of(cluster[0])
         if room < 0 and at > low:
             return at

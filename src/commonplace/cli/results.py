@@ -29,11 +29,11 @@ _WIDEST = 120
 _UNDER = " › "
 _NUMBER = 5
 _LEAST_TEXT = 16
-_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)]|>|#+|//+)?[ \t]*")
+_ITEM = r"(?:[-*+]|\d{1,9}[.)]|>|#+|//+)?[ \t]*"
 _AGES = ((60, "minute"), (60, "hour"), (24, "day"), (7, "week"), (4.35, "month"), (12, "year"))
 _NEARNESS = ((0.8, "very close"), (0.4, "close"), (0.1, "somewhat close"))
 """On the scale on which half of all true pairs reach 1 and unrelated ones stay at 0."""
-_BARE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
+_BARE = r"[A-Za-z0-9_@%+=:,./-]+"
 _UNSAFE = frozenset('"$`\\!')
 
 
@@ -177,8 +177,8 @@ def _lines(hit: Hit, look: _Look) -> Iterator[str]:
 def _hang(line: str, room: int) -> int:
     """How far the rows of a long line are moved in: as far as its text is, past indent and a list's mark."""
     begin = len(line) - len(line.lstrip())
-    mark = _ITEM.match(line, begin)
-    hang = cells(line[: mark.end() if mark else begin])
+    mark = re.match(_ITEM, line[begin:])
+    hang = cells(line[: begin + (mark.end() if mark else 0)])
     return hang if hang <= room // 2 else 0
 
 
@@ -226,7 +226,7 @@ def _command(hit: Hit, path: str | None) -> str:
 def _quoted(text: str) -> str:
     """A text as a shell takes it, in double quotes where that is safe: every shell knows those."""
     if _UNSAFE.isdisjoint(text):
-        return text if _BARE.fullmatch(text) else f'"{text}"'
+        return text if re.fullmatch(_BARE, text) else f'"{text}"'
     from shlex import quote  # rare, and it takes a while to load
 
     return quote(text)

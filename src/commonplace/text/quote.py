@@ -6,20 +6,20 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
 
 import regex
 
+from commonplace.lazy_dataclass import dataclass
 from commonplace.text.lines import line_of, split_lines, starts_of
 from commonplace.text.snippet import ELLIPSIS, Match, best_line, densest
 from commonplace.text.tokens import next_cut, safe_cut
 
 MOST_LINES = 6
-_SENTENCE = re.compile(r"[.!?]\s+|[。！？]\s*")
-_HEADING = re.compile(r"#{1,6}\s")
+_SENTENCE = r"[.!?]\s+|[。！？]\s*"
 
 
-class Quote(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Quote:
     """Lines as they stand in a passage. Only the first and the last are ever cut, at words; an ellipsis says where."""
 
     text: str
@@ -29,7 +29,8 @@ class Quote(NamedTuple):
     """Where in the text the matches are."""
 
 
-class _Part(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Part:
     """What is shown of a line: from one character of the passage to just before another."""
 
     low: int
@@ -61,7 +62,7 @@ def quote(
         return Quote("", first)
     shown = _shown(split_lines(text)[first : first + lines], sections=sections)
     parts = _parts(text, first, matches, length, shown)
-    return Quote(*_written(text, parts, matches, first))
+    return _written(text, parts, matches, first)
 
 
 def _first_line(text: str, matches: Sequence[Match], length: int, most: int, *, sections: bool) -> int:
@@ -81,11 +82,15 @@ def _first_line(text: str, matches: Sequence[Match], length: int, most: int, *, 
         else:
             high = min(starts[min(line + most, len(starts) - 1)], low + length)
             near = matches[bisect_left(lows, low) : bisect_left(lows, high)]
-        says = not (sections and _HEADING.match(text, low))
+        says = not (sections and _is_heading(text[low:end]))
         shown = len({term for _, _, term in near}), len({term for _, _, term in own}), says
         if shown > most_shown:
             best, most_shown = line, shown
     return best
+
+
+def _is_heading(line: str) -> bool:
+    return line.startswith("#") and line.lstrip("#")[:1].isspace()
 
 
 def _after_front_matter(text: str) -> int:
@@ -124,7 +129,7 @@ def _shown(lines: Sequence[str], *, sections: bool) -> Sequence[str]:
     """The lines up to the next heading after something is said, without blank ones and headings at their end."""
     said = 0
     for number, line in enumerate(lines):
-        is_heading = sections and bool(_HEADING.match(line))
+        is_heading = sections and _is_heading(line)
         if is_heading and said:
             break
         if line.strip() and not is_heading:
@@ -155,7 +160,7 @@ def _whole_words(text: str, first: int, last: int, start: int, end: int, room: i
 def _begin(text: str, start: int, first: int, last: int, room: int) -> int:
     """Where a part begins that shows all from `first` to `last`: at a sentence or else at a word shortly before."""
     lowest = max(start, last - room)
-    sentences = [lowest + found.end() for found in _SENTENCE.finditer(text[lowest:first])]
+    sentences = [lowest + found.end() for found in re.finditer(_SENTENCE, text[lowest:first])]
     if sentences:
         return sentences[-1]
     before = max(lowest, first - room // 3)
@@ -185,16 +190,14 @@ def _is_between_words(text: str, at: int) -> bool:
     return bool(_no_spaces().match(before) or _no_spaces().match(after)) and safe_cut(text, at, max(0, at - 64)) == at
 
 
-def _written(
-    text: str, parts: Sequence[_Part], matches: Sequence[Match], line: int
-) -> tuple[str, int, tuple[tuple[int, int], ...]]:
+def _written(text: str, parts: Sequence[_Part], matches: Sequence[Match], line: int) -> Quote:
     out, marks, done = list[str](), list[tuple[int, int]](), 0
     for part in parts:
         shown = f"{ELLIPSIS if part.begun else ''}{text[part.low : part.high]}{ELLIPSIS if part.broken else ''}"
         marks += _marks(part, matches, done + part.begun - part.low)
         out.append(shown)
         done += len(shown) + 1
-    return "\n".join(out), line, tuple(marks)
+    return Quote("\n".join(out), line, tuple(marks))
 
 
 def _marks(part: _Part, matches: Sequence[Match], shift: int) -> Iterator[tuple[int, int]]:

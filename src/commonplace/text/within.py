@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 from commonplace.text.lines import split_lines
 
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
-_FENCE = re.compile(r" {0,3}(```|~~~)")
+# Patterns that `re` compiles when they are first needed, since most searches need none of them.
+_HEADING = r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$"
+_FENCE = r" {0,3}(```|~~~)"
 _MODIFIERS = (
     r"(?:(?:export|default|declare|public|private|protected|internal|static|abstract|final|sealed|override|async|unsafe|"
     r"const|extern|inline|pub(?:\([^)]*\))?)[ \t]+)*"
@@ -27,7 +27,7 @@ _METHOD = r"([ \t]*)(?:[\w<>\[\],.*&:?@]+[ \t]+)*[*&]*(?:\w+(?:::|\.))?([\w$]+)[
 _NO_METHOD = frozenset({"if", "for", "while", "switch", "catch", "return", "else", "do", "synchronized", "function"})
 _BRACED = frozenset({"java", "c", "javascript", "typescript", "tsx"})
 CODE = frozenset({"python", "typescript", "tsx", "javascript", "go", "rust", "java", "c"})
-_LEAD = re.compile(r"[ \t]*(?://|/\*|\*|#|@)")
+_LEAD = ("//", "/*", "*", "#", "@")
 _CLOSING = ")]}"
 _TAB = 4
 
@@ -60,16 +60,16 @@ def headings_over(text: str, line: int, format: str, headings: Sequence[str]) ->
 def _in_markdown(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     fence = ""
     for line in lines:
-        if opened := _FENCE.match(line):
+        if opened := re.match(_FENCE, line):
             fence = "" if opened[1] == fence else fence or opened[1]
-        elif not fence and (heading := _HEADING.match(line)):
+        elif not fence and (heading := re.match(_HEADING, line)):
             yield len(heading[1]), heading[2]
 
 
 def _led_to(lines: Sequence[str], line: int, format: str) -> int:
     """The definition that comments and decorators lead up to, of one of those; of any other line itself."""
     after = line
-    while after < len(lines) and _LEAD.match(lines[after]):
+    while after < len(lines) and lines[after].lstrip().startswith(_LEAD):
         after += 1
     return after if after < len(lines) and _definition(lines[after], format) else line
 
@@ -94,14 +94,7 @@ def _indent(line: str) -> int:
 
 
 def _definition(line: str, format: str) -> re.Match[str] | None:
-    definition, method = _patterns()
-    found = definition.match(line)
-    if not found and format in _BRACED and (opened := method.match(line)) and opened[2] not in _NO_METHOD:
-        return opened
+    found = re.match(_DEFINITION, line)
+    if not found and format in _BRACED and (method := re.match(_METHOD, line)) and method[2] not in _NO_METHOD:
+        return method
     return found
-
-
-@cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What defines something, compiled for the first code that is found: that takes 3 ms."""
-    return re.compile(_DEFINITION), re.compile(_METHOD)
