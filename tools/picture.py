@@ -54,6 +54,7 @@ def svg(screen: str, columns: int) -> str:
     """Return the picture of a screen, as wide as its columns."""
     lines = _OTHER.sub("", screen).rstrip().split("\n")
     width, height = columns * CELL + 2 * PAD, len(lines) * ROW + 2 * PAD
+    size = f'viewBox="0 0 {width:g} {height}" width="{width:g}" height="{height}"'
     style, rows = Style(), list[str]()
     for number, line in enumerate(lines):
         at, y = 0, PAD + number * ROW + SIZE
@@ -65,7 +66,7 @@ def svg(screen: str, columns: int) -> str:
                 at += cells(part)
     return "\n".join(
         (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height}" width="{width:g}">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
             f'<rect width="100%" height="100%" rx="8" fill="{PAPER}"/>',
             f'<g font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="{SIZE}" xml:space="preserve">',
             *rows,

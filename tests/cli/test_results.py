@@ -199,6 +199,7 @@ def test_every_path_and_the_command_that_are_printed_lead_to_what_they_name(pipe
         assert "%20" not in "".join(lines)
         paths = [lines[at - 1] for at, line in enumerate(lines) if re.match(" +1?1  ", line)]
         assert len(paths) == 2
+        assert any(line.startswith("Memory ") for line in lines)
         texts = {piped("get", path, cwd=cwd) for path in paths}
         assert texts == {LOCKS, "Fencing tokens grow.\n"}, paths
         command = shlex.split(lines[-1].split("ms", 1)[1])
@@ -216,6 +217,22 @@ def test_the_command_printed_opens_the_home_that_was_searched(piped: Run, place:
     assert piped(*command[1:], COMMONPLACE_HOME=elsewhere).startswith("- Leader election needs")
 
 
+def test_the_command_printed_names_a_program_that_the_shell_does_not_find_by_its_name(place: Path) -> None:
+    program = str(Path(sys.executable).parent / "commonplace")
+    for path, name in (("/usr/bin:/bin", program), (f"{Path(program).parent}:/usr/bin:/bin", "commonplace")):
+        environment = _environment(place, PATH=path)
+        search = [program, "search", "fencing"]
+        done = subprocess.run(
+            search, env=environment, cwd=place, capture_output=True, text=True, timeout=60, check=True
+        )
+        command = done.stdout.splitlines()[-1].split("ms", 1)[1].strip()
+        assert shlex.split(command)[:2] == [name, "get"]
+        read = subprocess.run(
+            command, shell=True, env=environment, cwd=place, capture_output=True, text=True, timeout=60
+        )
+        assert read.stdout.startswith("- Leader election needs")
+
+
 def test_words_need_no_quotes_and_options_stand_anywhere(piped: Run) -> None:
     quoted = json.loads(piped("search", "fencing tokens", "--limit", "1", "--json"))
     assert quoted
@@ -231,7 +248,9 @@ def test_words_need_no_quotes_and_options_stand_anywhere(piped: Run) -> None:
 def test_explain_is_a_sentence_for_people_and_numbers_for_programs(piped: Run, shown: Run) -> None:
     said = next(line for line in piped("query", "fencing", "tokens", "--explain").splitlines() if "found by" in line)
     assert re.fullmatch(r" +found by its words fencing, tokens(; .*close in meaning)?", said), said
-    assert "\x1b[1mfencing\x1b[0m, \x1b[1mtokens\x1b[0m" in shown("query", "fencing", "tokens", "--explain")
+    assert "\x1b[1mfencing\x1b[0m\x1b[2m, \x1b[0m\x1b[1mtokens\x1b[0m" in shown(
+        "query", "fencing", "tokens", "--explain"
+    )
     record = json.loads(piped("query", "fencing tokens", "--explain", "--json"))[0]
     assert record["explain"]["words"] == ["fencing", "tokens"]
     assert isinstance(record["explain"]["vector"], float)
@@ -253,7 +272,7 @@ def test_a_result_of_meaning_alone_says_so(piped: Run) -> None:
         ({"words": ["cold"], "vector": -2.0}, "found by its words cold"),
         ({"words": ["cold"], "vector": None}, "found by its words cold"),
         ({"words": [], "vector": 0.2}, "found by its meaning, which is somewhat close"),
-        ({"words": [], "vector": -0.2}, "found by its meaning, which is the nearest there is, and not close"),
+        ({"words": [], "vector": -0.2}, "found by its meaning, which is not close"),
         ({"words": [], "vector": None}, "found by its title"),
     ],
 )

@@ -59,6 +59,8 @@ def test_a_quote_begins_where_the_most_terms_are_shown_and_of_equals_where_one_l
     headed = "# Tea\n\nTea is warm.\n\n# Pots\n\nNone.\n"
     assert quote(headed, found(headed, "Tea")).text == "Tea is warm."
     assert quote(headed, found(headed, "Pots")).text == "# Pots\n\nNone."
+    apart = f"A pot.\n\nTea.\n{'So it goes. ' * 3}\n{'So it goes. ' * 3}pot.\n"
+    assert quote(apart, found(apart, "Tea", "pot"), 60).line == 0
     long = f"A pot. {'So it goes. ' * 40}Tea in a pot.\nTea.\n"
     assert quote(long, found(long, "Tea", "pot"), 60).text == "…Tea in a pot.\nTea."
 
@@ -73,6 +75,8 @@ def test_a_quote_ends_with_its_section_and_with_a_line_that_says_something() -> 
     text = "Tea.\n\n## Next\n\n\nMore."
     assert quote(text, found(text, "Tea"), lines=4).text == "Tea."
     assert quote(text, found(text, "Tea"), sections=False).text == text
+    roomy = f"Tea.\n\nPot.\n\n{'x' * 400}"
+    assert quote(roomy, found(roomy, "Tea")).text == "Tea.\n\nPot."
     assert quote(text, found(text, "Next")).text == "## Next\n\n\nMore."
 
 

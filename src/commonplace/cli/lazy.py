@@ -140,8 +140,20 @@ def as_called(sentence: str) -> str:
 
 
 def called() -> str:
-    """Return how `commonplace` is called from here, for a command that is printed to be pasted."""
-    return _typed("commonplace")
+    """Return how `commonplace` is called from here, for a command that is printed to be pasted.
+
+    Where a shell would not find this program by its name, or another one, it goes by its path.
+    """
+    name, path = "commonplace", sys.argv[0]
+    if os.path.basename(path) != name:
+        return _typed(name)
+    places = (os.path.join(folder, name) for folder in os.get_exec_path())
+    first = next((place for place in places if os.access(place, os.X_OK)), None)
+    if first is not None and os.path.exists(path) and os.path.samefile(first, path):
+        return _typed(name)
+    from shlex import quote
+
+    return _typed(name).replace(name, quote(path), 1)
 
 
 def _typed(program: str) -> str:

@@ -102,13 +102,19 @@ def _record(hit: Hit, path: str | None) -> dict[str, JSON]:
 
 def _head(hit: Hit, look: _Look, now: datetime) -> str:
     """The title at one end of a line, date and score at the other."""
-    names = list(filter(None, dict.fromkeys(" ".join(name.split()) for name in (hit.title, *hit.headings))))
+    title = hit.title if hit.item.title or hit.kind == "message" else _named_by_kind(hit)
+    names = list(filter(None, dict.fromkeys(" ".join(name.split()) for name in (title, *hit.headings))))
     date = age(hit.item.updated_at, now)
     right = f"{date}   {hit.score:.2f}"
     room = look.width - len(right) - 2
-    title = _fitted(names, room) if look.on_terminal and names else _UNDER.join(names)
+    title = _fitted(names, room) if look.on_terminal else _UNDER.join(names)
     gap = " " * max(2, look.width - cells(title) - len(right))
-    return f"{painted(title, bold=True)}{gap}{painted(date, dim=True)}   {hit.score:.2f}"
+    return f"{painted(title, bold=True)}{gap}{_faint(date)}   {hit.score:.2f}"
+
+
+def _named_by_kind(hit: Hit) -> str:
+    """What stands above something without a title, whose beginning the snippet shows: "Memory › project"."""
+    return _UNDER.join(filter(None, (hit.kind.capitalize(), hit.parent)))
 
 
 def _fitted(names: list[str], room: int) -> str:
@@ -169,7 +175,7 @@ def _lines(hit: Hit, look: _Look) -> Iterator[str]:
             continue
         hang = _hang(line, look.text_width)
         for row, (low, high) in enumerate(rows(line, look.text_width, hang)):
-            gutter = painted(f"{number if not row else '':>{_NUMBER}} │", dim=True)
+            gutter = _faint(f"{number if not row else '':>{_NUMBER}} │")
             text = _marked(line, low, high, marks)
             yield f"{gutter} {' ' * hang if row else ''}{text}" if text else gutter
 
@@ -193,16 +199,19 @@ def _marked(line: str, low: int, high: int, marks: list[tuple[int, int]]) -> str
 
 
 def reasons(explain: Mapping[str, JSON]) -> str:
-    """What a hit was found by, as a sentence."""
+    """Return what a hit was found by, as a sentence."""
     words, vector = explain.get("words") or (), explain.get("vector")
-    reasons = [f"its words {', '.join(painted(word, bold=True) for word in words)}"] if words else []
-    said = f"found by {reasons[0]}" if reasons else ""
+    near = "" if vector is None else next((name for least, name in _NEARNESS if vector >= least), "")
+    if words:
+        said = _faint(", ").join(painted(word, bold=True) for word in words)
+        return f"{_faint('found by its words ')}{said}{_faint(f'; {near} in meaning') if near else ''}"
     if vector is None:
-        return said or "found by its title"
-    near = next((name for least, name in _NEARNESS if vector >= least), "")
-    if said:
-        return f"{said}; {near} in meaning" if near else said
-    return f"found by its meaning, which is {near or 'the nearest there is, and not close'}"
+        return _faint("found by its title")
+    return _faint(f"found by its meaning, which is {near or 'not close'}")
+
+
+def _faint(text: str) -> str:
+    return painted(text, dim=True)
 
 
 def _foot(page: Page, command: str, ms: float, look: _Look) -> str:
@@ -214,13 +223,13 @@ def _foot(page: Page, command: str, ms: float, look: _Look) -> str:
     left = " · ".join(filter(None, (counts, legs and f"by {legs}", f"{max(1, round(ms))} ms")))
     gap = look.width - len(left) - cells(command)
     between = " " * gap if gap >= 2 else "\n" if look.on_terminal else "  "
-    return f"{painted(left, dim=True)}{between}{command}"
+    return f"{_faint(left)}{between}{command}"
 
 
 def _command(hit: Hit, path: str | None) -> str:
     """The command that reads a hit from its line on, to be pasted; a file goes by its collection and path."""
     named = address(hit) if path is None else f"{hit.parent}/{hit.item.key}"
-    return f"{called()} get {_quoted(f'{named}:{hit.line}')}"
+    return f"{called()} get {_quoted(f'{named}:{hit.line}' if hit.line > 1 else named)}"
 
 
 def _quoted(text: str) -> str:

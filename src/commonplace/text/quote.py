@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -60,8 +60,9 @@ def quote(
         first = _first_line(text, matches, length, lines, sections=sections)
     if length < 1:
         return Quote("", first)
-    shown = _shown(split_lines(text)[first : first + lines], sections=sections)
+    shown = _said(split_lines(text)[first : first + lines], sections=sections)
     parts = _parts(text, first, matches, length, shown)
+    parts = parts[: len(_said(shown[: len(parts)], sections=sections))]
     return _written(text, parts, matches, first)
 
 
@@ -80,7 +81,10 @@ def _first_line(text: str, matches: Sequence[Match], length: int, most: int, *, 
             first, last = densest(own, length)
             near: Sequence[Match] = [match for match in own if first <= match[0] and match[1] <= last]
         else:
-            high = min(starts[min(line + most, len(starts) - 1)], low + length)
+            whole = starts[
+                bisect_right(starts, low + length + 1) - 1
+            ]  # of a later line there is all, or much, or nothing
+            high = min(starts[min(line + most, len(starts) - 1)], low + length if whole - low < length // 2 else whole)
             near = matches[bisect_left(lows, low) : bisect_left(lows, high)]
         says = not (sections and _is_heading(text[low:end]))
         shown = len({term for _, _, term in near}), len({term for _, _, term in own}), says
@@ -125,7 +129,7 @@ def _parts(text: str, first: int, matches: Sequence[Match], length: int, shown: 
     return parts
 
 
-def _shown(lines: Sequence[str], *, sections: bool) -> Sequence[str]:
+def _said(lines: Sequence[str], *, sections: bool) -> Sequence[str]:
     """The lines up to the next heading after something is said, without blank ones and headings at their end."""
     said = 0
     for number, line in enumerate(lines):
