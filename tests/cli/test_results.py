@@ -69,6 +69,7 @@ def place(tmp_path: Path) -> Path:
         "vault/Ops/Distributed locks.md": LOCKS,
         "vault/Using <word>.md": "# Using <word> here\n\nTemplates say placeholder.\n",
         "code/kettle.py": CODE,
+        "vault/50% & $HOME/it's a #1? file:7.md": "Quokka \x1b[31mred\x1b[0m.\n\tkoala quokkas\r\n",
         "vault/茶.md": "# 茶\n\n乌龙茶要用刚刚离开沸点的水来冲泡，oolong 第一泡倒掉。"
         + "茶叶在壶里慢慢展开。" * 20
         + "\n",
@@ -208,6 +209,18 @@ def test_every_path_and_the_command_that_are_printed_lead_to_what_they_name(pipe
     assert hit["path"] == os.path.realpath(place / "vault" / "Ops" / "Distributed locks.md")
     assert (hit["uri"], hit["line"]) == ("qmd://vault/Ops/Distributed%20locks.md", 11)
     assert datetime.fromisoformat(hit["updated_at"]) < datetime.now(UTC) - timedelta(days=2)
+
+
+def test_a_file_with_an_odd_name_is_printed_as_it_is_called_and_read_by_that(
+    piped: Run, shown: Run, place: Path
+) -> None:
+    name = "vault/50% & $HOME/it's a #1? file:7.md"
+    lines = piped("search", "quokkas", "koala").splitlines()
+    assert (lines[1], lines[2]) == (name, "    2  \tkoala quokkas")
+    assert piped("get", lines[1]).startswith("Quokka")
+    assert piped(*shlex.split(lines[-1].split("ms", 1)[1])[1:]) .strip("\n") == "\tkoala quokkas"
+    assert piped("get", Path(name).name, cwd=place / "vault" / "50% & $HOME").startswith("Quokka")
+    assert "\\u001b[31mred" in STYLE.sub("", shown("search", "quokka")), "a document gives a terminal no orders"
 
 
 def test_the_command_printed_opens_the_home_that_was_searched(piped: Run, place: Path) -> None:

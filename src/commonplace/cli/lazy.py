@@ -142,14 +142,11 @@ def as_called(sentence: str) -> str:
 def called() -> str:
     """Return how `commonplace` is called from here, for a command that is printed to be pasted.
 
-    Where a shell would not find this program by its name, or another one, it goes by its path.
+    A program that a shell would not find by its name goes by its path.
     """
     name, path = "commonplace", sys.argv[0]
-    if os.path.basename(path) != name:
-        return _typed(name)
     places = (os.path.join(folder, name) for folder in os.get_exec_path())
-    first = next((place for place in places if os.access(place, os.X_OK)), None)
-    if first is not None and os.path.exists(path) and os.path.samefile(first, path):
+    if os.path.basename(path) != name or any(os.access(place, os.X_OK) for place in places):
         return _typed(name)
     from shlex import quote
 

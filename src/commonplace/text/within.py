@@ -28,7 +28,7 @@ _NO_METHOD = frozenset({"if", "for", "while", "switch", "catch", "return", "else
 _BRACED = frozenset({"java", "c", "javascript", "typescript", "tsx"})
 CODE = frozenset({"python", "typescript", "tsx", "javascript", "go", "rust", "java", "c"})
 _LEAD = ("//", "/*", "*", "#", "@")
-_CLOSING = ")]}"
+_CLOSING = (")", "]", "}")
 _TAB = 4
 
 
@@ -37,20 +37,12 @@ def headings_over(text: str, line: int, format: str, headings: Sequence[str]) ->
 
     `line` counts from 0. `headings` are those in force where the passage begins.
     """
-    lines = split_lines(text)
     if format in CODE:
-        line = _led_to(lines, line, format)
-    lines = lines[: line + 1]
-    if format == "markdown":
-        heads = list(_in_markdown(lines))
-    elif format in CODE:
-        if _is_outside(lines[-1], format):
-            return ()
-        heads = _in_code(lines, format)
-    else:
+        return _in_code(split_lines(text), line, format, headings)
+    if format != "markdown":
         return tuple(headings)
     open_ = list(enumerate(headings, start=1))
-    for level, title in heads:
+    for level, title in _in_markdown(split_lines(text)[: line + 1]):
         while open_ and open_[-1][0] >= level:
             open_.pop()
         open_.append((level, title))
@@ -66,6 +58,25 @@ def _in_markdown(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
             yield len(heading[1]), heading[2]
 
 
+def _in_code(lines: Sequence[str], line: int, format: str, headings: Sequence[str]) -> tuple[str, ...]:
+    """The definitions around a line, which are those before it that are indented less and less."""
+    line = _led_to(lines, line, format)
+    own = _definition(lines[line], format)
+    names = [own[2]] if own else []
+    indents = [_indent(lines[line]) + lines[line].lstrip().startswith(_CLOSING)]
+    for before in reversed(lines[:line]):
+        if not indents[-1]:
+            break
+        if not before or before.isspace() or before.lstrip().startswith(_CLOSING) or before[0] == "#":
+            continue
+        if (indent := _indent(before)) < indents[-1]:
+            indents.append(indent)
+            if around := _definition(before, format):
+                names.append(around[2])
+    step = 2 if any(indent % _TAB == 2 for indent in indents) else _TAB
+    return (*headings[: indents[-1] // step], *reversed(names))
+
+
 def _led_to(lines: Sequence[str], line: int, format: str) -> int:
     """The definition that comments and decorators lead up to, of one of those; of any other line itself."""
     after = line
@@ -74,23 +85,9 @@ def _led_to(lines: Sequence[str], line: int, format: str) -> int:
     return after if after < len(lines) and _definition(lines[after], format) else line
 
 
-def _is_outside(line: str, format: str) -> bool:
-    """Whether a line of code stands at the margin without defining or closing anything."""
-    return bool(line) and not line[0].isspace() and line[0] not in _CLOSING and not _definition(line, format)
-
-
-def _in_code(lines: Sequence[str], format: str) -> list[tuple[int, str]]:
-    """Definitions, each as deep as it is indented, without those that the last line is no longer inside of."""
-    found = [(_indent(line), place[2]) for line in lines if (place := _definition(line, format))]
-    step = min((indent for indent, _ in found if indent), default=_TAB)
-    if not _definition(lines[-1], format) and lines[-1].strip() and lines[-1].lstrip()[0] not in _CLOSING:
-        while found and found[-1][0] >= _indent(lines[-1]):
-            found.pop()
-    return [(indent // step + 1, name) for indent, name in found]
-
-
 def _indent(line: str) -> int:
-    return len(line.expandtabs(_TAB)) - len(line.expandtabs(_TAB).lstrip())
+    text = line.lstrip()
+    return len(line[: len(line) - len(text)].expandtabs(_TAB))
 
 
 def _definition(line: str, format: str) -> re.Match[str] | None:
