@@ -59,11 +59,11 @@ def test_collections_are_added_listed_renamed_and_removed(run: Run, notes: Path)
     assert "notes: 2 documents" in shown
     assert "without drafts/**" in shown
     run("collections", "rename", "notes", "papers")
-    assert "qmd://papers/tool.py" in run("search", "steep").stdout
+    assert "commonplace get papers/tool.py" in run("search", "steep").stdout
     run("collections", "exclude", "papers")
     assert "searched only when named" in run("collections", "list").stdout
     assert run("search", "steep").stdout == "No results found.\n"
-    assert "qmd://papers/tool.py" in run("search", "steep", "-c", "papers").stdout
+    assert "commonplace get papers/tool.py" in run("search", "steep", "-c", "papers").stdout
     run("collections", "include", "papers")
     assert run("collections", "remove", "papers", "--drop").stdout == "Removed papers: 2 documents\n"
     assert run("collections", "list").stdout == ""

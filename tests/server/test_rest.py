@@ -53,6 +53,7 @@ def test_tools_are_listed_called_and_described(send: Send) -> None:
     assert (status, names[:5]) == (200, ["search", "fetch", "browse", "related", "status"])
     status, found = send("POST", "/api/v1/tools/search", {"query": "oolong"})
     assert (status, found["results"][0]["uri"]) == (200, "notes://tea")
+    assert found["results"][0]["snippet"] == "Oolong wants water just off the boil.\nGreen tea does not."
     assert send("POST", "/api/v1/tools/status", {})[1]["items"] == {"note": 2}
     status, described = send("GET", "/openapi.json")
     assert list(described["paths"]) == [f"/api/v1/tools/{name}" for name in names]

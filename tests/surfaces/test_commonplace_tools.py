@@ -129,9 +129,18 @@ def test_a_conversation_that_is_found_by_its_title_shows_how_it_begins(call: Cal
     put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
     put_record(library.store, {"kind": "conversation", "id": "silent", "title": "No weather", "messages": []})
     snippets = {result["uri"]: result["snippet"] for result in call("search", query="weather")["results"]}
-    assert snippets == {"chats://talk": "Is it cold?", "chats://silent": ""}
+    assert snippets == {"chats://talk": "Is it\n\ncold?", "chats://silent": ""}
     (found, _) = call("search", query="weather", detail="passages")["results"]
-    assert (found["passage"], found["line"], found["lines"]) == ("Is it cold?", 1, [1, 1])
+    assert (found["passage"], found["line"], found["lines"]) == ("Is it\n\ncold?", 1, [1, 1])
+
+
+def test_a_result_quotes_the_lines_from_the_one_it_names_on_and_says_what_they_are_under(call: Call) -> None:
+    (found,) = call("search", query="grams", mode="lexical")["results"]
+    assert (found["line"], found["headings"], found["snippet"]) == (11, ["Guide", "Leaves"], "Three grams.")
+    (found,) = call("search", query="brew guide", mode="lexical")["results"]
+    assert (found["line"], found["headings"], found["snippet"]) == (1, ["Guide"], "# Guide\n\nHow to brew.")
+    read = call("fetch", uri=f"{found['uri']}:{found['line']}:3")["items"][0]
+    assert read["text"].rstrip("\n") == found["snippet"]
 
 
 def test_search_answers_however_often_it_is_asked(call: Call) -> None:

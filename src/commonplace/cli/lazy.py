@@ -139,6 +139,20 @@ def as_called(sentence: str) -> str:
     return _OURS.sub(lambda found: f"{found[1]}{_typed(found[2])}", sentence)
 
 
+def called() -> str:
+    """Return how `commonplace` is called from here, for a command that is printed to be pasted.
+
+    A program that a shell would not find by its name goes by its path.
+    """
+    name, path = "commonplace", sys.argv[0]
+    places = (os.path.join(folder, name) for folder in os.get_exec_path())
+    if os.path.basename(path) != name or any(os.access(place, os.X_OK) for place in places):
+        return _typed(name)
+    from shlex import quote
+
+    return _typed(name).replace(name, quote(path), 1)
+
+
 def _typed(program: str) -> str:
     """Return how `program` is called from here, with the options that chose another home or space than the usual."""
     context = click.get_current_context(silent=True)

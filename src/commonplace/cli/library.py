@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.common import counted, download_bar, print_page, progress_bar, with_library
+from commonplace.cli.common import counted, download_bar, progress_bar, with_library
 from commonplace.cli.lazy import as_called
+from commonplace.cli.results import print_page
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
-from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
-from commonplace.models import STATIC, catalog, find, is_gone
+from commonplace.model import SCHEMES, Filter, Item, Mode, Page
+from commonplace.models import STATIC, catalog, find
 from commonplace.surfaces import locating
 from commonplace.surfaces.addresses import CHUNK, inside, span
 from commonplace.surfaces.levels import unknown_path, unknown_tags
-from commonplace.surfaces.locating import Located, collection_called, headings_of, locate, no_collection
+from commonplace.surfaces.locating import Located, collection_called, headings_of, no_collection
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
-    from commonplace.ingest.folders import FolderState
-    from commonplace.ingest.status import Status
     from commonplace.ingest.switching import Switch
 
 _ON_DISK = ("/", "./", "../", "~/")
@@ -122,7 +120,7 @@ def pull_default(library: Library) -> None:
 
 def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.command(name, help=help)
-    @click.argument("text")
+    @click.argument("words", nargs=-1, required=True)
     @click.option("-n", "--limit", default=10, show_default=True, help="How many results.")
     @click.option("-c", "--collection", "collections", multiple=True, help="Only this collection; may be repeated.")
     @click.option("-t", "--tag", "tags", multiple=True, help="Only items with this tag; may be repeated.")
@@ -132,10 +130,12 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     )
     @click.option("--expand", is_flag=True, help="Search once more, with the words that the best results share.")
     @click.option("--rerank", is_flag=True, help="Rank the best results once more; slower.")
-    @click.option("--explain", is_flag=True, help="Say what each way of finding thought of each result.")
+    @click.option("--explain", is_flag=True, help="Say what each result was found by.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @with_library
-    def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **given: Any) -> None:
+    def find_passages(
+        library: Library, words: Sequence[str], limit: int, as_json: bool, explain: bool, **given: Any
+    ) -> None:
         named = [_in_any_case(library, name) for name in given["collections"]]
         aliases = _aliases(library, named)
         _check_collections(library, [name for name in named if name not in aliases])
@@ -147,10 +147,12 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
             paths=(inside(given["path"]),) if given["path"] is not None else (),
         )
         more = {"expand": given["expand"], "rerank": given["rerank"]}
-        page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
+        began = time.perf_counter()
+        page = library.search(" ".join(words), mode=mode, filter=filter, limit=limit, explain=explain, **more)
+        ms = (time.perf_counter() - began) * 1000
         left_out = [*_left_out(library, page, mode, expand=given["expand"]), *_unknown(library, page, filter)]
         page = replace(page, notes=(*page.notes, *left_out))
-        print_page(page, as_json=as_json or explain)
+        print_page(library, page, ms=ms, as_json=as_json, explain=explain)
 
     return find_passages
 
@@ -204,18 +206,26 @@ def _check_collections(library: Library, names: Sequence[str]) -> None:
 
 
 def _located(library: Library, given: str) -> Located:
-    """What a text leads to: an address, a path or the end of one, or a path on disk, which may be in collections."""
-    if not given.startswith(_ON_DISK):
-        return locate(library, given)
-    folder, name = os.path.split(given)
-    places = library.folders.locate(folder)  # of its folder: the file itself may be a link that leads elsewhere
-    if not places:
-        raise NotFound(f"{given} is in no collection. Give a path inside one, or its qmd:// address.")
-    paths = ["/".join(filter(None, (one.name, inside, name))) for one, inside in places]
+    """Return what a text leads to: an address, a path or the end of one, or a path on disk.
+
+    What can only be a path on disk begins like one; any other text is one where it leads to nothing else.
+    """
+    on_disk = given.startswith(_ON_DISK)
+    if not on_disk and (located := locating.find(library, given)):
+        return located
+    paths = [] if "://" in given else _in_collections(library, given)
     for path in paths:
         if located := locating.find(library, path, to_the_letter=True):
             return located
-    raise locating.missing(library, paths[0])
+    if on_disk and not paths:
+        raise NotFound(f"{given} is in no collection. Give a path inside one, or its qmd:// address.")
+    raise locating.missing(library, paths[0] if on_disk else given)
+
+
+def _in_collections(library: Library, path: str) -> list[str]:
+    """Return what a path on disk is called in each collection that has its folder: the file itself may be a link."""
+    folder, name = os.path.split(path)
+    return ["/".join(filter(None, (one.name, inside, name))) for one, inside in library.folders.locate(folder or ".")]
 
 
 @click.command()
@@ -225,7 +235,10 @@ def _located(library: Library, given: str) -> Located:
 @with_library
 def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
     """Find items that are similar to one."""
-    print_page(library.related(_located(library, uri).item.uri, limit=limit), as_json=as_json)
+    address = _located(library, uri).item.uri
+    began = time.perf_counter()
+    page = library.related(address, limit=limit)
+    print_page(library, page, ms=(time.perf_counter() - began) * 1000, as_json=as_json)
 
 
 @click.command()
@@ -279,100 +292,6 @@ def outline(library: Library, uri: str) -> None:
         click.echo(f"{heading.line:6}  {'  ' * (heading.level - 1)}{heading.title}")
 
 
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@with_library
-def status(library: Library, as_json: bool) -> None:
-    """Show what is in the library and how ready it is."""
-    state = library.status()
-    if as_json:
-        click.echo(json.dumps(_record(library, state), ensure_ascii=False, indent=2))
-        return
-    coverage = state.coverage
-    click.echo(f"Library: {library.folder}")
-    for kind, count in state.items.items():
-        click.echo(f"  {number_of(kind, count)}")
-    from commonplace.ingest.files.collections import packages  # walking and reading files, which a search does not
-
-    packaged = packages(library.store)
-    folders = {folder.collection: folder for folder in library.folders.states()}
-    for name, count in sorted({**dict.fromkeys(folders, 0), **state.collections}.items()):
-        kind = "package" if name in packaged else "collection"
-        click.echo(f"  {kind} {packaged.get(name, name)}: {counted(count, 'document')}")
-        if name in folders:
-            click.echo(as_called(f"    {_folder_line(folders[name])}"))
-    waiting = state.changes - state.indexed
-    ready = f"{counted(waiting, 'change')} still to be indexed, by the next search" if waiting > 0 else "all indexed"
-    click.echo(f"  {counted(state.chunks, 'passage')}, {ready}")
-    if state.index_trouble:
-        click.echo(f"  {state.index_trouble}")
-    if coverage.model is None:
-        click.echo(as_called("  no vectors yet: run `commonplace embed` to search by meaning"))
-    else:
-        done = f"{coverage.embedded} of {counted(coverage.total, 'passage')}"
-        click.echo(f"  {done} embedded with {coverage.model}{_reads(coverage.model)}")
-        if state.pending:
-            click.echo(as_called(f"  {state.pending.sentence}"))
-        if is_gone(coverage.model, library.settings.models):
-            pull = f"`commonplace models pull {coverage.model}`"
-            click.echo(as_called(f"  {coverage.model} is not here any more, so searches go by words only: {pull}"))
-    if moving := state.switching:
-        further = as_called(f"`commonplace embed --model {moving.model}`")
-        done = f"{moving.embedded} of {counted(moving.total, 'passage')}"
-        click.echo(f"  on the way to {moving.model}: {done}; {further} goes on")
-    if (better := state.better_model) and not moving:
-        click.echo(f"  {better} would find more: {how_to_use(library, better)}")
-
-
-def _folder_line(state: FolderState) -> str:
-    """Return where a collection's folder is, when it was last read, and whether it has changed since."""
-    at = state.looked_at
-    read = f"{state.root}, read {at.astimezone():%Y-%m-%d %H:%M:%S}" if at else f"{state.root}, not read from here yet"
-    if state.level:
-        return f"{read}, level"
-    if state.trouble:
-        return f"{read}. {state.trouble}"
-    changed = " and changed since" if state.level is False and at else ""
-    return f"{read}{changed}: `commonplace update {shlex.quote(state.collection)}` brings it level"
-
-
-def _record(library: Library, state: Status) -> dict[str, Any]:
-    coverage, moving = state.coverage, state.switching
-    return {
-        "library": str(library.folder),
-        "items": state.items,
-        "collections": state.collections,
-        "passages": state.chunks,
-        "changes": state.changes,
-        "indexed": state.indexed,
-        "index_trouble": state.index_trouble or None,
-        "model": coverage.model,
-        "embedded": coverage.embedded,
-        "pending": coverage.pending,
-        "better_model": state.better_model,
-        "on_the_way_to": moving.model if moving else None,
-        "folders": [_folder_record(folder) for folder in library.folders.states()],
-    }
-
-
-def _folder_record(state: FolderState) -> dict[str, Any]:
-    return {
-        "collection": state.collection,
-        "path": str(state.root),
-        "looked_at": state.looked_at.isoformat() if state.looked_at else None,
-        "level": state.level,
-        "trouble": state.trouble or None,
-    }
-
-
-def _reads(model: str) -> str:
-    """Return what languages a model of ours reads, as the end of a sentence; nothing of another's."""
-    languages = catalog()[model].card.languages if model in catalog() else frozenset({"en"} if model == STATIC else ())
-    if not languages:
-        return ""
-    return ", which reads English" if languages == {"en"} else f", which reads {len(languages)} languages"
-
-
 def how_to_use(library: Library, model: str) -> str:
     """The commands that make a library use a model."""
     pulled = find(model, library.settings.models) is not None
@@ -387,5 +306,4 @@ COMMANDS = {
     "related": related,
     "get": get,
     "outline": outline,
-    "status": status,
 }

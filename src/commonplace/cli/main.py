@@ -29,7 +29,7 @@ _COMMANDS = {
     "remember": ("remember", "Keep a text as a note or a memory, found at once."),
     "revise": ("remember", "Change a note or a memory."),
     "forget": ("remember", "Delete notes and memories for good."),
-    "status": ("library", "Show what is in the library and how ready it is."),
+    "status": ("status", "Show what is in the library and how ready it is."),
     "embed": ("library", "Compute the vectors that search by meaning needs."),
     "tables": ("tables", "Keep JSON tables, and serve tools that each read or change a part of one."),
     "models": ("models", "List, download and choose models for search by meaning."),

@@ -316,8 +316,8 @@ class Store(Protocol):
         """The outline that is kept of a document, or None where none is."""
         ...
 
-    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[str | None]:
-        """For each (item, line) the title of the last heading at or before that line, or None before the first."""
+    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[tuple[str, ...]]:
+        """For each (item, line) the last heading at or before that line with those above it; none before the first."""
         ...
 
     def body_part(self, item_id: int, start: int, end: int) -> str:

@@ -255,7 +255,7 @@ SEARCH = Tool(
         cursor=text("The last next_cursor."),
         session=text("Any name, or `new`: skips results it returned before."),
         rerank=flag("Look closer at the best; slower."),
-        explain=flag("Add keyword and vector scores."),
+        explain=flag("Add keyword and vector scores and the words found."),
     ),
     output=answer(
         required=("results", "left_out"),
