@@ -10,6 +10,7 @@ import click
 
 from commonplace.cli.common import counted, with_library
 from commonplace.cli.lazy import as_called
+from commonplace.cli.library import how_to_use
 from commonplace.library import Library
 from commonplace.model import number_of
 from commonplace.models import STATIC, catalog, is_gone
@@ -17,8 +18,6 @@ from commonplace.models import STATIC, catalog, is_gone
 if TYPE_CHECKING:
     from commonplace.ingest.folders import FolderState
     from commonplace.ingest.status import Status
-
-from commonplace.cli.library import how_to_use
 
 
 @click.command()

@@ -210,7 +210,7 @@ BROWSE = Tool(
     input=obj(
         at={
             "type": "string",
-            "description": "'', tags, document/docs/api, an address, or the end of a path.",
+            "description": "'', tags, document/docs/api, an address or a path's end.",
             "default": "",
         },
         limit=integer("Most entries.", default=50, least=1, most=500),

@@ -232,7 +232,7 @@ SEARCH = Tool(
     ),
     input=obj(
         required=("query",),
-        query=text("What to look for, in plain words.", minLength=1, maxLength=10_000),
+        query=text("What to look for.", minLength=1, maxLength=10_000),
         limit=integer("Most results.", default=10, least=1, most=100),
         mode=choice("auto: words, and meaning where vectors exist.", "auto", "lexical", "semantic", "hybrid"),
         detail=choice("How much of each result.", "snippets", "ids", "passages"),
@@ -244,7 +244,7 @@ SEARCH = Tool(
             "type": "array",
             "items": _CONDITION,
             "maxItems": 100,
-            "description": 'All must hold of the metadata: {"key": "rating", "operator": "gte", "value": 7}. '
+            "description": 'All must hold of the metadata: {"key":"rating","operator":"gte","value":7}. '
             f"Operators: {' '.join(get_args(Operator))}.",
         },
         created_from=text("Created since then, as 2026-05-01."),
@@ -255,7 +255,7 @@ SEARCH = Tool(
         cursor=text("The last next_cursor."),
         session=text("Any name, or `new`: skips results it returned before."),
         rerank=flag("Look closer at the best; slower."),
-        explain=flag("Add keyword and vector scores and the words found."),
+        explain=flag("Include keyword and vector scores."),
     ),
     output=answer(
         required=("results", "left_out"),

@@ -281,7 +281,7 @@ FETCH = Tool(
     input=obj(
         required=("uri",),
         uri=one_or_many("One or up to 50: notes://tea:12, or the end of a path: tea.md:12.", 50),
-        from_line=integer("First line to read, in a section too.", default=1, least=1, most=10**9),
+        from_line=integer("First line to read.", default=1, least=1, most=10**9),
         mode=choice("From there on, its passage, or with neighbors.", "full", "chunk", "siblings"),
         max_tokens=integer("Token budget.", default=4000, least=100, most=200_000),
     ),

@@ -242,8 +242,8 @@ def _first_line(body: str) -> str:
 
 
 _WRITTEN = answer(uri=STRING, version=INTEGER, title=STRING)
-_FREE = {"type": "object", "description": "Any JSON object to filter on."}
-_EXPIRES = text("When a memory expires, as 2026-05-01.")
+_FREE = {"type": "object", "description": "JSON object to filter on."}
+_EXPIRES = text("When it expires, as 2026-05-01.")
 _EXPECTED = {"type": "integer", "minimum": 1, "description": "The version you read; refused if newer."}
 
 REMEMBER = Tool(
