@@ -51,7 +51,7 @@ class FreshUser:
         environment = {**self.environment, "COLUMNS": "200"}
         child = subprocess.Popen(command, env=environment, cwd=self.home, stdin=end, stdout=end, stderr=end)
         os.close(end)
-        os.write(terminal, typed.encode())
+        os.write(terminal, typed.encode() + b"\x04")  # who asks more than was typed gets the end of the input
         shown = b""
         try:
             while part := os.read(terminal, 65536):

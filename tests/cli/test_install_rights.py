@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from fresh_user import COMMONPLACE, FreshUser
 
 
@@ -17,7 +19,7 @@ def arguments_of(user: FreshUser, name: str = "commonplace") -> list[str]:
 def test_an_entry_is_read_only_and_says_so_until_writing_is_allowed(user: FreshUser) -> None:
     said = user.run("install", "cursor", "--name", "books").stdout
     assert "It is read-only: agents search and read, but change nothing." in said
-    assert "`commonplace install cursor --name books --allow-writes` lets them remember, revise, forget." in said
+    assert "`commonplace install cursor --name books --allow-writes` lets them remember, revise and forget." in said
     said = user.run("install", "cursor", "--name", "books", "--allow-writes").stdout
     assert arguments_of(user, "books") == ["mcp", "--allow-writes"]
     assert "`commonplace install cursor --name books --read-only` takes the writing back." in said
@@ -46,3 +48,19 @@ def test_on_a_terminal_it_is_asked_and_enter_keeps_what_was_answered_before(user
         assert "May they also write to it: remember, revise and forget?" in shown
         assert arguments_of(user) == arguments
     assert "May they" not in user.at_terminal(*COMMONPLACE, "install", "cursor", "--read-only")
+
+
+@pytest.mark.parametrize("more", [[], ["--http", "http://127.0.0.1:8377/mcp"]])
+@pytest.mark.parametrize(
+    ("profile", "said"),
+    [
+        ("memory", "Agents may search, read and write: the memory profile exists to be written to."),
+        ("qmd", "It is read-only: the qmd profile has no tool that writes."),
+    ],
+)
+def test_where_the_profile_decides_that_is_said_and_nothing_asked(
+    profile: str, said: str, more: list[str], user: FreshUser
+) -> None:
+    shown = user.at_terminal(*COMMONPLACE, "install", "cursor", "--profile", profile, *more)
+    assert shown.endswith(f"{said}\n")
+    assert "May they" not in shown
