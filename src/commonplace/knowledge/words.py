@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 
 from commonplace.index.base import WordReader
+from commonplace.index.lexical_items import Scoring
 from commonplace.index.lexical_query import LexicalQuery
+from commonplace.knowledge.scoring import scoring_of
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.plan import refused, required, understood
@@ -31,6 +33,8 @@ class Asked:
     missing: int
     """How many of its words no item has."""
     languages: tuple[str, ...]
+    scoring: Scoring
+    """What the words of an item say, as a score."""
 
     @property
     def empty(self) -> bool:
@@ -48,7 +52,8 @@ def _planned(parsed: Parsed, reader: WordReader) -> Asked:
     begun = [_begun(form, languages) for prefix in parsed.prefixes if (form := beginning(prefix))]
     known = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
     query = LexicalQuery((*known, *begun), required(parsed, reader), refused(parsed, reader))
-    return Asked(query, len(words) - len(known), languages)
+    missing = len(words) - len(known)
+    return Asked(query, missing, languages, scoring_of(query, missing, reader))
 
 
 def _begun(form: str, languages: Sequence[str]) -> Term:
