@@ -18,7 +18,7 @@ import pytest
 from commonplace.errors import InvalidInput, Unavailable
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode
-from commonplace.search.fuse import Weights, calibrate, combine, reciprocal_rank, trust_in_model, weigh
+from commonplace.search.fuse import Weights, combine, reciprocal_rank, trust_in_model, weigh
 from commonplace.search.parse import LONGEST, Parsed, parse
 from opening import library_settings, open_library
 
@@ -330,13 +330,6 @@ def test_a_query_is_read_as_a_person_means_it(text: str, expected: Parsed) -> No
 
 def test_a_query_of_any_length_is_cut_where_it_has_said_enough() -> None:
     assert len(parse("x" * 10 * LONGEST).words) == LONGEST
-
-
-def test_calibration_keeps_the_order_and_its_named_values() -> None:
-    scores = calibrate(np.linspace(-3, 5, 200, dtype=np.float32))
-    assert np.all(np.diff(scores) > 0)
-    assert np.all((scores >= 0) & (scores <= 1))
-    assert calibrate(np.array([0, 0.5, 1], np.float32)).tolist() == pytest.approx([0.2, 0.5, 0.8])
 
 
 def test_a_passage_without_a_vector_is_judged_by_its_words() -> None:

@@ -11,14 +11,15 @@ import numpy as np
 
 from commonplace.index.base import Near
 from commonplace.index.engine import Floats, common_of
+from commonplace.index.lexical_items import Scoring
 from commonplace.index.lexical_query import LexicalQuery
-from commonplace.index.lexical_reader import MOST_MARKS
+from commonplace.index.lexical_reader import CHUNKS_PER_ITEM, MOST_MARKS
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer_entries import EntryMatches
 from commonplace.index.turbopuffer_errors import Missing, NotReady
 from commonplace.index.turbopuffer_items import ItemMatches
 from commonplace.index.turbopuffer_ledger import Ledger, Terms
-from commonplace.index.turbopuffer_match import CONTENT, NEVER, Match, Vocabulary
+from commonplace.index.turbopuffer_match import CONTENT, NEVER, Every, Match, Vocabulary
 from commonplace.index.turbopuffer_parts import MOST_HITS, Filter, Hit, Part, all_of, one_of, token_of
 from commonplace.index.turbopuffer_rows import GENERATION, TABLE
 from commonplace.index.turbopuffer_scope import LISTED, conditions, is_place
@@ -221,6 +222,23 @@ class TurbopufferReader:
 
     # passages
 
+    def passages(self) -> int:
+        """How many chunks there are."""
+        return self.vocabulary.rows
+
+    def having(self, terms: tuple[Term, ...], most: int) -> Ids:
+        """The chunks with all of these terms, ascending; none where too many have them, or each one of them.
+
+        The service is asked only where one of the terms is so rare that there can be few such chunks.
+        """
+        depth = CHUNKS_PER_ITEM * most
+        rare = min(sum(self.ledger.occurs("body", form) for form in term.forms) for term in terms)
+        if rare > depth:
+            return np.empty(0, np.int64)
+        match = Every(tuple(map(self.vocabulary.term, terms)))
+        chunks = np.unique(np.array([row.chunk for row in self.every(match, Scope())], np.int64))
+        return chunks if len(np.unique(chunks >> CHUNK_BITS)) <= most else np.empty(0, np.int64)
+
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
         """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
         if not query or k <= 0 or (scope.items is not None and not len(scope.items)):
@@ -285,9 +303,9 @@ class TurbopufferReader:
         """A search for whole entries, stemmed as this language and the library's own are."""
         return EntryMatches(self, wanted, language)
 
-    def items(self, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int) -> ItemMatches:
+    def items(self, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int, scoring: Scoring) -> ItemMatches:
         """A search for whole items in any of these scopes. `missing`: how many words of it are nowhere."""
-        return ItemMatches(self, query, scopes, missing=missing)
+        return ItemMatches(self, query, scopes, missing=missing, scoring=scoring)
 
     # candidates
 

@@ -14,7 +14,7 @@ from commonplace.index.turbopuffer import TurbopufferIndex
 from commonplace.index.turbopuffer_errors import NotReady
 from commonplace.index.turbopuffer_parts import MOST_HITS
 from commonplace.index.turbopuffer_reader import Look, TurbopufferReader, deeper, near_depth
-from commonplace.index.vector_scan import unit, widen
+from commonplace.index.vector_scan import SPACED, unit, widen
 from commonplace.model import CHUNK_BITS
 
 _TIE = 1e-5
@@ -29,6 +29,7 @@ class TurbopufferVectors:
     def __init__(self, index: TurbopufferIndex, source: NearSource, dims: int, fingerprint: str) -> None:
         self._index, self._source = index, source
         self._dims, self._fingerprint = dims, fingerprint
+        self._sample: tuple[int, Floats] | None = None
 
     def __len__(self) -> int:
         return self._ask(lambda reader: reader.ledger.embedded())
@@ -74,6 +75,16 @@ class TurbopufferVectors:
             return found
         known = self._cosines(towards, np.unique(chunk_ids))
         return np.array([known.get(chunk, np.nan) for chunk in chunk_ids.tolist()], np.float32)
+
+    def sample(self) -> Floats:
+        """The vectors of the chunks that were written last. The store has them: the service is not asked."""
+        last = self._source.last_change()
+        known = self._sample
+        if known is None or known[0] != last:
+            items = {change.item_id for change in self._source.changes(max(0, last - SPACED), SPACED)}
+            vectors = np.asarray(self._source.vectors_of(sorted(items))[1], np.float16)[:SPACED]
+            known = self._sample = last, widen(vectors.reshape(-1, self._dims))
+        return known[1]
 
     def _nearest(self, reader: TurbopufferReader, towards: Floats, k: int, scope: Scope) -> tuple[Ids, Floats]:
         try:

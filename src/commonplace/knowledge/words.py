@@ -10,7 +10,9 @@ from dataclasses import field
 from itertools import chain
 
 from commonplace.index.base import WordReader
+from commonplace.index.lexical_items import Scoring
 from commonplace.index.lexical_query import LexicalQuery
+from commonplace.knowledge.scoring import scoring_of
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.plan import refused, required, understood
@@ -35,6 +37,8 @@ class Asked:
     missing: int
     """How many of its words no item has."""
     languages: tuple[str, ...]
+    scoring: Scoring
+    """What the words of an item say, as a score."""
     rarity: Mapping[Term, float] = field(default_factory=dict)
     """How much a term tells in this library; of one that is not named: 1."""
 
@@ -55,7 +59,8 @@ def _planned(parsed: Parsed, reader: WordReader) -> Asked:
     known = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
     query = LexicalQuery((*known, *begun), required(parsed, reader), refused(parsed, reader))
     rarity = {term: min(filter(None, map(reader.idf, term.forms))) for term in known if term.match == "word"}
-    return Asked(query, len(words) - len(known), languages, rarity)
+    missing = len(words) - len(known)
+    return Asked(query, missing, languages, scoring_of(query, missing, reader), rarity)
 
 
 def _begun(form: str, languages: Sequence[str]) -> Term:
