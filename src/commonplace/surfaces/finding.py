@@ -254,7 +254,7 @@ SEARCH = Tool(
         max_tokens=integer("Token budget.", default=4000, least=200, most=100_000),
         cursor=text("The last next_cursor."),
         session=text("Any name, or `new`: skips results it returned before."),
-        rerank=flag("Look closer at the best; slower."),
+        rerank=flag("Rank the best once more; slower."),
         explain=flag("Include keyword and vector scores."),
     ),
     output=answer(
@@ -276,7 +276,7 @@ RELATED = Tool(
     description="Find items similar to one you have: pass the uri of a result. Answers like search.",
     input=obj(
         required=("uri",),
-        uri=text("Its address, or the end of its path.", minLength=1),
+        uri=text("Its address or its path's end.", minLength=1),
         limit=integer("Most results.", default=10, least=1, most=100),
         max_tokens=integer("Token budget.", default=4000, least=200, most=100_000),
     ),

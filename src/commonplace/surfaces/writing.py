@@ -243,7 +243,7 @@ def _first_line(body: str) -> str:
 
 _WRITTEN = answer(uri=STRING, version=INTEGER, title=STRING)
 _FREE = {"type": "object", "description": "JSON object to filter on."}
-_EXPIRES = text("When it expires, as 2026-05-01.")
+_EXPIRES = text("Until when, as 2026-05-01.")
 _EXPECTED = {"type": "integer", "minimum": 1, "description": "The version you read; refused if newer."}
 
 REMEMBER = Tool(
@@ -257,7 +257,7 @@ REMEMBER = Tool(
         required=("text",),
         text=text("Markdown or plain text.", minLength=1),
         kind=choice("What to save it as.", "note", "memory"),
-        title=text("A note's title (default its first line)."),
+        title=text("A note's title; default: its first line."),
         key=text("A note's name; must be free.", minLength=1),
         collection=text("The note's notebook or memory's thread."),
         expires_at=_EXPIRES,
