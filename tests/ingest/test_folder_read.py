@@ -4,19 +4,33 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import time
+from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pypdf import PdfWriter
+from pypdf import PdfReader, PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from world import NOTEBOOK, PAGE, WORLD
 
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.notebook import notebook_text
-from commonplace.ingest.files.read import READERS, Reader, Skipped, decode, read_text, reader_of, stamp_of
+from commonplace.ingest.files.pdf import _workers, read_pdf
+from commonplace.ingest.files.read import (
+    DEFAULT_PATTERN,
+    READERS,
+    Reader,
+    Skipped,
+    decode,
+    read_text,
+    reader_of,
+    stamp_of,
+)
+from commonplace.text.globs import matcher
 from commonplace.text.outline import outline
 
 TITLES = {
@@ -47,7 +61,7 @@ def test_markdown_text_and_code_are_kept_to_the_character(path: str) -> None:
         ("zwei".encode("utf-16"), "zwei", 0),
         (b"\xfe\xff" + "gro\u00df".encode("utf-16-be"), "groß", 0),
         ("vier".encode("utf-32"), "vier", 0),
-        (b"bad \xff\xfe byte", "bad \ufffd\ufffd byte", 2),
+        ("größer: ".encode() + b"bad \xff\xfe byte", "größer: bad \ufffd\ufffd byte", 2),
         ("already \ufffd there".encode(), "already \ufffd there", 0),
         (b"cut \xe2\x82", "cut \ufffd", 1),
         (b"\xff\xfea", "\ufffd", 1),
@@ -140,6 +154,8 @@ def test_a_page_keeps_headings_lists_tables_and_code_and_drops_the_rest() -> Non
         ("<p># no heading</p><p>- no item</p><p>1. no number</p>", "\\# no heading\n\n\\- no item\n\n1\\. no number\n"),
         ("<script>if (a < b) x()</script>after", "after\n"),
         ("<nav>a<nav>b</nav>c</nav>d", "d\n"),
+        ("<p>one <select><option>two</select> three", "one three\n"),
+        ("<pre>a<table><tr><td>b<td>c<tr><td>d</table>e</pre>", "```\na\n```\n\n| b | c |\n| d |\n\n```\ne\n```\n"),
         ("</p></div>stray<br>line", "stray line\n"),
         ("<h3>a <code>b</code></h3>", "### a b\n"),
         ("<p>&lt;b&gt; &eacute; &#x65e5;</p>", "<b> é 日\n"),
@@ -204,7 +220,7 @@ def test_a_page_is_titled_by_its_heading_then_its_head_and_read_in_its_own_encod
     assert read_text(b"<title>From the head</title><p>x", "p.html").title == "From the head"
     latin = '<meta charset="iso-8859-1"><h1>Größe</h1>'.encode("latin-1")
     assert read_text(latin, "p.html").body == "# Größe\n"
-    assert read_text(b'<meta charset="nonsense"><h1>\xff</h1>', "p.html").warnings == 1
+    assert read_text('<meta charset="nonsense"><h1>Größe</h1>'.encode("latin-1"), "p.html").body == "# Größe\n"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +254,7 @@ def test_a_page_is_read_in_the_encoding_it_is_in(head: str, said: str, encoding:
     [
         ("p.html", "<p>&#xFFFD; and \N{REPLACEMENT CHARACTER}".encode(), 0),
         ("p.html", b"<p>a \0 b", 1),
-        ("p.html", b"<p>a \xff b", 1),
+        ("p.html", "<p>größer ".encode() + b"\xff b", 1),
         ("p.ipynb", b'{"cells": [{"cell_type": "markdown", "source": "a \\ufffd b"}]}', 0),
     ],
 )
@@ -249,6 +265,7 @@ def test_only_what_was_no_text_is_counted_in_a_converted_file(path: str, data: b
 HOSTILE = [
     "<", "<!--", "<a ", "</a", "<a href='", '<div a="', "<!", "<?", "&", "&#", "<script>", "<title>", "<textarea>",
     "<![CDATA[", "<ul><li>x", "<table><tr><td>", "<nav></p>", "<a><", "<style>x</style", "= ' = ", "<p>x", "<h1>",
+    "<!--!>", "</ ", "<div><td><nav></div>", "a<select>b</select>", "<svg><g>",
 ]  # fmt: skip
 
 
@@ -265,6 +282,9 @@ def test_no_page_takes_longer_than_its_size_allows(piece: str) -> None:
     [
         ("a<!-- b -->c", "ac\n"),
         ("a<!-- never closed <p>b", "a\n"),
+        ("a<!-- b --!>c<!-- d -- e --!>f", "acf\n"),
+        ("a<!-->b<!--->c<!--!>d-->e", "abce\n"),
+        ("a</ b>c</>d</2>e</", "acde</\n"),
         ("a<!DOCTYPE html>b<?php echo 1 ?>c", "abc\n"),
         ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2\n"),
         ("<p title='a > b'>c", "c\n"),
@@ -283,6 +303,26 @@ def test_markup_is_read_as_a_browser_reads_it(source: str, text: str) -> None:
     assert html_text(source)[0] == text
 
 
+@pytest.mark.parametrize("tag", ["nav", "svg", "select", "object", "dialog", "template", "canvas", "annotation"])
+def test_what_is_never_closed_hides_nothing_of_the_page_around_it(tag: str) -> None:
+    assert html_text(f"<p>a<header><{tag}><g>menu</header><h2>Tea</h2>b")[0] == "a\n\n## Tea\n\nb\n"
+    assert html_text(f"<table><tr><td><{tag}><g>menu<td>tea<tr><td>b</table>c")[0] == "|  | tea |\n| b |\n\nc\n"
+    assert html_text(f"<p>a<{tag}>menu<h2>Tea</h2><ul><li>b")[0].endswith("## Tea\n\n- b\n")
+    assert html_text(f"<div><{tag}>menu<div>more</div>most</{tag}>a</div>b")[0].endswith("a\n\nb\n")
+
+
+def test_a_main_part_begins_whatever_was_left_open_before_it() -> None:
+    page = "<title>Tea</title><header><svg><g></header><nav>menu<main><p>content</p></main><footer>Terms"
+    assert read_text(page.encode(), "p.html").body == "content\n"
+    page = "<nav>menu<p>tea<template><main>new</main></template>s"
+    assert read_text(page.encode(), "p.html").body == "menu\n\nteas\n"
+
+
+def test_a_drawing_ends_where_the_page_goes_on() -> None:
+    assert html_text("a<svg><g><text>b</text><p>c</p>d")[0] == "a\n\nc\n\nd\n"
+    assert html_text("a<svg><foreignObject><p>b</p></foreignObject>c</svg>d")[0] == "ad\n"
+
+
 @given(st.text(st.sampled_from(list("<>/phliabr1 \"'=&;#\n-!ulotdnv")), max_size=200))
 def test_no_page_makes_the_reader_fail(source: str) -> None:
     html_text(source)
@@ -292,6 +332,67 @@ def test_a_pdf_is_read_page_by_page() -> None:
     text = read_text(_pdf("Tea at four", "Page two"), "a.pdf")
     assert text.body.split() == ["Tea", "at", "four", "Page", "two"]
     assert (text.title, text.format) == ("The tea book", "text")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.cpp", "a.hpp", "a.cc", "a.cs", "a.kt", "a.swift", "a.rb", "a.php", "a.lua", "a.scala", "a.jl", "a.R",
+        "a.sql", "a.sh", "a.css", "a.json", "a.yaml", "a.yml", "a.toml", "a.ini", "a.cfg", "a.conf", "a.xml", "a.csv",
+        "a.tsv", "sub/Dockerfile", "Makefile", "README", "a.PDF", "a.MD", "a.TXT", "a.mjs", "a.pyi", "a.vue", "a.tex",
+    ],
+)  # fmt: skip
+def test_common_files_are_taken_unasked(name: str) -> None:
+    assert matcher(DEFAULT_PATTERN)(name)
+    if not name.endswith("PDF"):
+        assert read_text(b"retries = 3\n", name).body == "retries = 3\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["a.png", "a.zip", "a.log", "a.lock", "a.pyc", "a.exe", "a", ".env", "cpp", "a.md.bak"]
+)
+def test_other_files_are_not(name: str) -> None:
+    assert not matcher(DEFAULT_PATTERN)(name)
+
+
+def test_words_of_a_pdf_are_whole_across_lines_and_without_ligatures() -> None:
+    lines = "It is adip-) Tj 0 -14 Td (iscing, in Schwarz-) Tj 0 -14 Td (Berg:) Tj 0 -14 Td (a \\336lled\\001cup"
+    assert (
+        read_text(_pdf(lines, unicode={0xDE: "\ufb01"}), "a.pdf").body
+        == "It is adipiscing, in Schwarz-Berg:\na filled cup"
+    )
+
+
+def test_pages_of_a_pdf_that_run_right_to_left_are_read_by_the_other_reader() -> None:
+    letters = dict(zip(range(0x61, 0x69), "שלוםעולם", strict=True))
+    apart = "a) Tj -8 0 Td (b) Tj -8 0 Td (c) Tj -8 0 Td (d"
+    assert read_text(_pdf("dcba hgfe", unicode=letters), "a.pdf").body == "עולם שלום"
+    (book,) = PdfReader(io.BytesIO(_pdf(apart, unicode=letters))).pages
+    assert read_text(_pdf(apart, unicode=letters), "a.pdf").body == book.extract_text()
+
+
+def test_a_page_of_a_pdf_that_cannot_be_read_is_named() -> None:
+    data = _pdf("Tea at four", "Page two", "Page three")
+    data = data.replace(b"/Type /Page\n", b"/Type /Pale\n", 1)
+    book = read_pdf(io.BytesIO(data))
+    assert (book.pages, book.broken) == (("", "Page two", "Page three"), (1,))
+
+
+def test_many_pdfs_are_read_by_one_process() -> None:
+    _workers().close()
+    _workers.cache_clear()
+    children = {*_children()}
+    seen = set()
+    for number in range(5):
+        assert read_text(_pdf(f"Page {number}"), "a.pdf").body == f"Page {number}"
+        seen |= {*_children()} - children
+    assert len(seen) == 1
+    _workers().close()
+    assert not {*_children()} & seen
+
+
+def _children() -> list[str]:
+    return Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text(encoding="ascii").split()
 
 
 def test_formats_are_a_table_that_can_be_added_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,12 +407,21 @@ def test_formats_are_a_table_that_can_be_added_to(monkeypatch: pytest.MonkeyPatc
     assert reader_of("A.MD").format == "markdown"
 
 
-def _pdf(*pages: str) -> bytes:
+def _pdf(*pages: str, unicode: Mapping[int, str] = {}) -> bytes:
+    """A page of words each, in a font of which some bytes stand for other letters."""
     writer = PdfWriter()
     font = DictionaryObject(
         {NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"),
          NameObject("/BaseFont"): NameObject("/Helvetica")}
     )  # fmt: skip
+    if unicode:
+        rows = "\n".join(f"<{code:02x}> <{ord(letter):04x}>" for code, letter in unicode.items())
+        table = DecodedStreamObject()
+        table.set_data(
+            "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <00> <ff> endcodespacerange "
+            f"{len(unicode)} beginbfchar {rows} endbfchar endcmap end".encode()
+        )
+        font[NameObject("/ToUnicode")] = writer._add_object(table)
     for text in pages:
         page = writer.add_blank_page(200, 200)
         stream = DecodedStreamObject()

@@ -21,13 +21,14 @@ from world import WORLD, build, swap_unseen, write
 
 from commonplace.errors import NotFound
 from commonplace.ingest.files import stage
-from commonplace.ingest.files.read import READERS, Reader, Skipped
+from commonplace.ingest.files.read import READERS, Reader, Skipped, folder_stamp_of, stamp_of
 from commonplace.ingest.files.update import read_file
 from commonplace.ingest.files.walk import file_of
 from commonplace.ingest.folders import Report
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.text import structure
+from commonplace.text.told_language import language_version
 from opening import library_settings
 from small_disk import mounted
 from unprivileged import unprivileged
@@ -242,6 +243,35 @@ def test_files_that_older_rules_read_get_their_outlines_by_the_new_ones_once(
     assert library.doctor() == []
 
 
+def test_files_whose_language_newer_rules_tell_are_read_again_and_stemmed_in_it_once(
+    library: Library, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root / "te.md", "Kjelen står på kokeplaten, teen trekker noen minutter før den serveres.".encode())
+    write(root / "tea.md", b"The kettle is on the stove, and the tea will be ready for you in a few minutes.")
+    with monkeypatch.context() as older:
+        older.setattr("commonplace.text.told_language._is_there", lambda: False)
+        language_version.cache_clear()
+        stamp_of.cache_clear()
+        folder_stamp_of.cache_clear()
+        library.add_folder(root)
+    for cached in (language_version, stamp_of, folder_stamp_of):
+        cached.cache_clear()
+    ids = library.store.ids_of([("document", "notes", "te.md"), ("document", "notes", "tea.md")])
+    assert [item.language for item in library.store.indexed(ids)] == ["nl", "en"]
+    assert library.search("tea", mode="lexical").hits
+    assert "no" not in library.lexical.languages()
+    change = library.store.last_change()
+    assert counts(library.folders.update("notes")) == (0, 0, 2, 0)
+    assert [item.language for item in library.store.indexed(ids)] == ["no", "en"]
+    assert library.store.last_change() == change + 1
+    assert [item.version for item in library.store.items(ids)] == [1, 1]
+    assert [hit.uri for hit in library.search("minuttene", mode="lexical").hits] == ["qmd://notes/te.md"]
+    assert "no" in library.lexical.languages()
+    assert counts(library.folders.update("notes")) == (0, 0, 2, 0)
+    assert library.store.last_change() == change + 1
+    assert library.doctor() == []
+
+
 def test_unreadable_files_and_folders_keep_their_last_version(library: Library, root: Path, tmp_path: Path) -> None:
     build(root, {"a.md": b"# One", "sub/b.md": b"# Two", "c.md": b"# Three"})
     library.add_folder(root)
@@ -287,10 +317,10 @@ def test_what_was_left_out_of_a_file_is_told_when_it_is_read(
 
 
 def test_invalid_utf8_is_a_warning_each_time(library: Library, root: Path) -> None:
-    build(root, {"a.md": b"caf\xe9\n", "b.md": b"fine\n"})
+    build(root, {"a.md": b"caf\xc3\xa9 \xe9\n", "b.md": b"fine\n"})
     told = [("a.md", "1 place is no UTF-8 and became U+FFFD")]
     assert library.add_folder(root).warnings == library.folders.update("notes").warnings == told
-    assert library.get("qmd://notes/a.md").body == "caf\ufffd\n"
+    assert library.get("qmd://notes/a.md").body == "café \ufffd\n"
 
 
 def test_a_million_lines_are_a_document_like_any_other(library: Library, root: Path) -> None:
@@ -420,7 +450,7 @@ def test_everything_waits_on_disk_when_it_is_too_much_for_memory(
 
 FILES = st.dictionaries(
     st.sampled_from(["a.md", "b.md", "sub/c.md", "sub/d.txt"]),
-    st.sampled_from([b"# One", b"# Two", b"words", b"  ", b"\0", b"caf\xe9"]),
+    st.sampled_from([b"# One", b"# Two", b"words", b"  ", b"\0", b"caf\xc3\xa9 \xe9"]),
 )
 
 

@@ -22,7 +22,7 @@ KETTLE = Term(("kettl",), 1.0, "word")
 
 
 def snippets(*terms: Term, recent: tuple[Term, ...] = ()) -> Snippets:
-    return Snippets(Asked(LexicalQuery(terms), 0, ("en",)), recent)
+    return Snippets(Asked(LexicalQuery(terms), 0, ("en",), lambda strength, ceilings: strength), recent)
 
 
 @pytest.fixture

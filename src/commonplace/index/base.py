@@ -17,7 +17,7 @@ from commonplace.text.terms import Term
 if TYPE_CHECKING:  # they bring tantivy along, which an index elsewhere need not load
     from commonplace.index.engine import Floats
     from commonplace.index.lexical_entries import Found
-    from commonplace.index.lexical_items import Ranked
+    from commonplace.index.lexical_items import Ranked, Scoring
     from commonplace.index.lexical_query import LexicalQuery
     from commonplace.index.vector_scan import Halves
 
@@ -105,7 +105,7 @@ class WordReader(Protocol):
         """A search for whole entries, stemmed as this language and the library's own are."""
         ...
 
-    def items(self, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int) -> ItemFinder:
+    def items(self, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int, scoring: Scoring) -> ItemFinder:
         """A search for whole items in any of these scopes. `missing`: how many words of it are nowhere."""
         ...
 
@@ -134,6 +134,14 @@ class WordReader(Protocol):
 
     def is_all(self, kinds: Sequence[str]) -> bool:
         """Whether there is nothing but items of these kinds."""
+        ...
+
+    def passages(self) -> int:
+        """How many chunks there are."""
+        ...
+
+    def having(self, terms: tuple[Term, ...], most: int) -> Ids:
+        """The chunks with all of these terms, ascending; none where more than `most` items have them."""
         ...
 
     def holders(self, query: LexicalQuery, scope: Scope) -> Ids:
@@ -250,6 +258,10 @@ class NearIndex(Follower, Protocol):
 
     def scores(self, query: Floats, chunk_ids: Ids) -> Floats:
         """The exact cosine of each chunk; NaN for one that has no vector."""
+        ...
+
+    def sample(self) -> Floats:
+        """The vectors of some chunks, evenly spaced; all of them where they are few."""
         ...
 
 

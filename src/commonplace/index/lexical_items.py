@@ -1,17 +1,18 @@
 """Items by their words, over an index that has one entry for each: how many there are, and the best of them.
 
-The score of an item, in thirds of the ceiling, which is more than BM25 can give any of them for this query:
+What an item is ranked by; the ceiling is more than BM25 can give any of them for this query:
 
     BM25  +  a ceiling if it has every content word  +  a ceiling if it has every word at all
 
-So an item that has all words comes before one that has some. The score depends on the item, the query and the
-library, never on the scope or on how many are asked for.
+So an item that has all words comes before one that has some. Its score is what whoever asks makes of its BM25 and of
+how many ceilings it has. Both depend on the item, the query and the library, never on the scope or on how many are
+asked for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,9 @@ _FEWEST = 64
 
 Scores = NDArray[np.float64]
 
+Scoring = Callable[[Scores, Scores], Scores]
+"""Scores from 0 to 1 of BM25 and of how many ceilings there are, rising with both, ceilings first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
@@ -64,8 +68,11 @@ class Ranked:
 class ItemSearch:
     """One query over one commit, in any of several scopes."""
 
-    def __init__(self, snapshot: Snapshot, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int) -> None:
+    def __init__(
+        self, snapshot: Snapshot, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int, scoring: Scoring
+    ) -> None:
         """`missing`: how many words of the query are nowhere."""
+        self._scoring = scoring
         self._searcher, self._schema = snapshot.searcher, snapshot.schema
         self._query, self._missing, self._scopes = query, missing, scopes
         self._ceiling = _ceiling(snapshot, query, missing)
@@ -133,12 +140,17 @@ class ItemSearch:
         return found
 
     def _shown(self, raw: Floats) -> Scores:
-        """From 0.0001 to 1, to four places."""
-        return np.clip(np.round(raw.astype(np.float64) / (3 * self._ceiling), 4), 0.0001, 1.0)
+        return shown(raw.astype(np.float64), self._ceiling, self._scoring)
 
     def _count(self, query: Query) -> int:
         found: Any = engine(lambda: self._searcher.search(query, 1, count=True))
         return int(found.count or 0)
+
+
+def shown(raw: Scores, ceiling: float, scoring: Scoring) -> Scores:
+    """The scores of what items are ranked by, from 0.0001 to 1, to four places."""
+    ceilings = np.floor(raw / ceiling)
+    return np.clip(np.round(scoring(raw - ceilings * ceiling, ceilings), 4), 0.0001, 1.0)
 
 
 def _ceiling(snapshot: Snapshot, query: LexicalQuery, missing: int) -> float:

@@ -99,6 +99,12 @@ def compile_marks(schema: Schema, terms: Sequence[Term], items: Sequence[int]) -
     return Query.boolean_query([(Occur.Must, among), (Occur.Must, Query.boolean_query(marks))])
 
 
+def compile_all(schema: Schema, terms: Sequence[Term]) -> Query:
+    """The chunks with every one of some terms, in the text or in the title."""
+    each = [Query.const_score_query(_either(list(_term(schema, term))), 1.0) for term in terms]
+    return each[0] if len(each) == 1 else Query.boolean_query([(Occur.Must, query) for query in each])
+
+
 def _either(queries: list[Query]) -> Query:
     return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
 

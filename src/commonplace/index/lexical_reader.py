@@ -10,11 +10,12 @@ from tantivy import Occur, Query, Searcher
 from commonplace.index.base import Near
 from commonplace.index.engine import Floats, Snapshot, engine, fetch, hits
 from commonplace.index.lexical_entries import EntrySearch
-from commonplace.index.lexical_items import ItemSearch
+from commonplace.index.lexical_items import ItemSearch, Scoring
 from commonplace.index.lexical_query import (
     LexicalQuery,
     TermQueries,
     beginning_query,
+    compile_all,
     compile_marks,
     compile_query,
     compile_scores,
@@ -30,6 +31,8 @@ MOST_LISTED = 5_000  # item ids pushed down as a list; more are checked while fe
 MOST = 0.5  # of all chunks: to look at what was found is then quicker than to look for nothing else
 
 MOST_MARKS = 24
+
+CHUNKS_PER_ITEM = 3  # of items that have all of some words: overlapping chunks have them twice
 
 
 class LexicalReader:
@@ -79,9 +82,9 @@ class LexicalReader:
         """A search for whole entries, stemmed as this language and the library's own are."""
         return EntrySearch(self._snapshot, language, wanted)
 
-    def items(self, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int) -> ItemSearch:
+    def items(self, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int, scoring: Scoring) -> ItemSearch:
         """A search for whole items in any of these scopes. `missing`: how many words of it are nowhere."""
-        return ItemSearch(self._snapshot, query, scopes, missing=missing)
+        return ItemSearch(self._snapshot, query, scopes, missing=missing, scoring=scoring)
 
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
         """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
@@ -145,6 +148,18 @@ class LexicalReader:
         count = self._snapshot.searcher.doc_freq
         among = engine(lambda: count("mark", "position") + sum(count("kind", kind) for kind in kinds))
         return among == self._snapshot.counted
+
+    def passages(self) -> int:
+        """How many chunks there are."""
+        return self._snapshot.counted
+
+    def having(self, terms: tuple[Term, ...], most: int) -> Ids:
+        """The chunks with all of these terms, ascending; none where more than `most` items have them."""
+        snapshot, depth = self._snapshot, CHUNKS_PER_ITEM * most
+        chunks, _ = hits(snapshot.searcher, compile_all(snapshot.schema, terms), depth + 1)
+        if len(chunks) > depth or len(distinct(chunks >> CHUNK_BITS)) > most:
+            return np.empty(0, np.int64)
+        return np.sort(chunks)
 
     def holders(self, query: LexicalQuery, scope: Scope) -> Ids:
         """The items in scope with a passage that answers a query, ascending, however many there are."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from commonplace.index.lexical_items import BEGUN, MISSING_SHARE, SATURATION, Ranked
+from commonplace.index.lexical_items import BEGUN, MISSING_SHARE, SATURATION, Ranked, Scoring, shown
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer_ledger import Terms
 from commonplace.index.turbopuffer_match import ANYTHING, BegunTitle, Every, Match, Times, either
-from commonplace.index.turbopuffer_wire import Filter
+from commonplace.index.turbopuffer_parts import Filter
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term
 
@@ -24,9 +24,10 @@ class ItemMatches:
     """One query, in any of several scopes."""
 
     def __init__(
-        self, reader: TurbopufferReader, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int
+        self, reader: TurbopufferReader, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int, scoring: Scoring
     ) -> None:
         """`missing`: how many words of the query are nowhere."""
+        self._scoring = scoring
         self._reader, self._query, self._scopes, self._missing = reader, query, scopes, missing
         self._ceiling = self._highest()
 
@@ -42,7 +43,7 @@ class ItemMatches:
         found = self._found(Every((*self._phrases(), ranking), refused=self._refused()), without)
         items = np.array(sorted(found), np.int64)
         raw = np.array([found[item] for item in items.tolist()], np.float64)
-        return Ranked(items, np.clip(np.round(raw / (3 * self._ceiling), 4), 0.0001, 1.0), len(items))
+        return Ranked(items, shown(raw, self._ceiling, self._scoring), len(items))
 
     def allowed(self) -> Ids:
         """All items of the scopes that the query's phrases and exclusions let through, whatever words they have."""

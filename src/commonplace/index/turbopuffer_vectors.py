@@ -11,9 +11,10 @@ from commonplace.index.base import NearSource
 from commonplace.index.engine import Floats
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer import TurbopufferIndex
+from commonplace.index.turbopuffer_errors import NotReady
+from commonplace.index.turbopuffer_parts import MOST_HITS
 from commonplace.index.turbopuffer_reader import Look, TurbopufferReader, deeper, near_depth
-from commonplace.index.turbopuffer_wire import MOST_HITS, NotReady
-from commonplace.index.vector_scan import unit, widen
+from commonplace.index.vector_scan import SPACED, unit, widen
 from commonplace.model import CHUNK_BITS
 
 _TIE = 1e-5
@@ -28,6 +29,7 @@ class TurbopufferVectors:
     def __init__(self, index: TurbopufferIndex, source: NearSource, dims: int, fingerprint: str) -> None:
         self._index, self._source = index, source
         self._dims, self._fingerprint = dims, fingerprint
+        self._sample: tuple[int, Floats] | None = None
 
     def __len__(self) -> int:
         return self._ask(lambda reader: reader.ledger.embedded())
@@ -45,8 +47,9 @@ class TurbopufferVectors:
         self._index.use(self._fingerprint, self._dims)
 
     def compact(self) -> None:
-        """Catch up. The service gives room back by itself."""
+        """Catch up, and remove what was sent for models that are gone. The service gives room back by itself."""
         self.catch_up()
+        self._index.drop_left()
 
     def check(self) -> list[str]:
         """What is wrong with the vectors alone. The rows are looked over as what they are, an index of words."""
@@ -72,6 +75,16 @@ class TurbopufferVectors:
             return found
         known = self._cosines(towards, np.unique(chunk_ids))
         return np.array([known.get(chunk, np.nan) for chunk in chunk_ids.tolist()], np.float32)
+
+    def sample(self) -> Floats:
+        """The vectors of the chunks that were written last. The store has them: the service is not asked."""
+        last = self._source.last_change()
+        known = self._sample
+        if known is None or known[0] != last:
+            items = {change.item_id for change in self._source.changes(max(0, last - SPACED), SPACED)}
+            vectors = np.asarray(self._source.vectors_of(sorted(items))[1], np.float16)[:SPACED]
+            known = self._sample = last, widen(vectors.reshape(-1, self._dims))
+        return known[1]
 
     def _nearest(self, reader: TurbopufferReader, towards: Floats, k: int, scope: Scope) -> tuple[Ids, Floats]:
         try:

@@ -30,6 +30,8 @@ EXACT_ROWS = 2_000
 FEWEST_FINALISTS, MOST_FINALISTS = 600, 8_000
 """How many rows are rescored exactly: a fiftieth, within these bounds. Half as many lose 2 in 100 of the best ten."""
 ONE_IN = 50
+SPACED = 256
+"""Rows that stand for all where nobody looks for the nearest."""
 SAMPLED = 8_192
 """Distances that tell how near a row has to be; of less than twice as many all are looked at."""
 CHECKED = 16
@@ -143,6 +145,8 @@ class Rows:
     order: RowOrder = field(default_factory=RowOrder)
     last: list[tuple[Ids, Mask]] = field(default_factory=list)
     """The last items that were asked for, and their rows: one search after another often has the same filter."""
+    spaced: list[Floats] = field(default_factory=list)
+    """A sample of the vectors, once somebody asked for one."""
 
     def __len__(self) -> int:
         return len(self.ids) if self.live is None else int(np.count_nonzero(self.live))
@@ -171,6 +175,14 @@ class Rows:
         cosines = np.full(len(wanted), np.nan, np.float32)
         cosines[np.searchsorted(wanted, self.ids[rows])] = self._cosines(rows, towards)
         return cosines[np.searchsorted(wanted, chunk_ids)]
+
+    def sample(self) -> Floats:
+        """The vectors of live rows, evenly spaced, at most `SPACED` of them."""
+        if not self.spaced:
+            rows = np.arange(len(self.ids)) if self.live is None else np.flatnonzero(self.live)
+            step = -(-len(rows) // SPACED) or 1
+            self.spaced.append(widen(self.vectors.take(rows[::step], axis=0)))
+        return self.spaced[0]
 
     def of_items(self, items: Ids) -> Ids:
         """The live rows of some items (sorted, unique)."""

@@ -150,6 +150,10 @@ class VectorIndex:
         self._check_dims(query)
         return self._answer(lambda rows: rows.scores(query, chunk_ids))
 
+    def sample(self) -> Floats:
+        """The vectors of some chunks, evenly spaced; all of them where they are few."""
+        return self._answer(lambda rows: rows.sample())
+
     def _check_dims(self, query: NDArray[Any]) -> None:
         if query.size != self._dims:
             raise ValueError(f"the query has {query.size} dimensions, the index {self._dims}")

@@ -12,8 +12,9 @@ from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Passage, Write
 from commonplace.store.shaping import is_number
 from commonplace.text.chunk import LONGEST_PATH, ChunkRules, chunk
-from commonplace.text.languages import SAMPLE, detect
+from commonplace.text.languages import SAMPLE
 from commonplace.text.outline import outline_of
+from commonplace.text.told_language import language_of
 
 RULES = ChunkRules()
 DEEPEST = 100
@@ -37,7 +38,7 @@ def prepare(draft: Draft, expected_version: int | None = None) -> Write:
     outline = outline_of(draft.body, draft.format) if draft.kind == "document" else None
     begins = spans[0].char_start if spans and draft.kind == "document" else 0  # not with front matter
     beginning = f"{draft.title}\n{draft.body[begins : begins + SAMPLE]}"  # all that is looked at
-    return Write(draft, passages, detect(beginning), expected_version, outline)
+    return Write(draft, passages, language_of(beginning), expected_version, outline)
 
 
 def _plain(anchor: Mapping[str, JSON] | None) -> dict[str, JSON] | None:

@@ -210,7 +210,7 @@ class Finding:
             self._add_tagged(asked, reader, tagged if without is None else np.setdiff1d(tagged, without), pool)
         if close.scores:
             done = _union(done, self._add_near(asked, reader, scopes, close, done, pool))
-        pool.add(reader.items(asked.query, scopes, missing=asked.missing).best(count, done))
+        pool.add(reader.items(asked.query, scopes, missing=asked.missing, scoring=asked.scoring).best(count, done))
         return pool
 
     def _add_near(
@@ -221,7 +221,7 @@ class Finding:
         if done is not None:
             items = np.setdiff1d(items, done)
         inside = [within for scope in scopes if (within := _among(scope, items)) is not None]
-        search = reader.items(asked.query, inside, missing=asked.missing)
+        search = reader.items(asked.query, inside, missing=asked.missing, scoring=asked.scoring)
         allowed, found = search.allowed(), search.best(1 << 30)
         known = dict(zip(found.items.tolist(), found.scores.tolist(), strict=True))
         for item in allowed.tolist():
@@ -234,7 +234,7 @@ class Finding:
         if not len(tagged):
             return
         scope = Scope(kinds=("character",), items=tagged)
-        found = reader.items(asked.query, [scope], missing=asked.missing).best(len(tagged))
+        found = reader.items(asked.query, [scope], missing=asked.missing, scoring=asked.scoring).best(len(tagged))
         known = dict(zip(found.items.tolist(), found.scores.tolist(), strict=True))
         bound = bool(asked.query.phrases or asked.query.excluded)
         for item in tagged.tolist():

@@ -1,9 +1,8 @@
 """Items that say the same in other words, where `knowledge_search` is `hybrid`.
 
-The score of a passage is `0.985 · s / (s + ½)`, where s is 0 for a typical unrelated pair of the model and 1 for a
-typical true one. An item is near when one of its passages has an s of at least ½. That depends on the item and the
-query alone, so a filter, a limit or other items change no score. It rises with s however large that is, so that of two
-very near ones the nearer comes first.
+The score of a passage says how much nearer it is than strangers are to the query (`search/scale.py`). An item is near
+when one of its passages scores at least `NEAR`. That depends on the item, the query and the library alone, so a filter
+or a limit changes no score.
 """
 
 from __future__ import annotations
@@ -11,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from commonplace.errors import Unavailable
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.models.hurry import hurried
-from commonplace.search.fuse import OTHER_SCRIPT, Floats
+from commonplace.search.fuse import OTHER_SCRIPT
 from commonplace.search.legs import VectorLeg, trust_for
 from commonplace.search.pipeline import EMBED_S, SemanticSource
+from commonplace.search.scale import pressed
 
-NEAR = 0.5
+NEAR = 0.35
 HIGHEST = 0.985
 """What neither words nor meaning reach."""
 _DEPTH = 256
@@ -53,23 +50,19 @@ def near(semantic: SemanticSource, text: str, language: str) -> Near:
     except Unavailable as error:
         return Near(reason=error.reason)
     leg = VectorLeg(found.index, embedder, query, None, 1.0)
-    depth = _DEPTH
+    line, depth = leg.line(alike=False), _DEPTH
     while True:
         chunks, scaled = leg.candidates(depth)
-        if len(chunks) < depth or scaled[-1] < NEAR:
+        scores = HIGHEST * pressed(line.slope * scaled + line.start)
+        if len(chunks) < depth or scores[-1] < NEAR:
             break
         depth *= 4
-    kept = scaled >= NEAR
-    items, scores = chunks[kept] >> CHUNK_BITS, _score(scaled[kept])
+    kept = scores >= NEAR
+    items, scores = chunks[kept] >> CHUNK_BITS, scores[kept]
     best: dict[int, float] = {}
     for item, score in zip(items.tolist(), scores.tolist(), strict=True):
         best[item] = max(score, best.get(item, 0.0))
     return Near(best, ran=True)
-
-
-def _score(scaled: Floats) -> NDArray[np.float64]:
-    nearness = scaled.astype(np.float64)
-    return HIGHEST * nearness / (nearness + NEAR)
 
 
 def both(words: float, meaning: float) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.fuse import Weights
+from commonplace.search.scale import ALL_WORDS, ALONE
 
 Floats = NDArray[np.float64]
 
@@ -23,21 +24,26 @@ FULL_BELIEF, LEAST_BELIEF = 0.4, 0.3
 """What meaning weighs beside words where its scores are taken as they are, and what is left of them in any case."""
 
 FIRST_BONUS, NEXT_BONUS = 0.05, 0.02
-STRONG, LEAD = 0.85, 0.15
+STRONG, LEAD = 0.8, 0.15
 _SHARES = ((3, 0.75), (10, 0.6))
 _LAST_SHARE = 0.4
 
 
-def by_words(strength: Floats, covered: Floats, complete: NDArray[np.bool_]) -> Floats:
-    """From b, a document's BM25 in masses of the query; c, the share of the mass it covers; and whether that is all.
+def by_words(
+    sure: Floats, covered: Floats, complete: NDArray[np.bool_], together: NDArray[np.bool_], least: float = ALONE
+) -> Floats:
+    """From s, how sure its BM25 makes a document; c, the share of the query's mass it covers; whether that is all; and
 
-    `0.6 + 0.4 · b/(b + 1)` where it has every term that says something, else `0.6 · 4b/(4b + 1)`, and then at most
-    0.5 where c is no more than a half. So a document with all terms is at least at 0.6 and above every other.
+    whether it has all of it in one passage, as one of few documents, which then score at least `least`.
+
+    `least + (1 − least) · s²` where it has, `0.6 + 0.4 · s²` where it has every term that says something, but below
+    `least` where others have them together, else `0.6 · s`, and then at most 0.5 where c is no more than a half. So a
+    document with all terms is at least at 0.6 and above every other.
     """
-    some = 0.6 * 4.0 * strength / (4.0 * strength + 1.0)
-    return np.where(
-        complete, 0.6 + 0.4 * strength / (strength + 1.0), np.where(covered <= 0.5, np.minimum(0.5, some), some)
-    )
+    some = np.where(covered <= 0.5, np.minimum(0.5, ALL_WORDS * sure), ALL_WORDS * sure)
+    room = (least if together.any() else 1.0) - ALL_WORDS
+    spread = np.where(complete, ALL_WORDS + room * sure**2, some)
+    return np.where(together, least + (1.0 - least) * sure**2, spread)
 
 
 def retrieved(words: float, meaning: float) -> float:

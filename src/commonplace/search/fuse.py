@@ -1,8 +1,9 @@
-"""Two legs, one order: how much each leg is believed for this query, and the score that comes of it.
+"""Two legs, one order: how much each leg is believed for this query, and the order that comes of it.
 
 Every candidate of either leg gets its exact score from both, and each score is put on an absolute scale: a lexical
 score in units of the query's mass, a cosine between the model's typical unrelated and related pairs. So the fused
-score of a passage depends on the query and the library alone, never on a filter, a limit or the other hits.
+score of a passage depends on the query and the library alone, never on a filter, a limit or the other hits. What it
+means is told by `scale.py`.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Weights:
 
     lexical: float
     vector: float
+    evidence: float = 1.0
+    """What they added up to before: how much one unit of the fused score says."""
 
 
 def trust_in_model(language: str, known: frozenset[str], *, latin: bool, fertility: float) -> float:
@@ -52,21 +55,13 @@ def weigh(mass: float, vector: float) -> Weights:
     """Words count with the root of the evidence the query's terms can bring; the vector leg brings its own weight."""
     lexical = LEXICAL_SCALE * max(mass, LEAST_MASS) ** 0.5 if mass else 0.0
     total = (lexical + vector) or 1.0
-    return Weights(lexical / total, vector / total)
+    return Weights(lexical / total, vector / total, total)
 
 
 def combine(lexical: Floats, vector: Floats, weights: Weights) -> Floats:
     """The weighted mean of both scales. A passage without a vector is judged by its words alone."""
     both = weights.lexical * lexical + weights.vector * vector
     return np.where(np.isnan(vector), lexical, both).astype(np.float32, copy=False)
-
-
-def calibrate(score: Floats) -> Floats:
-    """0–1 from a score whose 1 means "all terms, once" or "as near as true pairs are": 1 → 0.8, ½ → 0.5, 0 → 0.2.
-
-    It is `1 / (1 + 16^(½ − score))`: strictly rising, so it never changes an order, and the same for every query.
-    """
-    return np.asarray(1.0 / (1.0 + np.exp2(4.0 * (0.5 - score))), dtype=np.float32)
 
 
 def reciprocal_rank(lists: Sequence[tuple[Sequence[int], float]], k: int = 60) -> dict[int, float]:

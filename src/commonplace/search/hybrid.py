@@ -15,7 +15,7 @@ from typing import Literal
 
 from commonplace.errors import Unavailable
 from commonplace.index.base import WordIndex, WordReader
-from commonplace.index.scope import Scope
+from commonplace.index.scope import Ids, Scope
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter, Stage
 from commonplace.models.generator import Generator
@@ -35,12 +35,14 @@ from commonplace.search.blend import (
 )
 from commonplace.search.expand import Expansion
 from commonplace.search.fuse import weigh
-from commonplace.search.lists import Depth, Listed, MeaningSearch, WordSearch, best_of
+from commonplace.search.legs import LexicalLeg, told
+from commonplace.search.lists import NONE, Depth, Listed, MeaningSearch, WordSearch, best_of
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import SemanticSource
-from commonplace.search.plan import understood
+from commonplace.search.plan import LexicalPlan, plan_lexical
 from commonplace.search.rerank import SecondLook, time_for
 from commonplace.search.rerank_fused import FusedLook, Meaning
+from commonplace.search.scale import CLOSE, NOT_CLOSE, highest
 from commonplace.search.timed import Budgets, Clock, Left, Stages, within
 from commonplace.search.typed import Search
 from commonplace.store.base import Store
@@ -181,6 +183,7 @@ class _Finding:
         self._terms: dict[tuple[str, ...], Term] = {}
         self._reader = words
         self._meaning: Meaning | None = None
+        self._plans: dict[str, LexicalPlan] = {}
         self._mass = self._nearness = 0.0  # what the words that are looked for weigh, and what their meaning does
         self._languages = words.languages()
         intent = query_terms(question.intent, self._languages) if question.intent else ()
@@ -202,6 +205,8 @@ class _Finding:
         hits = self._reranked(self._scored(made))
         if meanings is not None:
             self._note_pending()
+        if hits and (hits[0].score < CLOSE or self._only_meaning) and not any(one.listed.apart for one in made):
+            self._notes.append(NOT_CLOSE)
         kept = tuple(hit for hit in hits if hit.score >= question.min_score)[: question.limit]
         self._forget_useless(made, kept)
         stages = tuple(sorted(self._stages.done, key=lambda stage: _STAGES.index(stage.name)))
@@ -241,7 +246,10 @@ class _Finding:
         if task.parsed.only_excluded:
             return Listed()
         listed, plan = self._words.find(task.parsed, task.scope)
+        self._plans.setdefault(task.meaning, plan)
         self._learn(plan.query.terms, plan.languages)
+        if task.role != "variant" and listed.items:
+            self._notes += [note for note in plan.guesses if note not in self._notes]
         if listed.items:
             self._mass = max(self._mass, plan.mass)
         return listed
@@ -281,8 +289,8 @@ class _Finding:
             return []
         if self._only_meaning:
             for task in wanted:
-                languages, terms = understood(task.meaning, self._reader)
-                self._learn(terms, languages)
+                plan = self._plan(task.meaning)
+                self._learn([term for term in plan.query.terms if term.match == "word"], plan.languages)
         try:
             lists = self._stages.timed("vector", lambda: self._near(wanted, meanings))
         except Left as left:
@@ -314,7 +322,34 @@ class _Finding:
         weights = [meanings.weight(task.meaning, self._languages) for task in tasks]
         self._nearness = max(self._nearness, *weights)
         everything = self._engine.store.select(self._question.filter)
-        return [meanings.find(vector, task.scope, everything) for task, vector in zip(tasks, vectors, strict=True)]
+        return [
+            meanings.find(vector, task.scope, everything, self._reader.passages(), alike=True)
+            if task.search.kind == "hyde"
+            else meanings.find(
+                vector,
+                task.scope,
+                everything,
+                self._reader.passages(),
+                self._most(task.meaning, meanings),
+                complete=self._complete(task),
+            )
+            for task, vector in zip(tasks, vectors, strict=True)
+        ]
+
+    def _complete(self, task: _Task) -> Ids:
+        """The passages in scope with all words of a text, where they are few and no list by words has them."""
+        leg = LexicalLeg(self._reader, self._plan(task.meaning), task.scope)
+        return leg.inside(leg.complete()) if self._only_meaning else NONE
+
+    def _most(self, text: str, meanings: MeaningSearch) -> float:
+        """What nothing scores more than by its nearness to a text: little, where its words say nothing."""
+        return highest(told(self._plan(text), meanings.semantic.embedder))
+
+    def _plan(self, text: str) -> LexicalPlan:
+        """What the words of a text mean to this library."""
+        if text not in self._plans:
+            self._plans[text] = plan_lexical(Parsed(text), self._reader)
+        return self._plans[text]
 
     def _by_variants(self, made: Sequence[Made], meanings: MeaningSearch | None) -> list[Made]:
         question, expansion = self._question, self._engine.expansion
@@ -360,7 +395,10 @@ class _Finding:
             words, meaning = (
                 best_of(one.listed for one in made if (one.search.kind == "lex") == lex) for lex in (1, 0)
             )
-            order = self._order({item: (-fusion.of(item).total, -words.get(item, 0.0)) for item in fusion.items})
+            first = frozenset[int]().union(*(one.listed.together for one in made if one.role != "variant"))
+            order = self._order(
+                {item: (item not in first, -fusion.of(item).total, -words.get(item, 0.0)) for item in fusion.items}
+            )
             share = belief(weigh(self._mass, self._nearness))
             scores = falling([retrieved(words.get(item, 0.0), share * meaning.get(item, 0.0)) for item in order])
         return [
@@ -369,7 +407,7 @@ class _Finding:
             for fused in (fusion.of(item),)
         ]
 
-    def _order(self, keys: Mapping[int, tuple[float, float]]) -> list[int]:
+    def _order(self, keys: Mapping[int, tuple[bool, float, float]]) -> list[int]:
         """Items by their keys; equals by name, which is looked up only where there are any."""
         order = sorted(keys, key=keys.__getitem__)
         equal = {item for pair in pairwise(order) if keys[pair[0]] == keys[pair[1]] for item in pair}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -10,15 +11,36 @@ from numpy.typing import NDArray
 
 from commonplace.index.base import Near, WordReader
 from commonplace.index.lexical_query import LexicalQuery
-from commonplace.index.scope import Ids, Scope
+from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.lazy_dataclass import dataclass
+from commonplace.model import CHUNK_BITS
 from commonplace.models.embedder import Embedder
-from commonplace.search.fuse import trust_in_model
+from commonplace.search.fuse import Weights, trust_in_model
 from commonplace.search.plan import LexicalPlan
+from commonplace.search.scale import (
+    ENOUGH_TOLD,
+    TRUE_NEARNESS,
+    Line,
+    Scale,
+    Strangers,
+    complete_passages,
+    fused_line,
+    highest,
+    nearness_line,
+    stands_apart,
+    words_line,
+)
+from commonplace.search.strangers import strangers
 from commonplace.text.languages import UNKNOWN, detect
 
 log = logging.getLogger(__name__)
 Floats = NDArray[np.float32]
+
+MOST_INSIDE = 1_000
+"""Passages of a few items that are looked through for those with all words."""
+
+WELL_KNOWN = 2.0
+"""Model tokens per word up to which a word is one that a model has learned something about."""
 
 
 class Vectors(Protocol):
@@ -28,6 +50,7 @@ class Vectors(Protocol):
         self, query: Floats, k: int, items: Ids | None = None, without: Ids | None = None
     ) -> tuple[Ids, Floats]: ...
     def scores(self, query: Floats, chunk_ids: Ids) -> Floats: ...
+    def sample(self) -> Floats: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +64,19 @@ class LexicalLeg:
     def candidates(self, depth: int) -> tuple[Ids, Floats]:
         ids, scores = self.index.search(self.plan.query, depth, self.scope)
         return ids, self._scaled(scores)
+
+    def complete(self) -> Ids:
+        """The passages that have every word, in scope or not, where they are few."""
+        return complete_passages(self.plan, self.index)
+
+    def inside(self, complete: Ids) -> Ids:
+        """Those of a few passages with words of the query that are in scope."""
+        if not len(complete):
+            return complete
+        items = distinct(complete >> CHUNK_BITS)
+        items = items if self.scope.items is None else np.intersect1d(items, self.scope.items)
+        scope = replace(self.scope, items=items, known=None)
+        return np.intersect1d(complete, self.index.search(self.plan.query, MOST_INSIDE, scope)[0])
 
     def expect(self, vector: VectorLeg, depth: int) -> None:
         """Both legs are about to be asked for candidates: an index elsewhere looks for both at once."""
@@ -73,6 +109,13 @@ class VectorLeg:
     items: Ids | None
     trust: float
     without: Ids | None = None
+    alike: bool = False
+    """Whether the query is itself a passage."""
+
+    @property
+    def strangers(self) -> Strangers:
+        """How near to the query those passages are that have nothing to do with it."""
+        return strangers(self.index.sample(), self.query, self.embedder)
 
     @property
     def spread(self) -> float:
@@ -90,8 +133,38 @@ class VectorLeg:
     def scores(self, chunks: Ids) -> Floats:
         return self.scaled(self.index.scores(self.query, chunks))
 
+    def line(self, *, alike: bool) -> Line:
+        """What the leg's scale says by itself."""
+        line = nearness_line(self.strangers, alike=alike)
+        return Line(line.slope * self.spread, line.start + line.slope * self.embedder.unrelated)
+
+    def is_apart(self, scaled: float, passages: int) -> bool:
+        """Whether something is nearer than strangers can be expected to be where there are so many passages."""
+        return stands_apart(cosine_of(scaled, self.embedder), self.strangers, passages)
+
     def scaled(self, cosines: Floats) -> Floats:
         return ((cosines - self.embedder.unrelated) / self.spread).astype(np.float32)
+
+
+def scale_of(lexical: LexicalLeg, vector: VectorLeg | None, weights: Weights, complete: Ids) -> Scale:
+    """What the scores of these legs mean, fused with these weights, or each by itself."""
+    plan, passages = lexical.plan, lexical.index.passages()
+    words = words_line(plan.mass, passages)
+    if vector is None:
+        return Scale(words, words, highest(plan.telling), complete)
+    most = highest(told(plan, vector.embedder))
+    if not weights.lexical:
+        return Scale(words, vector.line(alike=vector.alike), most, complete)
+    apart, believed = vector.strangers, vector.trust * vector.embedder.evidence
+    near = believed * (vector.embedder.unrelated - apart.cosine)
+    usual = weights.lexical * weights.evidence + TRUE_NEARNESS * believed * apart.scatter
+    return Scale(words, fused_line(weights.evidence, near, usual, passages), most, complete)
+
+
+def told(plan: LexicalPlan, embedder: Embedder) -> float:
+    """What the words of a query tell to a model: those that no text has as much as any rare one, if it knows them."""
+    known = plan.unknown and embedder.fertility(" ".join(plan.unknown)) <= WELL_KNOWN
+    return plan.telling + (ENOUGH_TOLD if known else 0.0)
 
 
 def weight_of(embedder: Embedder, trust: float) -> float:

@@ -13,19 +13,23 @@ from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import MOST_MARKS
 from commonplace.index.phrases import phrases
-from commonplace.index.scope import Ids, Scope, distinct, firsts
+from commonplace.index.scope import Ids, Scope, among, distinct, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
-from commonplace.search.fuse import OTHER_SCRIPT, calibrate
+from commonplace.search.fuse import OTHER_SCRIPT
 from commonplace.search.legs import Floats, LexicalLeg, VectorLeg, trust_for, weight_of
 from commonplace.search.parse import Parsed
 from commonplace.search.pipeline import Semantic
 from commonplace.search.plan import LexicalPlan, plan_lexical
+from commonplace.search.ranking import with_lacking
+from commonplace.search.scale import TELLS, completed, highest, least_of, pressed, words_line
 from commonplace.text.terms import Term
 
 NamesOf = Callable[[Sequence[int]], Mapping[int, str]]
 """What items are called: the last resort between equals."""
+
+NONE: Ids = np.empty(0, np.int64)
 
 INTENT = 0.5
 """What a term of the intent counts beside one of the query where the best passage of an item is chosen."""
@@ -38,6 +42,10 @@ class Listed:
     items: tuple[int, ...] = ()
     scores: tuple[float, ...] = ()
     chunks: tuple[int, ...] = ()
+    together: frozenset[int] = frozenset()
+    """The items with all words of the query in one passage, where few have that."""
+    apart: bool = False
+    """Whether the first is nearer than strangers can be expected to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +144,7 @@ class WordSearch:
         if not len(found.chunks):
             return Listed(), 0, True
         tally = self._tally(plan, found)
-        return self._listed(tally, found), tally.seen, found.exhausted
+        return self._listed(tally, found, leg.complete()), tally.seen, found.exhausted
 
     def _sure(self, leg: LexicalLeg) -> tuple[Listed, int, bool] | None:
         """The first of the list where they are sure without the rest of it, else None.
@@ -152,9 +160,9 @@ class WordSearch:
         few = found.only(found.first < last)
         tally = self._tally(leg.plan, few)
         sure = tally.complete() & (few.best > found.scores[last])
-        if np.count_nonzero(sure) < wanted:
+        if np.count_nonzero(sure) < wanted or len(complete := leg.complete()):
             return None
-        return self._listed(tally, few), tally.seen, False
+        return self._listed(tally, few, complete), tally.seen, False
 
     def _tally(self, plan: LexicalPlan, found: _Found) -> _Tally:
         tally = _Tally(plan, found, len(self._intent))
@@ -162,11 +170,22 @@ class WordSearch:
             tally.add(marked, marks, number * MOST_MARKS)
         return tally
 
-    def _listed(self, tally: _Tally, found: _Found) -> Listed:
-        items, scores = found.items, by_words(found.best.astype(np.float64), tally.covered(), tally.complete())
+    def _listed(self, tally: _Tally, found: _Found, complete: Ids) -> Listed:
+        """`complete`: the passages with all words, in scope or not, where few items have one."""
+        items, line = found.items, words_line(tally.mass, self._reader.passages())
+        together = among(items, distinct(complete >> CHUNK_BITS))
+        most = highest(tally.telling)
+        sure = most * pressed(line.slope * found.best.astype(np.float64) + line.start)
+        scores = by_words(sure, tally.covered(), tally.complete(), together, least_of(complete))
+        scores *= most if tally.telling < TELLS else 1.0
         order = settled(np.lexsort((found.first, -scores)), scores, items, self._depth.ordered, self._names_of)
         passages = tally.passages()[order]
-        return Listed(tuple(items[order].tolist()), tuple(scores[order].tolist()), tuple(passages.tolist()))
+        return Listed(
+            tuple(items[order].tolist()),
+            tuple(scores[order].tolist()),
+            tuple(passages.tolist()),
+            frozenset(items[together].tolist()),
+        )
 
 
 class _Tally:
@@ -174,7 +193,7 @@ class _Tally:
 
     def __init__(self, plan: LexicalPlan, found: _Found, intents: int) -> None:
         self._found = found
-        terms, self._mass = plan.query.terms, plan.mass or 1.0
+        terms, self.mass, self.telling = plan.query.terms, plan.mass or 1.0, plan.telling
         content = [term.weight >= 1 for term in terms]
         asked = [1.0 if counts or not any(content) else 0.0 for counts in content]
         self._shares = np.array([*plan.shares, *[0.0] * intents])
@@ -203,11 +222,11 @@ class _Tally:
 
     def covered(self) -> NDArray[np.float64]:
         """The share of the query's mass that each item has."""
-        return np.minimum(1.0, self._held / self._mass)
+        return np.minimum(1.0, self._held / self.mass)
 
     def complete(self) -> NDArray[np.bool_]:
         """Whether each item has every term but function words. One that was guessed at is none it has."""
-        wanted = self._mass - float(self._shares[~self._telling].sum())
+        wanted = self.mass - float(self._shares[~self._telling].sum())
         return self._told >= wanted * (1 - 1e-9)
 
     def passages(self) -> Ids:
@@ -258,17 +277,35 @@ class MeaningSearch:
         questions = iter(embedder.embed_queries(asked) if asked else ())
         return [next(answers if is_imagined else questions) for is_imagined, _ in texts]
 
-    def find(self, vector: Floats, scope: Scope, everything: Ids) -> Listed:
-        """The items nearest to a vector, each at its nearest passage. `everything`: what a filter lets answer."""
+    def find(
+        self,
+        vector: Floats,
+        scope: Scope,
+        everything: Ids,
+        passages: int,
+        most: float = 1.0,
+        *,
+        complete: Ids = NONE,
+        alike: bool = False,
+    ) -> Listed:
+        """The items nearest to a vector, each at its nearest passage. `everything`: what a filter lets answer.
+
+        `passages`: how many the library has. `most`: what none of them scores more than. `complete`: passages in scope
+        with all the words that were asked for, which come first. `alike`: the vector is that of a passage.
+        """
         items = everything if scope.items is None else scope.items
         leg = VectorLeg(self.semantic.index, self.semantic.embedder, vector, items, 1.0, scope.without)
-        found = _deep(leg.candidates, self._depth.items)
-        scaled = found.best
-        order = settled(np.argsort(found.first), scaled, found.items, self._depth.ordered, self._names_of)
-        chunks = found.chunks[found.first[order]]
-        return Listed(
-            tuple(found.items[order].tolist()), tuple(calibrate(scaled)[order].tolist()), tuple(chunks.tolist())
+        found = _deep(
+            lambda depth: _foremost(with_lacking(leg, leg.candidates(depth), complete), complete), self._depth.items
         )
+        scaled, line = found.best, leg.line(alike=alike)
+        scores = most * pressed(line.slope * scaled + line.start)
+        if len(complete):
+            scores = completed(scores, among(found.items, distinct(complete >> CHUNK_BITS)), least_of(complete))
+        order = settled(np.lexsort((found.first, -scores)), scores, found.items, self._depth.ordered, self._names_of)
+        chunks, scores = found.chunks[found.first[order]], scores[order]
+        apart = len(chunks) > 0 and leg.is_apart(float(scaled.max()), passages)
+        return Listed(tuple(found.items[order].tolist()), tuple(scores.tolist()), tuple(chunks.tolist()), apart=apart)
 
 
 def settled(order: Ids, scores: NDArray[Any], items: Ids, first: int, names_of: NamesOf) -> Ids:
@@ -327,6 +364,17 @@ class _InScope:
 
     def occurs(self, word: str) -> bool:
         return self._reader.occurs(word)
+
+    def passages(self) -> int:
+        return self._reader.passages()
+
+
+def _foremost(found: tuple[Ids, Floats], passages: Ids) -> tuple[Ids, Floats]:
+    """Candidates with some passages of them before all others."""
+    if not len(passages):
+        return found
+    order = np.argsort(~among(found[0], passages), kind="stable")
+    return found[0][order], found[1][order]
 
 
 def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> _Found:

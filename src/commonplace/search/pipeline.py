@@ -17,7 +17,7 @@ from commonplace.model import CHUNK_BITS, Hit, Item, Page
 from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
 from commonplace.search.fuse import Weights
-from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, trust_for
+from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, scale_of, trust_for
 from commonplace.search.look import Look, Scopes
 from commonplace.search.parse import NO_WORD, Parsed, parse
 from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
@@ -33,9 +33,12 @@ from commonplace.search.ranking import (
     near_enough,
     no_passages,
     rows_of,
+    with_complete,
+    with_lacking,
 )
 from commonplace.search.request import MOST_HITS, Request
 from commonplace.search.rerank import CANDIDATES, Asked, Found, MeanOf, SecondLook, reordered
+from commonplace.search.scale import CLOSE, NO_SCALE, NOT_CLOSE
 from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
@@ -173,6 +176,7 @@ class Pipeline:
             skipped = self._skipped(wider.lexical, wider.vector, request, look)
             notes += [wider.note] if request.explain else []
         ranking = self._reranked(ranking, lexical, vector, request, look, stages)
+        notes += _doubts(lexical, vector, ranking, request)
         kept = np.flatnonzero(enough(ranking.scores, request.min_score))
         left = _left(ranking, kept, request)
         return _Ranked(request, ranking, skipped, lexical.plan, stages, tuple(notes), kept, left)
@@ -283,9 +287,12 @@ class Pipeline:
             stages.skip("rerank", "only meaning was asked for" if request.rerank else "it was not asked for")
             return ranking
         asked, found = self._asked(lexical, vector, request, look), _found(ranking)
-        scores = stages.timed("rerank", lambda: self._second_look.scores(asked, found))
-        rows, calibrated = reordered(scores, ranking.scores)
-        return replace(rows_of(ranking, rows), scores=calibrated)
+        values = stages.timed("rerank", lambda: self._second_look.scores(asked, found))
+        seen = len(values)
+        unknown = np.isnan(ranking.vector[:seen])
+        fresh = ranking.scale.scores(ranking.chunks[:seen], values, unknown).astype(np.float32)
+        rows, scores = reordered(fresh, ranking.scores)
+        return replace(rows_of(ranking, rows), scores=scores)
 
     def _asked(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> Asked:
         mean_of = look.semantic().mean_of if vector is not None else None
@@ -315,7 +322,7 @@ class Pipeline:
         without = np.array(sorted(left_out), dtype=np.int64)
         if not len(without):
             chunks, scores = no_passages()
-            return Ranking(chunks, scores, scores, scores, Weights(0.0, 0.0))
+            return Ranking(chunks, scores, scores, scores, Weights(0.0, 0.0), NO_SCALE)
         items = without if lexical.scope.items is None else np.intersect1d(without, lexical.scope.items)
         words = replace(lexical, scope=replace(lexical.scope, items=items, without=None))
         if vector is not None:
@@ -334,15 +341,19 @@ class Pipeline:
         near_full = len(near[0]) >= depth and bool(near[1][-1] >= least)
         if request.mode == "semantic":
             stages.skip("lexical", "only meaning was asked for")
-            allowed = lexical.allows(near[0])
-            chunks, scores = near[0][allowed], near[1][allowed]
-            ranking = in_order(chunks, scores, np.zeros_like(scores), scores, Weights(0.0, 1.0))
+            assert vector is not None  # noqa: S101  # nobody came this far without
+            complete, allowed, weights = lexical.complete(), lexical.allows(near[0]), Weights(0.0, 1.0)
+            chunks, scores = with_lacking(vector, (near[0][allowed], near[1][allowed]), lexical.inside(complete))
+            scale = scale_of(lexical, vector, weights, complete)
+            ranking = in_order(chunks, scores, np.zeros_like(scores), scores, weights, scale)
             return near_enough(ranking, least), near_full
         words = stages.timed("lexical", lambda: lexical.candidates(depth))
         words_full = len(words[0]) >= depth and least == -np.inf  # else the vector leg has all that are near enough
         if vector is None:
-            unknown = np.full_like(words[1], np.nan)
-            ranking = in_order(words[0], words[1], words[1], unknown, Weights(1.0, 0.0))
+            complete, weights = lexical.complete(), Weights(1.0, 0.0)
+            chunks, scores = with_complete(lexical, words, complete)
+            scale, unknown = scale_of(lexical, None, weights, complete), np.full_like(scores, np.nan)
+            ranking = in_order(chunks, scores, scores, unknown, weights, scale)
             return near_enough(ranking, least), words_full
         wanted = request.reach + 1  # one more than shown, to know whether there is more
         wanted = wanted if least == -np.inf else MOST_HITS
@@ -356,6 +367,19 @@ def _plan(parsed: Parsed, words: WordReader, request: Request) -> LexicalPlan:
 
 def _named(plan: LexicalPlan, request: Request) -> LexicalPlan:
     return plan if request.by_name else replace(plan, query=replace(plan.query, by_name=False))
+
+
+def _doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, request: Request) -> list[str]:
+    """What was guessed at, and whether nothing that was found is close, by its words or in meaning."""
+    if not len(ranking.scores):
+        return []
+    alone = request.mode == "semantic"
+    guesses = [] if alone else list(lexical.plan.guesses)
+    far = alone or ranking.scores[0] < CLOSE
+    nearness = ranking.vector[~np.isnan(ranking.vector)]
+    if far and vector is not None and len(nearness):
+        far = not vector.is_apart(float(nearness.max()), lexical.index.passages())
+    return [*guesses, NOT_CLOSE] if far else guesses
 
 
 def _tied(scores: Floats, shown: int) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from math import log
 from typing import Protocol
 
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.phrases import Phrase, phrase, phrases
 from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed
-from commonplace.text.analyze import stems, token_forms
+from commonplace.text.analyze import exact, stems, token_forms
 from commonplace.text.languages import detect, stemmed_as
 from commonplace.text.terms import MOST_TERMS, Term, beginning, query_terms
 
@@ -19,6 +20,15 @@ GUESS_WEIGHT = 0.5
 """What a beginning or a near miss counts beside the word itself."""
 
 MOST_GUESSES = 8
+
+TELLING_IDF = 1.6
+"""What a word tells that a fifth of all passages has."""
+
+FEWEST_PASSAGES = 50
+"""Passages that a library counts as having at least where words are called rare."""
+
+MOST_TOLD = 5
+_BEGUN, _SPELLED = ", so words that begin so were looked for", ", so words spelled much like that were looked for"
 
 UNKNOWN_TERM_SHARE = 0.5
 """A term found nowhere weighs this much of a mean one: it was asked for, but says little about what there is."""
@@ -33,6 +43,7 @@ class Vocabulary(Protocol):
     def knows(self, language: str, form: str) -> bool: ...
     def begins(self, prefix: str) -> bool: ...
     def occurs(self, word: str) -> bool: ...
+    def passages(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,14 @@ class LexicalPlan:
     """What each term of the query brings to the mass where it is found; a guess brings half of its word's part."""
     languages: tuple[str, ...] = ()
     """Those that its words were stemmed in."""
+    content: tuple[Term, ...] = ()
+    """The words that say something and are known, where the query has nothing but words."""
+    unknown: tuple[str, ...] = ()
+    """The words that say something and are in no text."""
+    telling: float = 0.0
+    """How much the known ones tell together: 0 for words that one text in five has."""
+    guesses: tuple[str, ...] = ()
+    """What is said of whole words that no text has."""
 
 
 def understood(words: str, vocabulary: Vocabulary) -> tuple[tuple[str, ...], tuple[Term, ...]]:
@@ -104,7 +123,51 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
         *(GUESS_WEIGHT * UNKNOWN_TERM_SHARE * mean for _ in guesses),
         *(mean for _ in begun),
     )
-    return LexicalPlan(query, mass + mean * len(begun), shares, (*languages, *others))
+    content = [(term, idf) for term, idf in known if not term.function]
+    return LexicalPlan(
+        query,
+        mass + mean * len(begun),
+        shares,
+        (*languages, *others),
+        tuple(_in_all_languages(term, foreign) for term, _ in content) if not begun else (),
+        tuple(term.written or term.forms[0] for term in unknown if not term.function),
+        telling([idf for _, idf in content], vocabulary.passages()),
+        _guesses(words, unknown, guesses),
+    )
+
+
+def _in_all_languages(term: Term, foreign: Sequence[Term]) -> Term:
+    """A word with the stems that rarer languages give it."""
+    others = [form for other in foreign if other.written == term.written for form in other.forms]
+    return replace(term, forms=(*term.forms, *others)) if others else term
+
+
+def telling(idfs: Sequence[float], passages: int) -> float:
+    """The sum of what each word tells more than one that a fifth of all passages has.
+
+    In a library of a few passages a word counts as rare, too, that one of them has.
+    """
+    grown = log((max(passages, FEWEST_PASSAGES) + 1) / (passages + 1))
+    return sum(max(0.0, idf + grown - TELLING_IDF) for idf in idfs)
+
+
+def _guesses(words: str, unknown: Sequence[Term], guesses: Sequence[Term]) -> tuple[str, ...]:
+    """What is said of whole words that no text has. A part of a name that is unknown says nothing by itself."""
+    whole = {exact(word) for word in words.split()} if unknown else ()
+    how = {guess.forms[0]: guess.match for guess in guesses}
+    said: dict[str, list[str]] = {}
+    for term in unknown:
+        if not term.function and term.written in whole:
+            match = next((how[form] for form in (term.written, *term.forms) if form in how), "")
+            done = _BEGUN if match == "prefix" else _SPELLED if match else ""
+            said.setdefault(done, []).append(f'"{term.written}"')
+    return tuple(f"No text has {_listed(names)}{done}." for done, names in said.items())
+
+
+def _listed(names: Sequence[str]) -> str:
+    """A few names as a sentence has them."""
+    shown = [*names[:MOST_TOLD], *([f"{len(names) - MOST_TOLD} more"] if len(names) > MOST_TOLD else [])]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
 def _foreign(

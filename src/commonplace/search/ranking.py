@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from commonplace.index.scope import Ids, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
-from commonplace.search.fuse import Weights, calibrate, combine, weigh
-from commonplace.search.legs import LexicalLeg, VectorLeg
+from commonplace.search.fuse import Weights, combine, weigh
+from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of
+from commonplace.search.scale import Scale
 
 Floats = NDArray[np.float32]
 
@@ -26,6 +27,7 @@ class Ranking:
     lexical: Floats
     vector: Floats
     weights: Weights
+    scale: Scale
     unplaced: int = 0
     """Passages left out because nobody knows how near they are."""
 
@@ -44,6 +46,8 @@ def fused(
     wanted: int,
 ) -> Ranking:
     """Candidates from either leg, exact scores from both, for every passage that can reach the page."""
+    complete = lexical.complete()
+    words = with_complete(lexical, words, complete)
     known, found = dict(zip(near[0].tolist(), near[1].tolist(), strict=True)), words[0].tolist()
     only_words, among = [chunk for chunk in found if chunk not in known], set(found)
     only_near = np.array([chunk for chunk in known if chunk not in among], dtype=np.int64)
@@ -54,17 +58,36 @@ def fused(
     by_vector = np.array([known[chunk] for chunk in chunks.tolist()], dtype=np.float32)
     by_words = np.concatenate([words[1], np.zeros(len(only_near), dtype=np.float32)])
     weights = weigh(lexical.plan.mass if lexical.plan.query else 0.0, vector.weight)
-    scores = combine(by_words, by_vector, weights)
+    scores, unknown = combine(by_words, by_vector, weights), np.isnan(by_vector)
+    scale = scale_of(lexical, vector, weights, complete)
     if len(words[0]) >= depth:
         # What the lexical list left out scores at most as its last did, and nothing at all where the list is complete.
-        best = scores + np.float32(weights.lexical) * words[1][-1]
-        open_questions = np.flatnonzero(best[len(words[0]) :] >= _nth_item(chunks, scores, wanted)) + len(words[0])
+        # Passages with all words are in the list: what comes after them is in the order of how sure they are.
+        last = np.float32(weights.lexical) * words[1][-1]
+        best, sure = scale.sureness(scores + last, unknown), scale.sureness(scores, unknown)
+        open_questions = np.flatnonzero(best[len(words[0]) :] >= _nth_item(chunks, sure, wanted)) + len(words[0])
         by_words[open_questions] = lexical.scores(chunks[open_questions])
         scores = combine(by_words, by_vector, weights)
-    return in_order(chunks, scores, by_words, by_vector, weights)
+    return in_order(chunks, scores, by_words, by_vector, weights, scale)
 
 
-def _nth_item(chunks: Ids, scores: Floats, n: int) -> float:
+def with_complete(lexical: LexicalLeg, words: tuple[Ids, Floats], complete: Ids) -> tuple[Ids, Floats]:
+    """The candidates of the lexical leg, and those passages with all words that are not among them."""
+    left_out = np.setdiff1d(complete, words[0])
+    return with_lacking(lexical, words, lexical.inside(left_out) if len(left_out) else left_out)
+
+
+def with_lacking(leg: LexicalLeg | VectorLeg, found: tuple[Ids, Floats], passages: Ids) -> tuple[Ids, Floats]:
+    """The candidates of a leg, after those of some passages that it knows and that are not among them."""
+    lacking = np.setdiff1d(passages, found[0])
+    if not len(lacking):
+        return found
+    scores = leg.scores(lacking)
+    known = ~np.isnan(scores)
+    return np.concatenate([lacking[known], found[0]]), np.concatenate([scores[known], found[1]])
+
+
+def _nth_item(chunks: Ids, scores: NDArray[np.float64], n: int) -> float:
     """The score of the n-th best item, so far; minus infinity where there are fewer."""
     items, seen = (chunks >> CHUNK_BITS).tolist(), set[int]()
     for row in np.argsort(-scores, kind="stable").tolist():
@@ -84,9 +107,12 @@ def enough(scores: Floats, least: float) -> NDArray[np.bool_]:
     return (as_shown(scores) if least else scores) >= least
 
 
-def in_order(chunks: Ids, scores: Floats, lexical: Floats, vector: Floats, weights: Weights) -> Ranking:
-    order = np.lexsort((chunks, -scores))
-    return Ranking(chunks[order], calibrate(scores[order]), lexical[order], vector[order], weights)
+def in_order(chunks: Ids, values: Floats, lexical: Floats, vector: Floats, weights: Weights, scale: Scale) -> Ranking:
+    """Passages by their scores, which are what the fused values are on the scale of the query."""
+    scores = scale.scores(chunks, values, np.isnan(vector))
+    order = np.lexsort((chunks, -values, -scores))
+    shown = scores[order].astype(np.float32)
+    return Ranking(chunks[order], shown, lexical[order], vector[order], weights, scale)
 
 
 def best_per_item(ranking: Ranking) -> Ranking:
@@ -118,5 +144,6 @@ def rows_of(ranking: Ranking, rows: Ids) -> Ranking:
         ranking.lexical[rows],
         ranking.vector[rows],
         ranking.weights,
+        ranking.scale,
         ranking.unplaced,
     )

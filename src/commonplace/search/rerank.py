@@ -19,7 +19,7 @@ from commonplace.index.scope import Ids, firsts
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.feedback import CENTRE_OF, centre
-from commonplace.search.fuse import Weights, calibrate, combine
+from commonplace.search.fuse import Weights, combine
 from commonplace.search.legs import VectorLeg
 from commonplace.search.plan import LexicalPlan
 from commonplace.search.rerank_features import FEATURES, Candidate, Matrix, Standing, features
@@ -153,13 +153,13 @@ def allowed(seconds: float) -> Iterator[None]:
 
 
 def reordered(scores: Floats, before: Floats) -> tuple[Ids, Floats]:
-    """The rows of a ranking in their new order, and their calibrated scores.
+    """The rows of a ranking in their new order, and their scores.
 
-    `scores` are those of the first rows that were looked at, `before` the calibrated ones of all. What was not looked
-    at stays behind, in its order, and scores no higher than the last that was.
+    `scores` are those of the first rows that were looked at, `before` the ones of all. What was not looked at stays
+    behind, in its order, and scores no higher than the last that was.
     """
     order = np.argsort(-scores, kind="stable")
-    fresh = calibrate(scores[order])
+    fresh = scores[order]
     rest = before[len(scores) :]
     if len(fresh):
         rest = np.minimum(rest, fresh[-1])

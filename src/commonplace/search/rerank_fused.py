@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from commonplace.index.base import WordReader
 from commonplace.index.scope import Scope
 from commonplace.lazy_dataclass import dataclass
-from commonplace.search.fuse import Weights, calibrate, combine, weigh
-from commonplace.search.legs import LexicalLeg, VectorLeg, trust_for
+from commonplace.search.fuse import Weights, combine, weigh
+from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of, trust_for
 from commonplace.search.parse import Parsed
 from commonplace.search.pipeline import Semantic
 from commonplace.search.plan import plan_lexical
@@ -46,7 +46,10 @@ class FusedLook:
         found, order = _best_first(np.array(chunks, dtype=np.int64), lexical, near)
         mean_of = self.meaning.semantic.mean_of if self.meaning else None
         asked = Asked(text, lexical.plan, languages[0], near, mean_of)
-        fresh = calibrate(self.look.scores(asked, found, seconds)).tolist()
+        scale = scale_of(lexical, near, found.weights, lexical.complete())
+        values = self.look.scores(asked, found, seconds)
+        seen = len(values)
+        fresh = scale.scores(found.chunks[:seen], values, np.isnan(found.vector[:seen])).tolist()
         scores: list[float | None] = [None] * len(chunks)
         for place, score in zip(order.tolist(), fresh, strict=False):
             scores[place] = score

@@ -103,7 +103,7 @@ def _with_words(plan: LexicalPlan, worths: dict[str, float], idf: Callable[[str]
     terms = (Term((stem,), weight) for stem, weight in weights.items())
     shares = (weight * idf(stem) for stem, weight in weights.items())
     query = replace(plan.query, terms=(*plan.query.terms, *terms))
-    return LexicalPlan(query, plan.mass * (1 + WORDS_SHARE), (*plan.shares, *shares), plan.languages)
+    return replace(plan, query=query, mass=plan.mass * (1 + WORDS_SHARE), shares=(*plan.shares, *shares))
 
 
 def _moved(vector: VectorLeg, middle: Floats | None) -> VectorLeg:

@@ -68,12 +68,12 @@ def make_token_gate(settings: Settings) -> TokenGate:
         raise BadSetting(f"auth is jwt and {missing} is not set. Set it to what the tokens carry.")
     if bool(settings.jwt_jwks_url) == bool(settings.jwt_key):
         raise BadSetting("auth is jwt and needs exactly one of jwt_jwks_url and jwt_key.")
-    if settings.jwt_jwks_url:
-        require_allowed(urlsplit(settings.jwt_jwks_url).hostname or "", "jwt_jwks_url", offline=settings.offline)
     allowed = algorithms_of(settings.jwt_algorithms)
     keys: Keyring = (
         PublishedKeys(settings.jwt_jwks_url, allowed) if settings.jwt_jwks_url else StaticKey(settings.jwt_key, allowed)
     )
+    if settings.jwt_jwks_url:  # whose form the line above has checked
+        require_allowed(urlsplit(settings.jwt_jwks_url).hostname or "", "jwt_jwks_url", offline=settings.offline)
     return TokenGate(settings.jwt_issuer, settings.jwt_audience, keys)
 
 

@@ -39,6 +39,7 @@ from commonplace.store.sqlite_rows import (
     insert_items,
     insert_texts,
     log_changes,
+    refresh_language,
     update_item,
 )
 
@@ -157,6 +158,7 @@ class Items:
         rows = [passage_row(passage) for passage in write.passages]
         if says_the_same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
             self._refresh_outline(db, old.id, write.outline)
+            refresh_language(db, old, write.language)
             return
         update_item(db, old.id, write, content_hash, now)
         kept = Kept(old.id, draft.key, write)

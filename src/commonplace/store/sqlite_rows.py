@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from commonplace.errors import InvalidInput
-from commonplace.model import MOST_CHUNKS, Op, chunk_id, uri_of
+from commonplace.model import MOST_CHUNKS, Item, Op, chunk_id, uri_of
 from commonplace.store.filters import fold_tag, micros
 from commonplace.store.rows import Write
 from commonplace.store.shaping import CHUNK_COLUMNS, json_text, passage_row
@@ -68,6 +68,13 @@ def update_item(db: apsw.Connection, item_id: int, write: Write, content_hash: s
             "id": item_id,
         },
     )
+
+
+def refresh_language(db: apsw.Connection, old: Item, language: str) -> None:
+    """Keep the language that newer rules tell of the same text, and log another one: other stems are due."""
+    db.execute("update items set language = ? where id = ? and language <> ?", (language, old.id, language))
+    if db.changes():
+        log_changes(db, "put", [(old.id, old.version)])
 
 
 def insert_texts(db: apsw.Connection, kept: Sequence[Kept]) -> None:

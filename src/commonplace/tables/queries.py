@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import subprocess
-import sys
-import threading
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +11,15 @@ from commonplace.errors import InvalidInput, TooLarge, Unavailable
 from commonplace.model import JSON
 from commonplace.tables.query_worker import LARGEST
 from commonplace.tables.values import DEEPEST_MESSAGE, is_deeper
+from commonplace.workers.worker import Gone, Late, Program, Worker, Workers
 
 SECONDS = 2.0
 """How long an evaluation may take."""
 
 READING_S = 30.0
 MOST_WORKERS = 4
-_WORKER = Path(__file__).with_name("query_worker.py")
+MOST_MEMORY = 3 * 1024**3
+_MODULE = Path(__file__).with_name("query_worker.py")
 
 
 def check_expression(expression: str) -> None:
@@ -53,53 +50,48 @@ def _not_jmespath(at: int | None, reason: str) -> InvalidInput:
 
 
 class Queries:
-    """Workers that are kept while the library is open, at most a few at a time."""
+    """Processes that are kept while the library is open, at most a few at a time."""
 
     def __init__(self) -> None:
-        self._idle: list[_Worker] = []
-        self._lock = threading.Lock()
-        self._slots = threading.Semaphore(MOST_WORKERS)
-        self._closed = False
+        self._workers = Workers(_program, MOST_WORKERS)
 
     def run(self, expression: str, data: str) -> JSON:
         """The value of an expression over a JSON text."""
         check_expression(expression)
-        if not self._slots.acquire(timeout=READING_S):
-            raise Unavailable("Too many queries are running. Try again in a moment.")
-        worker = self._take()
-        try:
-            answer = worker.ask(expression.encode("utf-8"), data.encode("utf-8"))
-        except BaseException:
-            worker.end()
-            raise
-        else:
-            self._give_back(worker)
-        finally:
-            self._slots.release()
+        with self._workers.lent(READING_S) as worker:
+            if worker is None:
+                raise Unavailable("Too many queries are running. Try again in a moment.")
+            answer = _ask(worker, expression.encode("utf-8"), data.encode("utf-8"))
         return answer()
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            idle, self._idle = self._idle, []
-        for worker in idle:
-            worker.end()
+        self._workers.close()
 
-    def _take(self) -> _Worker:
-        with self._lock:
-            while self._idle:
-                worker = self._idle.pop()
-                if worker.lives:
-                    return worker
-                worker.end()
-        return _Worker()
 
-    def _give_back(self, worker: _Worker) -> None:
-        with self._lock:
-            if not self._closed:
-                self._idle.append(worker)
-                return
-        worker.end()
+def _program() -> Program:
+    import jmespath
+
+    return Program(_MODULE, (jmespath.__file__,), MOST_MEMORY)
+
+
+def _ask(worker: Worker, expression: bytes, data: bytes) -> _Answer:
+    """Raises InvalidInput when the time or the memory is over; the worker is of no use then."""
+    try:
+        worker.ask(expression, data)
+    except Gone:
+        raise Unavailable("A query could not be run. Try again.") from None
+    try:
+        mark, block = worker.answer(time.monotonic() + READING_S)
+        if mark == b"+":
+            mark, block = worker.answer(time.monotonic() + SECONDS)
+    except Late:
+        raise InvalidInput(
+            f"query took longer than {SECONDS:g} s and was stopped. Use a simpler one, or a smaller json_path.",
+            argument="query",
+        ) from None
+    except Gone:
+        raise InvalidInput("query cannot be evaluated: it takes too much memory.", argument="query") from None
+    return _Answer(mark, block)
 
 
 class _Answer:
@@ -132,62 +124,3 @@ def _read_answer(block: bytes) -> JSON:
             f"The answer is nested more than {DEEPEST_MESSAGE} deep. Ask for what is further inside.", argument="query"
         )
     return value
-
-
-class _Worker:
-    """One process. Whatever goes wrong with it, it is ended and another takes its place."""
-
-    def __init__(self) -> None:
-        import jmespath
-
-        # -I: nothing of the folder it is started in is imported, nor what the environment names: so it is told where.
-        command = [sys.executable, "-I", str(_WORKER), str(Path(jmespath.__file__).parents[1])]
-        self._process = subprocess.Popen(  # noqa: S603 - our own module
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
-        )
-
-    @property
-    def lives(self) -> bool:
-        return self._process.poll() is None
-
-    def ask(self, expression: bytes, data: bytes) -> _Answer:
-        """Raises InvalidInput when the time is over; the worker is of no use then."""
-        sink = self._process.stdin
-        assert sink is not None  # noqa: S101
-        try:
-            for block in (expression, data):
-                whole = memoryview(len(block).to_bytes(8, "big") + block)
-                while whole:
-                    whole = whole[sink.write(whole) or 0 :]
-        except BrokenPipeError:
-            raise Unavailable("A query could not be run. Try again.") from None
-        mark = self._read(1, time.monotonic() + READING_S)
-        deadline = time.monotonic() + SECONDS
-        if mark == b"+":
-            mark = self._read(1, deadline)
-        length = int.from_bytes(self._read(8, deadline), "big")
-        return _Answer(mark, self._read(length, deadline))
-
-    def _read(self, length: int, deadline: float) -> bytes:
-        source = self._process.stdout
-        assert source is not None  # noqa: S101
-        found, waiting = b"", select.poll()  # not `select`, which knows no more than 1,024 files
-        waiting.register(source, select.POLLIN)
-        while len(found) < length:
-            if not waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise InvalidInput(
-                    f"query took longer than {SECONDS:g} s and was stopped. Use a simpler one, or a smaller json_path.",
-                    argument="query",
-                )
-            piece = os.read(source.fileno(), length - len(found))
-            if not piece:
-                raise InvalidInput("query cannot be evaluated: it takes too much memory.", argument="query")
-            found += piece
-        return found
-
-    def end(self) -> None:
-        self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        self._process.wait()

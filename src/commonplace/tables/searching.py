@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
 from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, WordReader
-from commonplace.index.scope import Ids, Scope, among
+from commonplace.index.scope import Ids, Scope
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk
 from commonplace.models.hurry import hurried
 from commonplace.search.blend import falling
-from commonplace.search.fuse import Weights, calibrate, combine, reciprocal_rank, weigh
-from commonplace.search.legs import LexicalLeg, VectorLeg, trust_for
+from commonplace.search.fuse import Weights, combine, reciprocal_rank, weigh
+from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of, trust_for
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.pipeline import EMBED_S, Semantic
 from commonplace.search.plan import plan_lexical
-from commonplace.search.ranking import Floats, no_passages
+from commonplace.search.ranking import Floats, no_passages, with_complete
+from commonplace.search.scale import Scale
 from commonplace.store.places import escaped, plain, scope_hash
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import DirtyRow, Passage, TableRow
@@ -36,6 +37,8 @@ from commonplace.tables.walking import Walk
 
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
+LEAST_SAID = 1e-9
+"""What a list counts whose best says nothing: its order stands behind the other's."""
 Live = tuple[Passage, Tokens]
 
 
@@ -51,6 +54,7 @@ class _Fused:
 
     order: Sequence[int]
     weights: Weights
+    scale: Scale
     full: bool
     """Whether either leg may have more."""
     words: tuple[Ids, Floats]
@@ -246,18 +250,32 @@ def _vector_leg(
 def _fused(legs: _Legs, depth: int) -> _Fused:
     if legs.vector is not None:
         legs.lexical.expect(legs.vector, depth)
-    words, matched = legs.lexical.candidates(depth)
-    mass = legs.lexical.plan.mass if legs.lexical.plan.query else 0.0
-    if legs.vector is None:
-        return _Fused(words.tolist(), Weights(1.0, 0.0), len(words) >= depth, (words, matched), no_passages())
-    near, scaled = legs.vector.candidates(depth)
-    full = len(words) >= depth or (len(near) >= depth and bool(scaled[-1] > 0))
-    related = near[(scaled > 0) | among(near, np.sort(words))]  # further than strangers are: no answer at all
-    related = related[_allowed(legs, related)]
-    weights = weigh(mass, legs.vector.weight)
-    ranks = reciprocal_rank([(words.tolist(), weights.lexical), (related.tolist(), weights.vector)])
-    order = sorted(ranks, key=lambda chunk: (-ranks[chunk], chunk))
-    return _Fused(order, weights, full, (words, matched), (near, scaled))
+    found = legs.lexical.candidates(depth)
+    full, complete = len(found[0]) >= depth, legs.lexical.complete()
+    words, matched = with_complete(legs.lexical, found, complete)
+    weights, near, scaled = Weights(1.0, 0.0), *no_passages()
+    if legs.vector is not None:
+        near, scaled = legs.vector.candidates(depth)
+        full = full or len(near) >= depth
+        allowed = _allowed(legs, near)
+        near, scaled = near[allowed], scaled[allowed]
+        weights = weigh(legs.lexical.plan.mass if legs.lexical.plan.query else 0.0, legs.vector.weight)
+    said = weights.lexical * float(matched.max(initial=0.0)), _nearness(legs.vector, weights, scaled)
+    ranks = reciprocal_rank([(words.tolist(), said[0]), (near.tolist(), said[1])])
+    first = set(complete.tolist())
+    order = sorted(ranks, key=lambda chunk: (chunk not in first, -ranks[chunk], chunk))
+    scale = scale_of(legs.lexical, legs.vector, weights, complete)
+    return _Fused(order, weights, scale, full, (words, matched), (near, scaled))
+
+
+def _nearness(vector: VectorLeg | None, weights: Weights, scaled: Floats) -> float:
+    """What the nearest of a list has to say, as the best of the other list has what it scores: how far it is from
+    strangers, weighed. A list counts in the fusion as its best does, so a stray word outweighs no true neighbor.
+    """
+    if vector is None or not len(scaled):
+        return 0.0
+    strangers = float(vector.scaled(np.array(vector.strangers.cosine)))
+    return weights.vector * max(float(scaled[0]) - strangers, 0.0) or LEAST_SAID
 
 
 def _allowed(legs: _Legs, chunks: Ids) -> NDArray[np.bool_]:
@@ -272,9 +290,10 @@ def _scores(legs: _Legs, fused: _Fused, chunks: Sequence[int]) -> list[float]:
     if not chunks:
         return []
     by_words = _told(chunks, fused.words, legs.lexical.scores)
-    unknown = np.full(len(chunks), np.nan, dtype=np.float32)
-    by_vector = _told(chunks, fused.near, legs.vector.scores) if legs.vector else unknown
-    scores = calibrate(combine(by_words, by_vector, fused.weights))
+    none = np.full(len(chunks), np.nan, dtype=np.float32)
+    by_vector = _told(chunks, fused.near, legs.vector.scores) if legs.vector else none
+    values = combine(by_words, by_vector, fused.weights)
+    scores = fused.scale.scores(np.array(chunks, np.int64), values, np.isnan(by_vector))
     return [round(score, 4) for score in falling(scores.tolist())]
 
 

@@ -41,6 +41,8 @@ class Term:
     """The word itself, unstemmed: what a slip is measured on."""
     titled: bool = True
     """Whether it is looked for in titles, too. A function word tells nothing there (docs/benchmarks.md)."""
+    function: bool = False
+    """Whether it is a function word, whatever it counts where there is nothing else."""
 
 
 def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
@@ -75,7 +77,7 @@ def _term(forms: tuple[str, ...], languages: Sequence[str], written: str, *, alo
         tells = not _grammatical(form, at_end=left <= 1)
     else:
         tells = all(_function_stems(language).isdisjoint(forms) for language in languages)
-    return Term(forms, 1.0 if tells else FUNCTION_WORD_WEIGHT, written=written, titled=tells)
+    return Term(forms, 1.0 if tells else FUNCTION_WORD_WEIGHT, written=written, titled=tells, function=not tells)
 
 
 def _is_pair(form: str) -> bool:

@@ -8,11 +8,12 @@
 from __future__ import annotations
 
 import io
+import resource
 import time
 import zipfile
 
 import pytest
-from import_samples import docx, epub, pdf, remarks, source_of, zipped
+from import_samples import _WORD, docx, epub, pdf, remarks, source_of, zipped
 
 from commonplace.ingest.files.read import Skipped, read_text
 from commonplace.ingest.imports.formats import choose
@@ -61,28 +62,41 @@ def test_a_damaged_pdf_is_refused() -> None:
 
 def test_a_pdf_is_read_as_far_as_its_time_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     data = endless(pdf("Oolong is first", "Sencha is second", "This page has no end", "This is never reached"), page=2)
-    monkeypatch.setattr("commonplace.ingest.files.pdf.MOST_SECONDS", 1)
-    begun = time.process_time()
+    monkeypatch.setattr("commonplace.ingest.files.pdf.MOST_SECONDS", 0.5)
+    monkeypatch.setattr("commonplace.ingest.files.pdf.MOST_MEMORY", 4 * 1024**3)
     text = read_text(data, "slow.pdf")
     said = remarks("slow.pdf")
     record = next(iter(choose("media", source_of(data, "slow.pdf"))(source_of(data, "slow.pdf"), said))).record
-    assert time.process_time() - begun < 20
     assert text.body == record["body"] == "Oolong is first\n\nSencha is second"
-    assert text.left_out == "only 2 of its 4 pages were read: more would take over 1 s of CPU time"
+    assert text.left_out == "only 2 of its 4 pages were read: more would take over 0.5 s of CPU time"
     assert [one.reason for one in said.warnings] == [f"{text.left_out}."]
+    assert read_text(pdf("Tea after it"), "tea.pdf").body == "Tea after it"
 
 
 def test_a_pdf_of_which_no_word_is_read_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     data = endless(pdf("This page has no end"), page=0)
-    monkeypatch.setattr("commonplace.ingest.files.pdf.MOST_SECONDS", 1)
+    monkeypatch.setattr("commonplace.ingest.files.pdf.MOST_SECONDS", 0.5)
+    monkeypatch.setattr("commonplace.ingest.files.pdf.MOST_MEMORY", 4 * 1024**3)
     with pytest.raises(Skipped, match="TOO_SLOW"):
         read_text(data, "slow.pdf")
-    with pytest.raises(Unreadable, match="none of its words could be read within 1 s of CPU time"):
+    with pytest.raises(Unreadable, match=r"none of its words could be read: they would take over 0\.5 s of CPU time"):
         read(data, "slow.pdf")
 
 
-def endless(data: bytes, page: int) -> bytes:
-    """A document with a page whose forms show each other, which takes pypdf hours: it counts forms, not their words."""
+def test_a_pdf_that_takes_more_memory_than_it_may_is_read_up_to_there() -> None:
+    data = endless(pdf("Oolong is first", "This page has no end"), 1, b"BT /F1 12 Tf (tea) Tj ET " * 2000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    text = read_text(data, "large.pdf")
+    assert text.body == "Oolong is first"
+    assert text.left_out == (
+        "only 1 of its 2 pages were read: more would take over 1 GiB of memory, or break the reader"
+    )
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB: it was not this process
+    assert read_text(pdf("Tea after it"), "tea.pdf").body == "Tea after it"
+
+
+def endless(data: bytes, page: int, words: bytes = b"") -> bytes:
+    """A document with a page whose forms show each other, a hundred million of them."""
     from pypdf import PdfReader, PdfWriter
     from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
@@ -90,7 +104,7 @@ def endless(data: bytes, page: int) -> bytes:
     resources = writer.pages[page]["/Resources"]
     for _ in range(8):
         form = DecodedStreamObject()
-        form.set_data(b"BT /F1 12 Tf (tea) Tj ET " * 2000 + b"/Next Do " * 10)
+        form.set_data(words + b"/Next Do " * 10)
         form[NameObject("/Subtype")] = NameObject("/Form")
         form[NameObject("/Resources")] = resources
         forms = DictionaryObject({NameObject("/Next"): writer._add_object(form)})
@@ -181,6 +195,47 @@ def test_a_word_file_keeps_headings_lists_and_tables() -> None:
     assert record["body"] == (
         "# Garden\n\nPlant early.\n\n## Beds\n\n- Peas\n  - Sugar\n\n"
         "| Bed | Crop |\n| --- | --- |\n| 1 | a\\|b more |\n\nEnd<script>\n"
+    )
+
+
+def test_a_word_file_keeps_its_footnotes_where_they_belong_and_its_endnotes_at_the_end() -> None:
+    def run(words: str, note: str = "") -> str:
+        return f"<w:r><w:t>{words}</w:t></w:r>" + (f"<w:r>{note}</w:r>" if note else "")
+
+    def foot(number: int) -> str:
+        return f'<w:footnoteReference w:id="{number}"/>'
+
+    end = '<w:endnoteReference w:id="2"/>'
+    item = '<w:p><w:pPr><w:numPr><w:ilvl w:val="0"/></w:numPr></w:pPr>'
+    body = (
+        f'<w:p><w:pPr><w:pStyle w:val="berschrift1"/></w:pPr>{run("Garden", foot(4))}</w:p>'
+        f"<w:p>{run('Sow early', foot(2))}{run(', water', end)}{run(' late.', foot(2))}</w:p>"
+        f"{item}{run('Peas', foot(3))}</w:p>{item}{run('Beans')}</w:p>"
+        f"<w:tbl><w:tr><w:tc><w:p>{run('Bed', foot(5))}</w:p></w:tc></w:tr>"
+        f"<w:tr><w:tc><w:p>{run('1')}</w:p></w:tc></w:tr></w:tbl>"
+        f"<w:p><w:del>{run('gone', foot(6))}</w:del>{run('End', foot(99))}</w:p>"
+    )
+    notes = '<w:footnote w:type="separator" w:id="0"><w:p><w:r><w:t>never</w:t></w:r></w:p></w:footnote>' + "".join(
+        f'<w:footnote w:id="{number}"><w:p><w:r><w:footnoteRef/></w:r>{run(words)}</w:p><w:p>{run("More.")}</w:p>'
+        "</w:footnote>"
+        for number, words in (
+            (2, " By # March."),
+            (3, "Sugar."),
+            (4, "The south one."),
+            (5, "Raised."),
+            (6, "Not said."),
+        )
+    )
+    parts = {
+        "word__footnotes.xml": f"<w:footnotes {_WORD}>{notes}</w:footnotes>",
+        "word__endnotes.xml": (
+            f'<w:endnotes {_WORD}><w:endnote w:id="2"><w:p>{run("Almanac, 1906")}</w:p></w:endnote></w:endnotes>'
+        ),
+    }
+    assert read(docx(body, **parts), "a.docx")["body"] == (
+        "# Garden\n\n[^1]: The south one. More.\n\nSow early[^2], water[^e1] late.[^2]\n\n[^2]: By # March. More.\n\n"
+        "- Peas[^3]\n- Beans\n\n[^3]: Sugar. More.\n\n| Bed[^4] |\n| --- |\n| 1 |\n\n[^4]: Raised. More.\n\nEnd\n\n"
+        "[^e1]: Almanac, 1906\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""The text of a Word document as Markdown: headings, lists and tables; no comments, deletions or field codes."""
+"""The text of a Word document as Markdown: headings, lists, tables and notes; no comments, deletions or field codes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def read_docx(stream: BinaryIO) -> Document:
         names = set(archive.namelist())
         if "word/document.xml" not in names:
             raise BadZip("it is no Word document: word/document.xml is missing")
-        words = _Words(_levels(archive) if "word/styles.xml" in names else _BUILT_IN)
+        words = _Words(_levels(archive) if "word/styles.xml" in names else _BUILT_IN, _notes(archive, names))
         read_xml(entry_bytes(archive, "word/document.xml"), words.start, words.end, words.text)
         about = _about(archive) if "docProps/core.xml" in names else {}
     return Document(
@@ -61,10 +61,18 @@ def read_docx(stream: BinaryIO) -> Document:
 
 
 class _Words:
-    """Gathers paragraphs and rows. A table inside a cell becomes words of that cell."""
+    """Gathers paragraphs and rows. A table inside a cell becomes words of that cell.
 
-    def __init__(self, levels: Mapping[str, int]) -> None:
+    A footnote comes after the paragraph, list or table that it is about, an endnote at the end.
+    """
+
+    def __init__(self, levels: Mapping[str, int], notes: Mapping[tuple[str, str], str] = {}) -> None:
         self._levels = levels
+        self._notes = notes
+        self._labels: dict[tuple[str, str], str] = {}
+        self._new_notes: list[str] = []
+        self._footnotes: list[str] = []
+        self._endnotes: list[str] = []
         self._blocks: list[tuple[str, str]] = []
         self._paragraph: list[str] = []
         self._level = 0
@@ -95,6 +103,8 @@ class _Words:
             self._paragraph.append("\t" if name == "tab" else "\n")
         elif name == "noBreakHyphen":
             self._paragraph.append("-")
+        elif name in ("footnoteReference", "endnoteReference"):
+            self._refer(name.removesuffix("Reference"), attributes.get("id", ""))
         elif name == "tbl":
             self._tables += 1
             if self._tables == 1:
@@ -126,7 +136,7 @@ class _Words:
         """Blocks with a blank line between, but items and rows close together."""
         lines: list[str] = []
         before = ""
-        for kind, block in self._blocks:
+        for kind, block in (*self._blocks, *(("note", note) for note in self._footnotes + self._endnotes)):
             if lines and not (kind == before and kind.startswith(("item", "row"))):
                 lines.append("")
             lines.append(block)
@@ -142,21 +152,66 @@ class _Words:
         if self._tables:
             self._cell.append(" ".join(words.split()))
         elif level:
-            self._blocks.append(("heading", escaped.heading(min(level, 6), " ".join(words.split()))))
+            self._add("heading", escaped.heading(min(level, 6), " ".join(words.split())))
         elif item is not None:
-            self._blocks.append(("item", f"{'  ' * item}- {' '.join(words.split())}"))
+            self._add("item", f"{'  ' * item}- {' '.join(words.split())}")
         else:
-            self._blocks.append(("text", "\n".join(map(escaped.line, words.split("\n")))))
+            self._add("text", "\n".join(map(escaped.line, words.split("\n"))))
+
+    def _refer(self, kind: str, number: str) -> None:
+        """Mark a note; its words follow what it is about, once."""
+        note = kind, number
+        if note not in self._notes:
+            return
+        if note not in self._labels:
+            prefix = "" if kind == "footnote" else "e"
+            label = self._labels[note] = f"[^{prefix}{sum(known[0] == kind for known in self._labels) + 1}]"
+            (self._new_notes if kind == "footnote" else self._endnotes).append(f"{label}: {self._notes[note]}")
+        if not self._level:
+            self._paragraph.append(self._labels[note])
+
+    def _add(self, kind: str, block: str) -> None:
+        goes_on = kind.startswith(("item", "row")) and self._blocks and self._blocks[-1][0] == kind
+        if not goes_on:
+            self._blocks += [("note", note) for note in self._footnotes]
+            self._footnotes.clear()
+        self._blocks.append((kind, block))
+        self._footnotes += self._new_notes
+        self._new_notes.clear()
 
     def _end_row(self) -> None:
         row, self._row = self._row, []
         if not any(row):
             return
         kind = f"row {self._table}"
-        self._blocks.append((kind, f"| {' | '.join(row)} |"))
+        self._add(kind, f"| {' | '.join(row)} |")
         if not self._ruled:
-            self._blocks.append((kind, f"|{' --- |' * len(row)}"))
+            self._add(kind, f"|{' --- |' * len(row)}")
             self._ruled = True
+
+
+def _notes(archive: ZipFile, names: set[str]) -> dict[tuple[str, str], str]:
+    """Return the words of each footnote and endnote, each on one line, by its kind and number."""
+    notes: dict[tuple[str, str], str] = {}
+    words, number = _Words({}), ""
+
+    def start(name: str, attributes: Mapping[str, str]) -> None:
+        nonlocal words, number
+        if name == kind:
+            words, number = _Words({}), "" if "type" in attributes else attributes.get("id", "")
+        else:
+            words.start(name, attributes)
+
+    def end(name: str) -> None:
+        if name != kind:
+            words.end(name)
+        elif number and (said := " ".join(words.markdown().split())):
+            notes[kind, number] = said
+
+    for kind in ("footnote", "endnote"):
+        if (part := f"word/{kind}s.xml") in names:
+            read_xml(entry_bytes(archive, part), start, end, lambda said: words.text(said))
+    return notes
 
 
 def _levels(archive: ZipFile) -> dict[str, int]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
-from commonplace.ingest.files import escaped
+from commonplace.ingest.files.html_blocks import Blocks
 from commonplace.ingest.files.tags import Attributes, Tags
 from commonplace.lazy_dataclass import dataclass
 
+_FOREIGN = frozenset({"svg", "math", "annotation"})
+"""Drawings and formulas: a tag of pages ends them, but for inside the elements of theirs that hold parts of pages."""
+_EMBEDDING = frozenset({"foreignobject", "desc", "annotation-xml", "mi", "mn", "mo", "ms", "mtext"})
 _DROPPED = frozenset(
-    {"script", "style", "nav", "template", "noscript", "svg", "iframe", "object", "canvas", "select", "dialog"}
+    {"script", "style", "nav", "template", "svg", "iframe", "object", "canvas", "select", "dialog"}
     | {"annotation", "annotation-xml"}  # a formula once more, for programs
 )
+_NO_PLACE_FOR_MAIN = _DROPPED - {"template"} | {"math"}
 _BLOCKS = frozenset(
     {
         "address", "article", "aside", "blockquote", "body", "caption", "dd", "details", "div", "dl", "dt", "fieldset",
@@ -20,15 +25,18 @@ _BLOCKS = frozenset(
     }
 )  # fmt: skip
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_SIGN = re.compile("\\s*[¶§#🔗⚓\u200b\ufe0e\ufe0f]+\\s*")
-"""What programs that make pages let a heading's link to itself say."""
+_CELLS = frozenset({"td", "th"})
+_TABLE_PARTS = _CELLS | {"caption", "tbody", "tfoot", "thead", "tr"}
+_CONTAINERS = (_BLOCKS | _TABLE_PARTS | _EMBEDDING | set(_HEADINGS) | {"button", "center", "pre"}) - {
+    "body", "form", "hr", "html", "p",
+}  # fmt: skip
+"""What ends, where it does, all that was left open inside of it. Forms and paragraphs do not, as in browsers."""
+_INLINE = frozenset({"b", "br", "code", "em", "i", "img", "small", "span", "strong"})
+_OF_PAGES = (_BLOCKS | _TABLE_PARTS | set(_HEADINGS) | _INLINE | {"center", "pre"}) - {"html"}
 _SPACE = re.compile(r"\s+")
 _NUMBER = re.compile(r"[0-9]{1,8}")
-_TICKS = re.compile(r"`{3,}")
-_LONG_HEADING = 200
-"""Characters after which a heading that goes on was never closed."""
-_DEEPEST, _DEEPEST_LIST = 1000, 10
-"""How many elements may be open at once, and how far lists are indented: no page of ours is deeper."""
+_DEEPEST = 1000
+"""How many elements that are left out may be inside each other: no page of ours is deeper."""
 
 
 def html_text(source: str) -> tuple[str, str]:
@@ -65,21 +73,18 @@ def html_article(source: str) -> Article:
 
 
 class _Page(Tags):
-    """Gathers blocks. Tags that were never closed, or never opened, do no harm."""
+    """Gathers blocks. Tags that were never closed, or never opened, do no harm.
+
+    What is left out is gathered as well, apart, and thrown away when it ends: by its own tag, or with what it is
+    inside of. What has no end before the page ends hides nothing.
+    """
 
     def __init__(self) -> None:
-        self._blocks: list[str] = []
-        self._words: list[str] = []
-        self._dropped: list[str] = []
-        self._lists: list[int | None] = []
-        self._heading = 0
-        self._in_link = self._in_button = False
-        self._signs: list[str] = []
-        self._pre = 0
+        self._blocks = Blocks()
+        self._open: list[str] = []
+        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        self._dropped: list[_Dropped] = []
         self._in_title = False
-        self._cells: list[str] | None = None
-        self._in_cell = False
-        self._marker = ""
         self._titles: list[str] = []
 
     @property
@@ -87,153 +92,153 @@ class _Page(Tags):
         return _SPACE.sub(" ", "".join(self._titles)).strip()
 
     def text(self) -> str:
-        self._end_block()
-        lines: list[str] = []
-        for block in self._blocks:
-            tight = lines and _is_item(block) and _is_item(lines[-1])
-            tight = tight or bool(lines and block.startswith("| ") and lines[-1].startswith("| "))
-            if lines and not tight:
-                lines.append("")
-            lines.append(block)
-        return "\n".join(lines) + "\n" if lines else ""
+        return self._whole().text()
 
     def handle_starttag(self, tag: str, attrs: Attributes) -> None:
-        if tag == "body" and not self._in_page:
-            self._dropped.clear()  # an unclosed tag of the head hides no page
-        if tag in _DROPPED:
-            self._dropped += [tag] if len(self._dropped) < _DEEPEST else []
-        elif self._dropped:
+        if self._dropped:
+            self._end_dropped_before(tag)
+        if tag in _TABLE_PARTS and self._places["table"]:
+            self._close(self._places["table"][-1] + 1)
+        if tag in _DROPPED and not (tag == "dialog" and dict(attrs).keys() & {"open"}):
+            self._drop(tag)
             return
-        elif tag == "title":
-            self._in_title = not self._blocks and not self._titles
-        elif tag in _HEADINGS:
-            self._end_block()
-            self._heading = _HEADINGS[tag]
-        elif tag == "a":
-            self._in_link = True
-        elif tag == "button":
-            self._in_button = True
-        elif tag == "pre":
-            self._end_block()
-            self._pre += 1
-        elif tag == "br":
-            self._words.append("\n" if self._pre else " ")
-        elif tag in ("ul", "ol"):
-            self._end_block()
-            self._lists.append(_number(attrs, "start", 1) - 1 if tag == "ol" else None)
-        elif tag == "li":
-            self._end_block()
-            self._marker = self._item_marker(attrs)
+        if tag in _CONTAINERS:
+            self._places[tag].append(len(self._open))
+            self._open.append(tag)
+        if tag == "title":
+            self._in_title = not self._dropped and not self._blocks.count and not self._titles
         elif tag == "math" and (formula := dict(attrs).get("alttext")):
             self.handle_data(formula)
-            self._dropped.append(tag)
+            self._drop(tag)
+        else:
+            self._start(tag, attrs)
+
+    def _start(self, tag: str, attrs: Attributes) -> None:
+        blocks = self._blocks
+        if tag in _HEADINGS:
+            blocks.start_heading(_HEADINGS[tag])
+        elif tag == "a":
+            blocks.in_link = True
+        elif tag == "button":
+            blocks.in_button = True
+        elif tag == "pre":
+            blocks.start_code()
+        elif tag == "br":
+            blocks.break_line()
+        elif tag in ("ul", "ol"):
+            blocks.start_list((_number(attrs, "start") or 1) if tag == "ol" else None)
+        elif tag == "li":
+            blocks.start_item(_number(attrs, "value"))
         elif tag == "tr":
-            self._end_block()
-            self._cells, self._in_cell = [], False
-        elif tag in ("td", "th"):
-            self._end_cell()
-            self._in_cell = True
+            blocks.start_row()
+        elif tag in _CELLS:
+            blocks.start_cell()
         elif tag in _BLOCKS:
-            self._end_part(tag)
+            blocks.end_part(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if self._dropped:
-            if tag in self._dropped:
-                del self._dropped[len(self._dropped) - 1 - self._dropped[::-1].index(tag) :]
+        if tag in _DROPPED or (tag == "math" and self._dropped):
+            self._end_dropped(tag)
             return
+        if self._dropped and tag in _INLINE | {"p"}:
+            self._end_foreign()
+        if self._is_in_scope(tag):
+            self._close(self._places[tag][-1])
         if tag == "title":
             self._in_title = False
-        elif tag == "a":
-            self._in_link = False
+        else:
+            self._end(tag)
+
+    def _end(self, tag: str) -> None:
+        blocks = self._blocks
+        if tag == "a":
+            blocks.in_link = False
         elif tag == "button":
-            self._in_button = False
-        elif tag in ("td", "th"):
-            self._end_cell()
+            blocks.in_button = False
+        elif tag in _CELLS:
+            blocks.end_cell()
         elif tag == "pre":
-            self._end_block()
-            self._pre = max(0, self._pre - 1)
+            blocks.end_code()
         elif tag in ("ul", "ol"):
-            self._end_block()
-            del self._lists[-1:]
+            blocks.end_list()
         elif tag in _HEADINGS:
-            self._end_block()
-            self._heading = 0
+            blocks.end_heading()
         elif tag in ("li", "tr", "table"):
-            self._end_block()
+            blocks.end_block()
         elif tag in _BLOCKS:
-            self._end_part(tag)
+            blocks.end_part(tag)
 
     def handle_data(self, data: str) -> None:
-        if self._dropped:
-            return
         if self._in_title:
             self._titles.append(data)
-        elif self._heading and (self._in_button or (self._in_link and _SIGN.fullmatch(data))):
-            self._signs.append(data)
         else:
-            self._words.append(data)
+            self._blocks.add_words(data)
 
-    @property
-    def _in_page(self) -> bool:
-        return bool(self._blocks or self._words)
+    def _drop(self, tag: str) -> None:
+        if len(self._dropped) < _DEEPEST:
+            self._dropped.append(_Dropped(tag, self._blocks, len(self._open)))
+            self._blocks = Blocks()
 
-    def _item_marker(self, attrs: Attributes) -> str:
-        depth = max(0, min(len(self._lists), _DEEPEST_LIST) - 1)
-        number = self._lists[-1] if self._lists else None
-        if number is None:
-            return f"{'  ' * depth}- "
-        self._lists[-1] = number = _number(attrs, "value", number + 1)
-        return f"{'   ' * depth}{number}. "
+    def _end_dropped(self, tag: str) -> None:
+        """Throw away the innermost part of this name that is left out, with all inside of it."""
+        for place in reversed(range(len(self._dropped))):
+            if self._dropped[place].tag == tag:
+                self._leave(place)
+                return
 
-    def _end_cell(self) -> None:
-        if self._cells is None:  # a heading or a list in the row has ended it
-            self._end_block()
-            return
-        words = self._taken()
-        if words or self._in_cell:
-            self._cells.append(words.replace("|", "\\|"))
-        self._in_cell = False
+    def _end_dropped_before(self, tag: str) -> None:
+        """Throw away what is not closed but cannot go on where this tag begins."""
+        names = {dropped.tag for dropped in self._dropped}
+        if (tag == "body" and not self._dropped[0].outer) or (tag == "main" and names <= _NO_PLACE_FOR_MAIN):
+            self._leave(0)
+        elif tag in _OF_PAGES:
+            self._end_foreign()
 
-    def _end_part(self, tag: str) -> None:
-        """A block has ended, or one begins. In a cell all of them are its words, and in a heading the `<div>`s."""
-        in_heading = self._heading and tag == "div" and sum(map(len, self._words)) < _LONG_HEADING
-        if self._cells is not None or in_heading:
-            self._words.append(" ")
-        else:
-            self._end_block()
+    def _end_foreign(self) -> None:
+        while self._dropped and self._dropped[-1].tag in _FOREIGN:
+            if not _EMBEDDING.isdisjoint(self._open[self._dropped[-1].depth :]):
+                return
+            self._leave(len(self._dropped) - 1)
 
-    def _end_block(self) -> None:
-        if self._pre:
-            self._end_code()
-            return
-        if self._cells is not None:
-            self._end_cell()
-            cells, self._cells = self._cells, None
-            if any(cells):
-                self._blocks.append(f"| {' | '.join(cells)} |")
-            return
-        words = self._taken() or _SPACE.sub(" ", "".join(self._signs)).strip()  # of a heading that says nothing else
-        self._signs.clear()
-        if not words:
-            return  # a paragraph inside an item, or a heading, is its text
-        heading, marker = self._heading, self._marker
-        self._heading, self._marker = 0, ""
-        if heading:
-            self._blocks.append(escaped.heading(heading, words))
-        else:
-            self._blocks.append(marker + escaped.line(words))
+    def _is_in_scope(self, tag: str) -> bool:
+        """Whether something of this name is open that an end tag would close: those of cells stay inside of them."""
+        if not self._places[tag]:
+            return False
+        around = () if tag == "table" else ("table",) if tag in _TABLE_PARTS else ("table", *_CELLS)
+        return all(not self._places[name] or self._places[name][-1] < self._places[tag][-1] for name in around)
 
-    def _end_code(self) -> None:
-        code = "".join(self._words).strip("\n")
-        self._words.clear()
-        if code.strip():
-            fence = "`" * max(3, 1 + max((len(ticks) for ticks in _TICKS.findall(code)), default=0))
-            self._blocks.append(f"{fence}\n{code}\n{fence}")
+    def _close(self, depth: int) -> None:
+        """End what was opened in containers of a depth or more, and what is left out there and has no end."""
+        while len(self._open) > depth:
+            self._places[self._open.pop()].pop()
+        place = len(self._dropped)
+        while place and self._dropped[place - 1].depth > depth:
+            place -= 1
+        if place < len(self._dropped):
+            self._leave(place)
 
-    def _taken(self) -> str:
-        words = _SPACE.sub(" ", "".join(self._words)).strip()
-        self._words.clear()
-        return words
+    def _leave(self, place: int) -> None:
+        dropped = self._dropped[place]
+        self._blocks = dropped.outer
+        del self._dropped[place:]
+        self._close(dropped.depth)
+
+    def _whole(self) -> Blocks:
+        """All that was said, with what had no end."""
+        while self._dropped:
+            outer = self._dropped.pop().outer
+            outer.extend(self._blocks)
+            self._blocks = outer
+        return self._blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Dropped:
+    """Something that is left out: what was gathered before it, and how many containers were open."""
+
+    tag: str
+    outer: Blocks
+    depth: int
 
 
 class _Article(_Page):
@@ -242,37 +247,32 @@ class _Article(_Page):
     def __init__(self) -> None:
         super().__init__()
         self.about: dict[str, str] = {}
-        self._main: list[int] = []
 
     def handle_starttag(self, tag: str, attrs: Attributes) -> None:
-        given = {name: (value or "").strip() for name, value in attrs}
+        if tag in ("html", "link", "meta"):
+            self._read_head(tag, {name: (value or "").strip() for name, value in attrs})
+        super().handle_starttag(tag, attrs)
+        if tag == "main":
+            self._blocks.start_main()
+
+    def handle_endtag(self, tag: str) -> None:
+        super().handle_endtag(tag)
+        if tag == "main":
+            self._blocks.end_main()
+
+    def text(self) -> str:
+        return self._whole().main_text()
+
+    def _read_head(self, tag: str, given: dict[str, str]) -> None:
         if tag == "html":
             self.about.setdefault("lang", given.get("lang", ""))
         elif tag == "link" and "canonical" in given.get("rel", "").lower().split():
             self.about.setdefault("canonical", given.get("href", ""))
         elif tag == "meta" and (name := given.get("name") or given.get("property")):
             self.about.setdefault(name.lower(), given.get("content", ""))
-        super().handle_starttag(tag, attrs)
-        if tag == "main":
-            self._main = self._main[:1] or [len(self._blocks)]
-
-    def handle_endtag(self, tag: str) -> None:
-        super().handle_endtag(tag)
-        if tag == "main" and self._main:
-            self._main[1:] = [len(self._blocks)]
-
-    def text(self) -> str:
-        self._end_block()
-        start, end = (*self._main, len(self._blocks))[:2] if self._main else (0, len(self._blocks))
-        self._blocks = self._blocks[start:end] or self._blocks
-        return super().text()
 
 
-def _number(attrs: Attributes, name: str, usual: int) -> int:
-    """What a list is said to count from; Markdown knows no other numbers than these."""
+def _number(attrs: Attributes, name: str) -> int | None:
+    """What a list or an item is said to count from; Markdown knows no other numbers than these."""
     given = (dict(attrs).get(name) or "").strip()
-    return int(given) if _NUMBER.fullmatch(given) else usual
-
-
-def _is_item(block: str) -> bool:
-    return bool(re.match(r" *(?:- |\d+\. )", block))
+    return int(given) if _NUMBER.fullmatch(given) else None

@@ -16,13 +16,16 @@ Attributes = list[tuple[str, str | None]]
 _NAME = re.compile(r"[a-zA-Z][^\s/>]*")
 _QUOTE_OR_END = re.compile(r"(=\s*)?([\"'])|>")
 _ATTRIBUTE = re.compile(r"([^\s\"'>/=]+)(?:\s{0,20}=\s{0,20}(\"[^\"]*\"|'[^']*'|[^\s\"'>]+))?")
+_COMMENT_END = re.compile("--!?>")
 _XML = re.compile(r"\A\s*<\?xml\s|<html\s[^>]*\bxmlns\s*=", re.IGNORECASE)
 _HEAD = 2000
 """Characters in which a page says that it is XML."""
 _FOREIGN = ("svg", "math")
 _HIDDEN = ("script", "style", "noframes", "noembed", "xmp", "iframe")
-_CLOSING = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in (*_HIDDEN, "title", "textarea")}
-_SAY_SOMETHING = frozenset({"html", "meta", "link", "ol", "li", "math"})
+_CLOSING = {
+    name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in (*_HIDDEN, "title", "textarea", "noscript")
+}
+_SAY_SOMETHING = frozenset({"html", "meta", "link", "ol", "li", "math", "dialog"})
 """The tags whose attributes are read; those of others tell nothing about a text."""
 
 
@@ -49,11 +52,13 @@ class Tags:
     def _markup(self, source: str, start: int) -> int:
         """What begins with `<`; returns where the text goes on."""
         if source.startswith("<!--", start):
-            return _after(source.find("-->", start + 2), 3, source)
+            return _after_comment(source, start)
         if source.startswith(("<!", "<?"), start):
             return _after(source.find(">", start), 1, source)
         closing = source.startswith("</", start)
         name = _NAME.match(source, start + 1 + closing)
+        if name is None and closing and start + 2 < len(source):
+            return _after(source.find(">", start), 1, source)  # a comment
         if name is None:
             self.handle_data("<")
             return start + 1
@@ -75,9 +80,17 @@ class Tags:
             self._never_closed.add(tag)
             return start  # a title that is never closed hides nothing
         end = closing.start() if closing else len(source)
-        if tag not in _HIDDEN:
+        if tag not in _HIDDEN and tag != "noscript":
             self.handle_data(unescape(source[start:end]))
         return end
+
+
+def _after_comment(source: str, start: int) -> int:
+    """Just after a comment that begins here."""
+    end = _COMMENT_END.search(source, start + 2)
+    if end and end[0] == "--!>" and end.start() < start + 4:
+        end = _COMMENT_END.search(source, start + 4)
+    return end.end() if end else len(source)
 
 
 def _after(found: int, size: int, source: str) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from commonplace.ingest.files.charset import mark_of, page_encoding
 from commonplace.ingest.files.docx import read_docx
 from commonplace.ingest.files.epub import read_epub
 from commonplace.ingest.files.html import html_article
-from commonplace.ingest.files.pdf import Encrypted, Pages, TooSlow, read_pdf
+from commonplace.ingest.files.pdf import Damaged, Encrypted, Pages, TooCostly, read_pdf
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.notes import LONGEST_TITLE, first_heading, front_record
@@ -35,18 +34,14 @@ _NO_TEXT = (
 
 def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
     """A PDF. Its pages bound its passages."""
-    if find_spec("pypdf") is None:
-        raise Unreadable('reading PDF needs the media extra: pip install "commonplace[media]"')
     try:
         with source.seekable() as stream:
             book = read_pdf(stream)
     except Encrypted:
         raise Unreadable("it is encrypted; save a copy without a password and import that") from None
-    except TooSlow as error:
+    except TooCostly as error:
         raise Unreadable(str(error)) from None
-    except Unreadable:
-        raise
-    except Exception as error:  # noqa: BLE001 - a parser of other people's files fails in every way there is
+    except Damaged as error:
         raise Unreadable(f"it is a damaged PDF ({_said(error)})") from None
     for number in book.broken:
         remarks.warn(f"page {number} cannot be read and was left out")

@@ -41,7 +41,7 @@ from commonplace.store.shaping import (
     passage_row,
     says_the_same,
 )
-from commonplace.store.spelling import name_backwards, name_hash
+from commonplace.store.spelling import folded, name_backwards, name_hash
 from commonplace.store.sqlite import WHOLE_BODY
 from commonplace.text.outline import Outline
 
@@ -146,6 +146,7 @@ class Items:
         rows = [passage_row(passage) for passage in write.passages]
         if old is not None and says_the_same(old, draft, content_hash) and rows == self._passage_rows(old.id):
             self._refresh_outline(old.id, write.outline)
+            self._refresh_language(old, write.language)
             return old.id
         if len(rows) > MOST_CHUNKS:
             raise InvalidInput(
@@ -168,6 +169,12 @@ class Items:
             self._put_entry(item_id, draft, fresh=old is None)
         self._log("put", [(item_id, version)])
         return item_id
+
+    def _refresh_language(self, old: Item, language: str) -> None:
+        """Keep the language that newer rules tell of the same text, and log another one: other stems are due."""
+        changed = "update items set language = %s where id = %s and language <> %s returning id"
+        if self._all(changed, (language, old.id, language)):
+            self._log("put", [(old.id, old.version)])
 
     def _insert(self, row: dict[str, Any], created_at: int) -> int:
         transaction = self._database.current
@@ -220,10 +227,12 @@ class Items:
             self._run("update records set folded = %s where item_id = %s", (fold_value(draft.title), item_id))
 
     def _name_document(self, item_id: int, parent: str, key: str) -> None:
+        end = name_backwards(parent, key)
         self._run(
-            """insert into document_names (item_id, docid, backwards) values (%s, %s, %s)
-               on conflict (space, item_id) do update set docid = excluded.docid, backwards = excluded.backwards""",
-            (item_id, name_hash(parent, key), name_backwards(parent, key)),
+            """insert into document_names (item_id, docid, backwards, ending, stem) values (%s, %s, %s, %s, %s)
+               on conflict (space, item_id) do update set docid = excluded.docid, backwards = excluded.backwards,
+                 ending = excluded.ending, stem = excluded.stem""",
+            (item_id, name_hash(parent, key), end, *folded(end)),
         )
 
     def _passage_rows(self, item_id: int) -> list[tuple[Any, ...]]:

@@ -1,0 +1,175 @@
+"""One scale for every score of every surface: from 0 to 1, how sure it is that a hit is about the query.
+
+Within one query a score rises with what the legs think of a hit, so that it never changes their order, but for one
+case: passages that have all of a query's words, where these tell something and few passages have them all, come before
+those that have some. What it means depends on the query and the library alone: on how much the words tell, on how many
+passages could share them by chance, and on how near strangers are to this query here. `docs/search.md` has the
+formulas, `tools/measure_scores.py` prints how many hits of each band are relevant.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commonplace.index.scope import Ids, among, distinct
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import CHUNK_BITS
+from commonplace.search.plan import LexicalPlan
+from commonplace.text.terms import Term
+
+Floats = NDArray[np.float32]
+
+CLOSE = 0.25
+"""What the best hit scores at least where anything is about the query: below it, the answer says that nothing is."""
+
+NOT_CLOSE = "No hit is close: what was found shares a word with the query or is a little like it, and no more."
+
+FEW = 10
+"""How many items may have all of a query's words where those come before the items that have some of them."""
+
+ALONE, AMONG_FEW, ALL_WORDS = 0.75, 0.65, 0.6
+"""What an item scores at least that has all words in a passage, as the only one or one of few; or that has them all."""
+
+COMMON, TOLD = 0.39, 0.79
+"""What nothing scores more than where no word of the query tells anything, and where they tell enough for an answer."""
+
+SPARING = 0.6
+"""From where on a score rises more slowly."""
+
+TELLS = 1.0
+"""How much the words of a query have to tell where it matters that a passage has all of them."""
+
+ENOUGH_TOLD, ALL_TOLD = 1.5, 8.0
+"""How much the words of a query have to tell for an answer, and for a score to be as high as it can be."""
+
+FEWEST_PASSAGES, MOST_PASSAGES = 500, 20_000
+"""Libraries that are smaller or larger have as many passages like a query by chance: judged sets lie between."""
+
+TRUE_NEARNESS = 3.5
+"""How many times their scatter a true answer is away from strangers."""
+
+_APART = 0.3
+_WORDS, _BOTH, _NEARNESS, _LIKENESS = (0.46, -0.32, 1.3), (2.4, -0.36, 0.7), (0.5, 3.3), (1.0, 2.6)
+"""What was learned on judged sets: see `Scale` and the functions below for what each number does."""
+
+
+class WordReader(Protocol):
+    """What a scale asks of an index of words."""
+
+    def passages(self) -> int: ...
+    def having(self, terms: tuple[Term, ...], most: int) -> Ids: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A score before it is pressed between 0 and 1: `slope · x + start`."""
+
+    slope: float
+    start: float
+
+
+@dataclass(frozen=True, slots=True)
+class Strangers:
+    """How near those passages are to a query that have nothing to do with it: the median, and how far they scatter."""
+
+    cosine: float
+    scatter: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the numbers of the legs mean for one query."""
+
+    words: Line
+    """Of a lexical score in masses: `0.46 · √mass · (score − ½) − 0.32 · ln passages + 1.3`."""
+    both: Line
+    """Of a fused score, or of nearness where only that was asked for."""
+    most: float = 1.0
+    """What no score exceeds but those of passages with all the words."""
+    complete: Ids = field(default_factory=lambda: np.empty(0, np.int64))
+    """The passages with all the words, where they are few."""
+
+    def scores(self, chunks: Ids, values: Floats, unknown: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
+        """The scores of passages; `unknown` are those whose nearness nobody knows, which their words alone judge."""
+        sureness = self.most * pressed(self.sureness(values, unknown))
+        if not len(self.complete):
+            return sureness
+        return completed(sureness, among(chunks, self.complete), least_of(self.complete))
+
+    def sureness(self, values: Floats, unknown: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
+        """The values on one line, whichever leg each is from: from minus to plus infinity."""
+        wide = np.asarray(values, np.float64)
+        return np.where(unknown, self.words.slope * wide + self.words.start, self.both.slope * wide + self.both.start)
+
+
+NO_SCALE = Scale(Line(1.0, 0.0), Line(1.0, 0.0))
+"""Of a list with nothing in it."""
+
+
+def pressed(sureness: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+    """`p = 1 / (1 + e^−x)`, and above 0.6 `0.6 + 0.4 · ((p − 0.6) / 0.4)²`: to be called sure takes a lot."""
+    even = 1.0 / (1.0 + np.exp(-np.clip(sureness, -40.0, 40.0)))
+    return np.asarray(np.where(even > SPARING, SPARING + (even - SPARING) ** 2 / (1.0 - SPARING), even))
+
+
+def least_of(complete: Ids) -> float:
+    """What passages with all the words score at least, where there are any."""
+    return ALONE if len(distinct(complete >> CHUNK_BITS)) == 1 else AMONG_FEW
+
+
+def completed(scores: NDArray[np.float64], complete: NDArray[np.bool_], least: float) -> NDArray[np.float64]:
+    """Those with all the words above `least`, the others below, each in the order they had."""
+    return np.where(complete, least + (1.0 - least) * scores**2, least * scores)
+
+
+def words_line(mass: float, passages: int) -> Line:
+    """Half of a query's mass says little, all of it much, the more the more there is, and the less the more could."""
+    slope = _WORDS[0] * math.sqrt(mass)
+    return Line(slope, _WORDS[1] * _chances(passages) + _WORDS[2] - slope / 2)
+
+
+def fused_line(evidence: float, near: float, usual: float, passages: int) -> Line:
+    """Of the mean of both legs: their evidence, as a share of what a good answer has, less what many have by chance.
+
+    `evidence`: what the weights of the legs add up to; `near`: how far the vector leg's zero is from strangers;
+    `usual`: what a passage has that holds every word once and is as near as true answers are.
+    """
+    slope = _BOTH[0] / usual
+    return Line(slope * evidence, slope * near + _BOTH[1] * _chances(passages) + _BOTH[2])
+
+
+def nearness_line(strangers: Strangers, *, alike: bool = False) -> Line:
+    """Of a cosine: how many times further it is from strangers than these are from each other.
+
+    `alike`: the query is itself a passage. Passages lie nearer to each other than questions lie to them.
+    """
+    slope, half = _LIKENESS if alike else _NEARNESS
+    return Line(slope / strangers.scatter, -slope * (strangers.cosine / strangers.scatter + half))
+
+
+def stands_apart(cosine: float, strangers: Strangers, passages: int) -> bool:
+    """Whether a passage is nearer than the nearest of so many strangers can be expected to be."""
+    expected = math.sqrt(2.0 * math.log(max(passages, 2))) + _APART
+    return cosine > strangers.cosine + expected * strangers.scatter
+
+
+def highest(telling: float) -> float:
+    """What a score is at most where the words of a query tell so much."""
+    enough, rest = min(telling, ENOUGH_TOLD), min(max(telling, ENOUGH_TOLD), ALL_TOLD) - ENOUGH_TOLD
+    return COMMON + (TOLD - COMMON) * enough / ENOUGH_TOLD + (1.0 - TOLD) * rest / (ALL_TOLD - ENOUGH_TOLD)
+
+
+def complete_passages(plan: LexicalPlan, reader: WordReader) -> Ids:
+    """The passages that have every word of a query, where few do and the words tell something; else none."""
+    if plan.unknown or not plan.content or plan.telling < TELLS:
+        return np.empty(0, np.int64)
+    return reader.having(plan.content, FEW)
+
+
+def _chances(passages: int) -> float:
+    return math.log(min(max(passages, FEWEST_PASSAGES), MOST_PASSAGES))
