@@ -95,7 +95,7 @@ def pull_default(library: Library) -> None:
     from commonplace.ingest.suited import first_choice, languages, suited
 
     settings, chosen = library.settings, library.embedding.chosen
-    if chosen in catalog():
+    if chosen is not None and chosen in catalog():
         name = chosen
     elif library.embedding.is_settled or chosen not in (None, STATIC):
         return
