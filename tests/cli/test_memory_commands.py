@@ -75,7 +75,7 @@ def test_taken_numbers_are_refused_and_renumbered_on_request(run: Run, theirs: P
 
 def test_a_setting_that_cannot_be_parsed_ends_the_memory_profile_with_78(run: Run) -> None:
     failed = run("mcp", "--profile", "memory", code=78, ENABLE_FTS="perhaps")
-    assert failed.stderr.strip() == "ENABLE_FTS must be true or false, not 'perhaps'."
+    assert failed.stderr.strip() == "ENABLE_FTS must be auto, true or false, not 'perhaps'."
 
 
 @pytest.mark.parametrize("somewhere", [(), ("--home", "{home}")])
@@ -90,7 +90,7 @@ def test_a_setting_that_memories_cannot_use_ends_the_start_and_not_a_call(
     run(*start, METADATA_INDEXED_FIELDS="status:string")
     other = run(*start, code=78, METADATA_INDEXED_FIELDS="owner:name", METADATA_INDEX_SYNC_MODE="strict")
     assert other.stderr.splitlines() == [
-        "'name' is no type of an indexed metadata field; owner is read as string",
+        "WARNING 'name' is no type of an indexed metadata field; owner is read as string",
         "memory_indexed_fields differs from what is indexed: not indexed: owner; indexed beyond it: status.",
     ]
 
@@ -111,7 +111,7 @@ def test_a_database_named_by_the_environment_is_taken_over(run: Run, theirs: Pat
 
 def test_one_kind_is_embedded_alone(run: Run, theirs: Path) -> None:
     run("import", "context-server", str(theirs))
-    run("call", "remember", json.dumps({"text": "tea"}), "--allow-writes")
+    run("call", "remember", json.dumps({"text": "tea"}), COMMONPLACE_EMBED_ON_WRITE="0")
     assert "Embedded: 4 passages" in run("embed", "--kind", "memory").stdout
     assert "Embedded: 0 passages" in run("embed", "--kind", "memory").stdout
     assert "Embedded: 1 passage" in run("embed", "--all").stdout
