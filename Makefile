@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.ready
 CLIENTS := tests/node/node_modules/.ready
 export HF_HUB_OFFLINE := 1
 
-.PHONY: run test check lint fix docs unit node packages bench eval models clean
+.PHONY: run test check lint fix docs pictures unit node packages bench eval models clean
 
 run: $(READY)  ## set up, serve a sample from a home of its own (.sample-home) on 127.0.0.1:$(PORT)
 	@sh tools/run.sh $(BIN) $(PORT)
@@ -52,6 +52,9 @@ packages:  ## what the tests borrow from Debian
 unit: $(STAMP) models node packages
 	@$(BIN)/commonplace models pull use-multilingual-v3 || echo "WARNING: the multilingual model could not be pulled; its tests are skipped."
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
+
+pictures: $(STAMP)  ## draw what a search prints, for docs/pictures
+	@sh tools/pictures.sh $(BIN)
 
 bench: $(STAMP)
 	$(BIN)/python bench/engine.py --sizes 10000,100000

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -77,13 +77,15 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def process(environment: dict[str, str], log: IO[bytes] | int = subprocess.DEVNULL) -> Iterator[Server]:
+def process(
+    environment: dict[str, str], log: IO[bytes] | int = subprocess.DEVNULL, command: Sequence[str] = ("serve",)
+) -> Iterator[Server]:
     """A server in a process of its own, as a user starts it. What it says on standard error goes to `log`."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "commonplace", "serve", "--port", str(port)]
-    server = subprocess.Popen(command, env=environment, stderr=log)
+    started = [sys.executable, "-m", "commonplace", *command, "--port", str(port)]
+    server = subprocess.Popen(started, env=environment, stderr=log)
     try:
         _wait_for(port, server)
         yield Server(f"http://127.0.0.1:{port}/mcp", server.pid)

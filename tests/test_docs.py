@@ -4,42 +4,58 @@ from __future__ import annotations
 
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
 from commonplace.cli.main import _COMMANDS
+from commonplace.models import DEFAULT, find
+from commonplace.settings import Settings
+from fresh_user import FreshUser
+from needs import missing
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def test_the_settings_table_is_what_the_settings_say() -> None:
-    tool = runpy.run_path(str(ROOT / "tools" / "write_docs.py"))
-    for page in tool["PARTS"]:
-        assert (ROOT / "docs" / page).read_text(encoding="utf-8") == tool["written"](page), "run `make docs`"
+TOOL = runpy.run_path(str(ROOT / "tools" / "write_docs.py"))
 
 
-def test_the_python_example_of_the_readme_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COMMONPLACE_MODEL", "static")
-    monkeypatch.setenv("COMMONPLACE_MODELS", str(tmp_path))
+@pytest.mark.parametrize("page", ["docs/operations.md", "docs/tools.md"])
+def test_the_settings_and_the_tools_are_described_as_they_are(page: str) -> None:
+    assert (ROOT / page).read_text(encoding="utf-8") == TOOL["written"](page), "run `make docs`"
+
+
+@pytest.mark.model
+def test_the_session_in_the_readme_is_one_that_happened() -> None:
+    if find(DEFAULT, Settings.load().models) is None:
+        missing(f"{DEFAULT} is not here. Run `commonplace models pull`.")
+    amounts = re.compile(r"[\d.,]+")
+    shown, run = (ROOT / "README.md").read_text(encoding="utf-8"), TOOL["written"]("README.md")
+    assert amounts.sub("0", shown) == amounts.sub("0", run), "run `make docs`"
+
+
+def test_the_python_example_of_the_readme_opens_the_library_of_the_command_line(tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    exec(compile(example.replace("~/commonplace", str(tmp_path)), "README.md", "exec"), {})
-    assert "notes://tea" in capsys.readouterr().out
+    user = FreshUser(tmp_path, COMMONPLACE_MODEL="static")
+    assert "notes://tea" in user.program(sys.executable, "-c", example).stdout
+    assert "Oolong wants water" in user.run("get", "notes://tea").stdout
 
 
 def test_every_command_the_readme_names_exists() -> None:
     named = re.findall(r"^    commonplace (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert named
-    assert set(named) <= set(_COMMANDS)
+    assert set(named) - {"remember"} <= set(_COMMANDS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+    for target, heading in re.findall(r"\]\(([^)#:]+)(#[^)]+)?\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", (page.parent / target).read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading[1:] in {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
 def test_every_room_is_in_the_table_of_rooms() -> None:

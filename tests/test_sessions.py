@@ -97,6 +97,10 @@ def test_new_and_issued_ids_cannot_be_guessed(sessions: Sessions) -> None:
     assert sessions.find("new") is None
     assert sessions.issue("from-a-transport", "client") == "from-a-transport"
     assert sessions.find("from-a-transport").client == "client"
+    sessions.issue("from-a-transport", "another")  # who goes on with it
+    assert sessions.find("from-a-transport").client == "another"
+    sessions.issue("from-a-transport")
+    assert sessions.find("from-a-transport").client == "another"
 
 
 @pytest.mark.parametrize("handle", ["", "a b", "a/b", "é", "x" * 129, "a\n", "../x", "\ud800"])

@@ -129,8 +129,8 @@ def test_a_setting_that_does_not_exist_is_named(clean: Path) -> None:
         ("home = true", r"home in config\.toml must be a text in quotes"),
         ("[home]\na = 1", r"home in config\.toml must be a text in quotes"),
         ("home = ''", r"home in config\.toml must name a folder"),
-        ('models = "a\\u0000b"', r"models in config\.toml has U\+0000"),
-        ('hosts = "a\\u0000b"', r"hosts in config\.toml has U\+0000"),
+        ('models = "a\\u0000b"', r"models in config\.toml contains U\+0000"),
+        ('hosts = "a\\u0000b"', r"hosts in config\.toml contains U\+0000"),
     ],
 )
 def test_a_value_of_the_file_that_is_no_text_is_named(clean: Path, line: str, sentence: str) -> None:

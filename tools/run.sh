@@ -5,6 +5,7 @@ set -eu
 bin=$1 port=$2
 commonplace=$bin/commonplace home=.sample-home address=http://127.0.0.1:$port
 question="why is my bread gummy"
+[ "$port" = 8377 ] && other_port= || other_port=" --port $port"
 
 for name in $(env | sed -n 's/^\(COMMONPLACE_[A-Z_]*\)=.*/\1/p'); do
     case $name in COMMONPLACE_MODELS | COMMONPLACE_REGISTRY | COMMONPLACE_OFFLINE) ;; *) unset "$name" ;; esac
@@ -15,7 +16,7 @@ if ! "$bin/python" -c 'import socket, sys; socket.create_server(("127.0.0.1", in
     echo "Port $port is taken, perhaps by a server that runs already. Run: make run PORT=$((port + 1))" >&2
     exit 1
 fi
-echo "Fetching the model that finds by meaning, unless it is here (34 MB, once for all libraries)."
+echo "Fetching the model that finds by meaning, unless it is here (English, 34 MB, once for all libraries)."
 "$commonplace" models pull >/dev/null ||
     echo "It could not be fetched. The smaller one that is built in serves until: $commonplace models pull"
 echo "Reading the sample, $(find sample -type f | wc -l | tr -d ' ') notes, into $home. Your own library stays as it is."
@@ -41,10 +42,12 @@ while True:
 WAIT
     cat <<SAID
 
+Ask and connect from another terminal, in this folder; the last line switches to your own library.
+
   Look     $address
   Ask      $commonplace --home $home query "$question"
   Connect  claude mcp add --scope user --transport http commonplace $address/mcp
-  Yours    $commonplace add ~/notes   then   $commonplace serve   (in your own library, not the sample's)
+  Yours    Ctrl-C, then: $commonplace add ~/notes && $commonplace serve$other_port
 SAID
 ) &
 exec "$commonplace" serve --port "$port"

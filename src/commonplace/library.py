@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -72,8 +73,9 @@ class Library:
         self.store = store
         self.settings = settings
         self.folder = folder
-        self._indexes = folder / f"index-{_identity(store)}"
-        self._remote = _remote(store, folder, settings)
+        identity = _identity(store)
+        self._indexes = folder / f"index-{identity}"
+        self._remote = _remote(store, folder, settings, identity)
         make = self._remote.words if self._remote else LexicalIndex
         self.lexical: WordIndex = make(self._indexes / "lexical", store, settings.language)
         self._pipeline = Pipeline(store, self.lexical, self._semantic)
@@ -86,6 +88,9 @@ class Library:
         settings = settings or Settings.load(home=Path(home) if home is not None else None)
         folder = space_folder(Path(home) if home is not None else settings.home, space)
         store = open_store(settings, folder)
+        if settings.store:
+            with suppress(OSError):  # who needs it says what is wrong
+                folder.mkdir(parents=True, exist_ok=True)
         try:
             return cls(store, folder, settings)
         except BaseException:
@@ -112,7 +117,7 @@ class Library:
         """Collections of files."""
         from commonplace.ingest.folders import Folders
 
-        return Folders(self.store, self.folder, self.lexical, self.embedding)
+        return Folders(self.store, self.folder, self.lexical, self.embedding, shared=bool(self.settings.store))
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -479,7 +484,7 @@ def restore(source: Path, home: Path, space: str = "default", settings: Settings
         shutil.rmtree(stale, ignore_errors=True)
 
 
-def _remote(store: Store, folder: Path, settings: Settings) -> TurbopufferSpace | None:
+def _remote(store: Store, folder: Path, settings: Settings, identity: str) -> TurbopufferSpace | None:
     """The service that holds the indexes, where they are not kept here."""
     if settings.index == "local":
         return None
@@ -487,7 +492,7 @@ def _remote(store: Store, folder: Path, settings: Settings) -> TurbopufferSpace 
     from commonplace.index.turbopuffer_space import TurbopufferSpace
 
     require_allowed(urlsplit(service().base_url).hostname or "", "index = turbopuffer", offline=settings.offline)
-    return TurbopufferSpace(settings, folder.name, store)
+    return TurbopufferSpace(settings, folder.name, identity, store)
 
 
 def _identity(store: Store) -> str:

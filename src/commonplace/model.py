@@ -300,12 +300,16 @@ class Hit:
     title: str
     score: float
     snippet: str
+    """Lines as they stand in the body, from `line` on; cut at words."""
     line: int
-    """The line of the body where the match is densest."""
+    """The line of the body from which on the match is densest: the first of the snippet."""
     headings: tuple[str, ...]
+    """Those that the line is under, from the root down; of code the definitions."""
     chunk: Chunk
     item: Item
-    explain: Mapping[str, float | int | None] | None = None
+    explain: Mapping[str, JSON] | None = None
+    marks: tuple[tuple[int, int], ...] = ()
+    """Where in the snippet the matches are."""
 
     def record(self) -> dict[str, JSON]:
         """What a tool or `--json` shows of it."""

@@ -154,7 +154,10 @@ class Sessions:
         return found
 
     def issue(self, id: str | None = None, client: str = "") -> str:
-        """Begin a session under an id that the server minted, here or in a transport; returns the id."""
+        """Begin a session under an id that the server minted, here or in a transport; returns the id.
+
+        Where it is alive already, the client goes on with it, under its own name.
+        """
         return self._add(_minted() if id is None else _checked(id), client).id
 
     def find(self, id: str) -> Session | None:

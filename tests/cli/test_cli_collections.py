@@ -210,7 +210,7 @@ def test_an_alias_is_removed_and_its_documents_only_when_asked(run: Run, guide: 
     assert "Repeat with --global" in run("collections", "remove", "docs", code=1).stderr
     assert shape(run("collections", "remove", "docs", "--global", "--drop", "--json"))["dropped"] == 2
     assert "Sourdough" not in run("search", "sourdough").stdout
-    assert "Collection not found: docs" in run("collections", "remove", "docs", code=1).stderr
+    assert 'There is no collection called "docs".' in run("collections", "remove", "docs", code=1).stderr
 
 
 def test_documents_that_an_alias_left_behind_are_listed_and_dropped_by_their_id(run: Run, guide: Path) -> None:
@@ -218,7 +218,7 @@ def test_documents_that_an_alias_left_behind_are_listed_and_dropped_by_their_id(
     run("collections", "init")
     run("collections", "add", "docs", "./guide", "--no-embed")
     assert "undeclared" not in shape(run("collections", "list", "--json"))
-    assert f"Collection not found: {id}" in run("collections", "remove", id, "--drop", code=1).stderr
+    assert f'There is no collection called "{id}".' in run("collections", "remove", id, "--drop", code=1).stderr
     run("collections", "remove", "docs")
     listed = shape(run("collections", "list", "--json"))
     assert listed["collections"] == []
@@ -240,7 +240,7 @@ def test_a_folder_of_the_users_is_removed_only_when_that_is_said(run: Run, guide
     run("collections", "init")
     for options in ((), ("--drop",)):
         said = run("collections", "remove", "guide", *options, code=1).stderr
-        assert "is a folder of the user's, which `commonplace add` registered. Repeat with --global and --drop" in said
+        assert "is a folder that was added with `commonplace add`. Repeat with --global --drop to remove it." in said
     assert "Repeat with --drop" in run("collections", "remove", "guide", "--global", code=2).stderr
     assert "Sourdough" in run("search", "sourdough").stdout
     assert shape(run("collections", "remove", "guide", "--global", "--drop", "--json"))["dropped"] == 2

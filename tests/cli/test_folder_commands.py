@@ -59,15 +59,15 @@ def test_collections_are_added_listed_renamed_and_removed(run: Run, notes: Path)
     assert "notes: 2 documents" in shown
     assert "without drafts/**" in shown
     run("collections", "rename", "notes", "papers")
-    assert "qmd://papers/tool.py" in run("search", "steep").stdout
+    assert "commonplace get papers/tool.py" in run("search", "steep").stdout
     run("collections", "exclude", "papers")
     assert "searched only when named" in run("collections", "list").stdout
     assert run("search", "steep").stdout == "No results found.\n"
-    assert "qmd://papers/tool.py" in run("search", "steep", "-c", "papers").stdout
+    assert "commonplace get papers/tool.py" in run("search", "steep", "-c", "papers").stdout
     run("collections", "include", "papers")
     assert run("collections", "remove", "papers", "--drop").stdout == "Removed papers: 2 documents\n"
     assert run("collections", "list").stdout == ""
-    assert "Collection not found: papers" in run("collections", "remove", "papers", code=1).stderr
+    assert 'There is no collection called "papers".' in run("collections", "remove", "papers", code=1).stderr
 
 
 def test_a_path_on_disk_names_the_document_there(run: Run, notes: Path, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_path_on_disk_names_the_document_there(run: Run, notes: Path, tmp_path
         assert run("get", f"{path}:3").stdout == "Oolong.\n"
         assert run("outline", str(path)).stdout == "     1  Tea\n"
         run("related", str(path))
-    assert "There is no qmd://notes/none.md." in run("get", f"{notes}/none.md", code=1).stderr
+    assert "There is no notes/none.md. Did you mean notes/tea.md" in run("get", f"{notes}/none.md", code=1).stderr
     assert "other.md is in no collection. Give a path inside one" in run("get", f"{tmp_path}/other.md", code=1).stderr
 
 
@@ -145,7 +145,7 @@ def test_update_says_what_it_did_for_each_and_goes_on_after_a_failure(run: Run, 
     assert "The folder of collection notes cannot be read" in failed.stderr
     assert "[2/2] other" in failed.stdout
     assert "Matcha" in run("get", "notes/tea.md").stdout
-    assert "Collection not found: nope" in run("update", "-c", "nope", code=1).stderr
+    assert 'There is no collection called "nope".' in run("update", "-c", "nope", code=1).stderr
 
 
 def test_a_folder_that_has_moved_takes_its_collection_along(run: Run, notes: Path, tmp_path: Path) -> None:
@@ -189,12 +189,80 @@ def test_an_update_command_runs_before_update_and_a_failing_one_stops_its_collec
 def test_what_is_skipped_is_named_with_its_reason_and_counted(run: Run, notes: Path) -> None:
     for number in range(25):
         (notes / f"{number:02}.md").write_bytes(b"\0")
-    (notes / "bad.md").write_bytes(b"caf\xe9\n")
+    (notes / "bad.md").write_bytes(b"caf\xc3\xa9 \xe9\n")
     done = run("add", str(notes), "--no-embed")
     assert "25 skipped" in done.stdout
     assert "skipped 00.md: BINARY" in done.stderr
     assert "and 5 more; in all 25 BINARY" in done.stderr
     assert "bad.md: 1 place is no UTF-8" in done.stderr
+
+
+def test_what_is_not_read_is_counted_by_its_ending(run: Run, notes: Path) -> None:
+    pictures, archives = ("a.png", "b.png", "c.PNG", "deep/f.png"), ("d.zip", "e.zip", "f.zip")
+    for name in (*pictures, *archives, "core", "secret.log", "x.1ab2c3d4e5f6a7b8"):
+        (notes / name).parent.mkdir(exist_ok=True)
+        (notes / name).write_bytes(b"\0")
+    (notes / ".gitignore").write_text("*.log\n", "utf-8")
+    (notes / "settings.toml").write_text("retries = 3\n", "utf-8")
+    done = run("add", str(notes), "--no-embed")
+    assert "Indexed: 4 new" in done.stdout
+    assert "Not read: 4 .png, 3 .zip, 2 without an ending\n" in done.stdout
+    assert "Not read" not in run("add", str(notes), "--no-embed", "--pattern", "**/*.md").stdout
+
+
+def test_a_folder_inside_another_collection_is_named_in_the_answer(run: Run, notes: Path) -> None:
+    assert "found twice" not in run("add", str(notes), "--no-embed").stdout
+    done = run("add", str(notes / "drafts"), "--no-embed")
+    assert f"{notes.resolve() / 'drafts'} shares files with collection notes" in done.stdout
+    assert "`commonplace search --path notes/drafts WORDS`" in done.stdout
+    assert "found twice" not in run("add", str(notes), "--no-embed").stdout, "once told"
+
+
+@pytest.mark.parametrize(("answer", "code", "names"), [("n\n", 130, ["notes"]), ("y\n", 0, ["drafts", "notes"])])
+def test_a_folder_inside_another_collection_is_asked_about_on_a_terminal(
+    run: Run, notes: Path, environment: dict[str, str], answer: str, code: int, names: list[str]
+) -> None:
+    run("add", str(notes), "--no-embed")
+    terminal, end = pty.openpty()
+    command = [sys.executable, "-m", "commonplace", "add", str(notes / "drafts"), "--no-embed"]
+    process = subprocess.Popen(command, env=environment, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.close(end)
+    os.write(terminal, answer.encode())
+    out, told = process.communicate(timeout=60)
+    os.close(terminal)
+    assert process.returncode == code
+    assert b"found twice" not in out, "once is enough"
+    assert b"shares files with collection notes" in told
+    assert b"Add it all the same?" in told
+    listed = json.loads(run("collections", "list", "--json").stdout)["collections"]
+    assert [one["collection"] for one in listed] == names
+
+
+def test_folders_and_tags_are_browsed(run: Run, notes: Path) -> None:
+    (notes / "locks.md").write_text("---\ntags: [ops]\n---\n# Locks\n\nLease them. #urgent\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    assert run("browse").stdout.split() == ["document", "4", "tags", "2"]
+    assert run("browse", "document/notes").stdout.splitlines() == [
+        "document/notes/drafts  1",
+        "qmd://notes/locks.md   Locks",
+        "qmd://notes/tea.md     Tea",
+        "qmd://notes/tool.py    tool",
+    ]
+    assert "qmd://notes/drafts/half.md" in run("browse", "document/notes/drafts").stdout
+    assert run("browse", "tags").stdout.splitlines() == ["tags/ops     1", "tags/urgent  1"]
+    assert [one["at"] for one in json.loads(run("browse", "tags/urgent", "--json").stdout)] == ["qmd://notes/locks.md"]
+    assert "--limit" in run("browse", "tags", "-n", "1").stderr
+    assert run("search", "lease", "-t", "urgnt").stderr == 'Nothing has the tag "urgnt". Did you mean urgent?\n'
+    assert "Did you mean drafts?" in run("browse", "document/notes/draft", code=1).stderr
+
+
+def test_what_git_ignores_is_found_by_no_search(run: Run, notes: Path) -> None:
+    (notes / ".gitignore").write_text("passwords.md\n", "utf-8")
+    (notes / "passwords.md").write_text("# Bank\n\nhunter2\n", "utf-8")
+    run("add", str(notes), "--no-embed")
+    assert "passwords.md" not in run("search", "hunter2").stdout
+    run("add", str(notes), "--no-embed", "--no-gitignore")
+    assert "passwords.md" in run("search", "hunter2").stdout
 
 
 def test_an_update_says_how_much_is_to_be_embedded(run: Run, notes: Path) -> None:
@@ -342,6 +410,6 @@ def test_on_a_terminal_there_is_a_bar_with_counts(notes: Path, environment: dict
 
 def test_what_needs_another_package_to_be_read_says_which(capsys: pytest.CaptureFixture[str]) -> None:
     print_skipped(Report(skipped=[("a.pdf", NO_READER), ("b", "BINARY")]))
-    assert "pip install 'commonplace[media]'" in capsys.readouterr().err
+    assert "Files marked NO_READER can be read once pypdf is installed: `pip install pypdf`" in capsys.readouterr().err
     print_skipped(Report(skipped=[("b", "BINARY")]))
     assert capsys.readouterr().err == "  skipped b: BINARY\n"

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from context_server import ENTRIES, FIRST, write_database
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ARCHIVE = Path(__file__).parents[1] / "memories" / "context-server-2.2.2.zip"
 
@@ -119,3 +121,24 @@ def test_one_kind_is_embedded_alone(run: Run, theirs: Path) -> None:
 
 def test_doctor_names_variables_without_effect(run: Run) -> None:
     assert "without effect here: POOL_MAX_READERS" in run("doctor", POOL_MAX_READERS="4").stdout
+
+
+def test_a_database_of_version_3_is_taken_over_and_its_ids_go_on_being_names(run: Run, tmp_path: Path) -> None:
+    theirs = write_database(tmp_path / "three.db")
+    run("mcp", "--profile", "memory", DB_PATH=str(theirs), COMMONPLACE_HOME="")
+    home = str(theirs.with_name("three.db.commonplace"))
+    read = run("--home", home, "call", "get_context_by_ids", json.dumps({"context_ids": [FIRST[:12]]})).stdout
+    assert json.loads(read)["result"][0]["text_content"] == ENTRIES[0].text
+    assert "Imported: 0 entries" in run("--home", home, "import", "context-server", str(theirs)).stdout
+
+
+def test_an_unknown_database_is_one_sentence(run: Run, tmp_path: Path) -> None:
+    for name, data in (("a.db", b""), ("b.db", b"no database " * 100)):
+        path = tmp_path / name
+        path.write_bytes(data)
+        for said in (
+            run("import", "context-server", str(path), code=2).stderr,
+            run("mcp", "--profile", "memory", code=2, DB_PATH=str(path), COMMONPLACE_HOME="").stderr,
+        ):
+            assert said.startswith(f"{path} is no database of mcp-context-server")
+            assert said.count("\n") == 1

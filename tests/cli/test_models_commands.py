@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from commonplace.library import Library
+from commonplace.models import DEFAULT, find
+from commonplace.settings import Settings
+from needs import missing
 from opening import library_settings, pretend_pulled
 from second_model import second_model
 
@@ -61,11 +64,11 @@ def other(tmp_path: Path) -> str:
 
 def test_the_list_says_what_is_here_what_is_used_and_how_to_get_the_rest(run: Run, notes: Path, other: str) -> None:
     listed = run("models", "list").stdout
-    assert "static  256 dimensions, en, MIT, comes with Commonplace  (here)" in listed
+    assert "static  English; comes with Commonplace, quickest, finds least; 256 dimensions, MIT, 8 MB  (here)" in listed
     assert "(commonplace models pull use-multilingual-v3)" in listed
     assert "in use" not in listed
     run("add", str(notes))
-    assert "comes with Commonplace  (in use)" in run("models", "list").stdout
+    assert "finds least; 256 dimensions, MIT, 8 MB  (in use)" in run("models", "list").stdout
     run("models", "use", other, "--yes")
     assert f"{other}  named by this library  (in use)" in run("models", "list").stdout
     assert (
@@ -141,6 +144,23 @@ def test_a_library_in_another_language_is_offered_the_model_that_speaks_it(run: 
     ) in run("status").stdout
 
 
+@pytest.mark.model
+def test_adding_pulls_the_librarys_model_again_where_it_is_gone(run: Run, notes: Path, tmp_path: Path) -> None:
+    pulled = find(DEFAULT, Settings.load().models)
+    if pulled is None:
+        missing(f"{DEFAULT} is not here. Run `commonplace models pull`.")
+    here = tmp_path / "models" / pulled.name
+    shutil.copytree(pulled, here)
+    run("add", str(notes), COMMONPLACE_MODEL="")
+    assert f"embedded with {DEFAULT}" in run("status").stdout
+    shutil.rmtree(here)
+    (notes / "new.md").write_text("# Zebra\n\nA zebra crosses the river.\n", "utf-8")
+    refused = run("add", str(notes), COMMONPLACE_MODEL="", code=69)
+    assert "1 new" in refused.stdout
+    assert "127.0.0.1:9" in refused.stderr  # the registry of this test, where nobody listens
+    assert "zebra" in run("search", "zebra").stdout.lower()
+
+
 def test_a_model_that_is_gone_or_damaged_is_told(run: Run, notes: Path, other: str, tmp_path: Path) -> None:
     run("add", str(notes))
     run("models", "use", other, "--yes")
@@ -163,3 +183,12 @@ def test_a_pulled_model_that_is_gone_or_damaged_is_told(run: Run, notes: Path, t
     pretend_pulled(tmp_path / "models", "arctic-embed-s")
     assert told not in run("status").stdout
     assert "model.onnx is not what was pulled. Delete its folder and pull" in run("doctor", code=1).stdout
+
+
+def test_what_each_model_is_for_and_what_the_one_in_use_reads_is_said(run: Run) -> None:
+    listed = run("models", "list").stdout
+    assert "static  English; comes with Commonplace" in listed
+    assert "arctic-embed-s  English; the default" in listed
+    assert "for a library that is not in English" in listed
+    run("call", "remember", '{"text": "Oolong wants water just off the boil."}')
+    assert "embedded with static, which reads English" in run("status").stdout

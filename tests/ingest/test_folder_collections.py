@@ -16,7 +16,7 @@ from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, No
 from commonplace.ingest.files.contexts import join_contexts
 from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Context, Report
 from commonplace.library import Library
-from commonplace.model import Draft
+from commonplace.model import Draft, Filter
 
 
 def test_a_collection_remembers_what_it_was_given(library: Library, root: Path) -> None:
@@ -65,12 +65,12 @@ def test_a_root_must_be_a_folder(library: Library, root: Path) -> None:
         library.folders.add(root / "file")
     with pytest.raises(InvalidInput, match="inside the folder"):
         library.folders.add(root, pattern="/etc/**")
-    with pytest.raises(InvalidInput, match="not empty"):
+    with pytest.raises(InvalidInput, match="cannot be empty"):
         library.folders.add(root, ignore=[""])
-    with pytest.raises(InvalidInput, match="not empty"):
+    with pytest.raises(InvalidInput, match="cannot be empty"):
         library.folders.add(root, ignore=["./"])
     for outside in (f"{root}/drafts", "~/drafts"):
-        with pytest.raises(InvalidInput, match="inside the folder, such as drafts"):
+        with pytest.raises(InvalidInput, match="relative to the folder, such as drafts"):
             library.folders.add(root, ignore=["tmp", outside])
     assert library.folders.all() == []
     assert library.store.last_change() == 0
@@ -95,6 +95,44 @@ def test_adding_again_keeps_what_is_not_said_again(library: Library, root: Path)
     library.add_folder(root, pattern=DEFAULT_PATTERN, gitignore=True)
     assert library.folders.get("notes").gitignore
     assert library.folders.get("notes").ignore == ("x",)
+
+
+def test_what_git_ignores_is_left_out_unless_somebody_says_otherwise(library: Library, root: Path) -> None:
+    build(root, {"a.md": b"# One", "keys/live.md": b"# Secret", "sub/b.md": b"# Two", "sub/c.md": b"# Three"})
+    build(root, {".gitignore": b"keys/\n", "sub/.gitignore": b"c.md\n"})
+    assert library.add_folder(root).added == 2
+    assert library.search("secret").hits == ()
+    build(root, {".gitignore": b"keys/\na.md\n"})
+    report = library.folders.update("notes")
+    assert (report.removed, report.unchanged) == (1, 1), "a file that becomes ignored goes"
+    assert library.search("one").hits == ()
+    assert library.add_folder(root, gitignore=False).added == 3
+    assert library.add_folder(root).unchanged == 4, "what was said stays"
+    assert library.add_folder(root, gitignore=True).removed == 3
+
+
+def test_collections_that_share_files_are_named_with_what_they_share(library: Library, tmp_path: Path) -> None:
+    for folder in ("vault/ops/deep", "vault/drafts", "vault2"):
+        (tmp_path / folder).mkdir(parents=True)
+    library.folders.add(tmp_path / "vault", ignore=["drafts"])
+    library.folders.add(tmp_path / "vault/ops/deep", "inner")
+
+    def shared(folder: str, name: str | None = None) -> list[str]:
+        return [path for _, path in library.folders.overlapping(tmp_path / folder, name)]
+
+    assert shared("vault/ops") == ["inner", "vault/ops"]
+    assert shared("vault", "again") == ["inner", "vault"]
+    assert shared(".", "all") == ["inner", "vault"]
+    assert shared("vault") == shared("vault2") == shared("vault/drafts") == []
+
+
+def test_a_collection_that_said_nothing_follows_the_defaults(library: Library, root: Path) -> None:
+    build(root, {"a.md": b"# One", "b.md": b"# Two", "c.toml": b"[tool]\n", ".gitignore": b"b.md\n"})
+    former = "**/*.{md,markdown,mdx,txt,rst,org,html,htm,xhtml,ipynb,pdf,epub,docx,py,ts,tsx,js,jsx,go,rs,java,c,h}"
+    library.put(Draft("collection", "notes", title="notes", fields={"root": str(root.resolve()), "pattern": former}))
+    assert library.folders.get("notes") == Collection("notes", root.resolve(), DEFAULT_PATTERN, gitignore=True)
+    assert library.folders.update("notes").added == 2
+    assert [item.key for item in library.store.scan(Filter(kinds=("document",)))] == ["a.md", "c.toml"]
 
 
 def test_renaming_keeps_documents_vectors_contexts_and_records(library: Library, world: Path) -> None:

@@ -218,6 +218,15 @@ def test_toml_counts_too(library: Library, root: Path) -> None:
     assert item(library).created_at == datetime(2024, 3, 5, tzinfo=UTC)
 
 
+def test_the_title_follows_the_text(library: Library, root: Path) -> None:
+    for text, title in (
+        ("# One\n\nText.\n", "One"), ("# Two\n\nText.\n", "Two"), ("---\ntitle: Given\n---\n# Two\n", "Given"),
+        ("# Three\n", "Three"), ("Text.\n", "locks"),
+    ):  # fmt: skip
+        read(library, root, text)
+        assert item(library).title == title
+
+
 def test_what_changes_in_the_front_matter_changes_in_the_library(library: Library, root: Path) -> None:
     read(library, root, LOCKS)
     read(library, root, LOCKS.replace("Distributed locks", "Leases").replace("infra", "platform"))

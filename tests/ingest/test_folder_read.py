@@ -20,7 +20,17 @@ from world import NOTEBOOK, PAGE, WORLD
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.notebook import notebook_text
 from commonplace.ingest.files.pdf import _workers, read_pdf
-from commonplace.ingest.files.read import READERS, Reader, Skipped, decode, read_text, reader_of, stamp_of
+from commonplace.ingest.files.read import (
+    DEFAULT_PATTERN,
+    READERS,
+    Reader,
+    Skipped,
+    decode,
+    read_text,
+    reader_of,
+    stamp_of,
+)
+from commonplace.text.globs import matcher
 from commonplace.text.outline import outline
 
 TITLES = {
@@ -51,7 +61,7 @@ def test_markdown_text_and_code_are_kept_to_the_character(path: str) -> None:
         ("zwei".encode("utf-16"), "zwei", 0),
         (b"\xfe\xff" + "gro\u00df".encode("utf-16-be"), "groß", 0),
         ("vier".encode("utf-32"), "vier", 0),
-        (b"bad \xff\xfe byte", "bad \ufffd\ufffd byte", 2),
+        ("größer: ".encode() + b"bad \xff\xfe byte", "größer: bad \ufffd\ufffd byte", 2),
         ("already \ufffd there".encode(), "already \ufffd there", 0),
         (b"cut \xe2\x82", "cut \ufffd", 1),
         (b"\xff\xfea", "\ufffd", 1),
@@ -210,7 +220,7 @@ def test_a_page_is_titled_by_its_heading_then_its_head_and_read_in_its_own_encod
     assert read_text(b"<title>From the head</title><p>x", "p.html").title == "From the head"
     latin = '<meta charset="iso-8859-1"><h1>Größe</h1>'.encode("latin-1")
     assert read_text(latin, "p.html").body == "# Größe\n"
-    assert read_text(b'<meta charset="nonsense"><h1>\xff</h1>', "p.html").warnings == 1
+    assert read_text('<meta charset="nonsense"><h1>Größe</h1>'.encode("latin-1"), "p.html").body == "# Größe\n"
 
 
 @pytest.mark.parametrize(
@@ -244,7 +254,7 @@ def test_a_page_is_read_in_the_encoding_it_is_in(head: str, said: str, encoding:
     [
         ("p.html", "<p>&#xFFFD; and \N{REPLACEMENT CHARACTER}".encode(), 0),
         ("p.html", b"<p>a \0 b", 1),
-        ("p.html", b"<p>a \xff b", 1),
+        ("p.html", "<p>größer ".encode() + b"\xff b", 1),
         ("p.ipynb", b'{"cells": [{"cell_type": "markdown", "source": "a \\ufffd b"}]}', 0),
     ],
 )
@@ -323,6 +333,27 @@ def test_a_pdf_is_read_page_by_page() -> None:
     text = read_text(_pdf("Tea at four", "Page two"), "a.pdf")
     assert text.body.split() == ["Tea", "at", "four", "Page", "two"]
     assert (text.title, text.format) == ("The tea book", "text")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.cpp", "a.hpp", "a.cc", "a.cs", "a.kt", "a.swift", "a.rb", "a.php", "a.lua", "a.scala", "a.jl", "a.R",
+        "a.sql", "a.sh", "a.css", "a.json", "a.yaml", "a.yml", "a.toml", "a.ini", "a.cfg", "a.conf", "a.xml", "a.csv",
+        "a.tsv", "sub/Dockerfile", "Makefile", "README", "a.PDF", "a.MD", "a.TXT", "a.mjs", "a.pyi", "a.vue", "a.tex",
+    ],
+)  # fmt: skip
+def test_common_files_are_taken_unasked(name: str) -> None:
+    assert matcher(DEFAULT_PATTERN)(name)
+    if not name.endswith("PDF"):
+        assert read_text(b"retries = 3\n", name).body == "retries = 3\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["a.png", "a.zip", "a.log", "a.lock", "a.pyc", "a.exe", "a", ".env", "cpp", "a.md.bak"]
+)
+def test_other_files_are_not(name: str) -> None:
+    assert not matcher(DEFAULT_PATTERN)(name)
 
 
 def test_words_of_a_pdf_are_whole_across_lines_and_without_ligatures() -> None:

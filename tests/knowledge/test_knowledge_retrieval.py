@@ -60,7 +60,7 @@ def test_a_window_never_passes_its_budget_and_is_a_slice(
         assert len(read.content) == budget.chars
         assert read.content in anchor
         if at is not None and chunks[index].start <= at < chunks[index].end:
-            low, high = trim(chunks[index].start, chunks[index].end, at, budget.chars)
+            low, high = trim(body, chunks[index], Anchor(index, at, "loc"), budget.chars)
             assert low <= at < high
 
 

@@ -144,7 +144,9 @@ def test_a_memory_whose_number_is_taken_stops_an_import_and_leaves_the_one_that_
 ) -> None:
     library.memories.store([New("th", "agent", "theirs")])
     elsewhere.memories.store([New(thread, "agent", "ours")])
-    with pytest.raises(InvalidInput, match=r"^Line 1 .*memory 1 is another one here.*0 items before it were imported"):
+    with pytest.raises(
+        InvalidInput, match=r"^Line 1 .*memory 1 has other content here.*0 items before it were imported"
+    ):
         elsewhere.import_(library.export())
     assert elsewhere.get("memory://1").body == "ours"
 
@@ -154,7 +156,7 @@ def test_a_character_whose_number_is_taken_stops_an_import_and_leaves_the_one_th
 ) -> None:
     put_record(library.store, {"kind": "character", "name": "Theirs"})
     put_record(elsewhere.store, {"kind": "character", "name": "Ours"})
-    with pytest.raises(InvalidInput, match="character 1 is another one here"):
+    with pytest.raises(InvalidInput, match="character 1 has other content here"):
         elsewhere.import_(library.export())
     assert elsewhere.get("characters://1").title == "Ours"
 

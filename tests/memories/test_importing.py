@@ -130,5 +130,5 @@ def test_another_file_is_refused_in_words(library: Library, tmp_path: Path) -> N
     with pytest.raises(InvalidInput, match="no database of mcp-context-server"):
         library.memories.import_context_server(tmp_path / "other.db")
     (tmp_path / "lines.jsonl").write_text('{"id": 1}\n' * 100, encoding="utf-8")
-    with pytest.raises(InvalidInput, match="no database of mcp-context-server, nor of anybody else"):
+    with pytest.raises(InvalidInput, match="it is not an SQLite database"):
         library.memories.import_context_server(tmp_path / "lines.jsonl")

@@ -115,6 +115,7 @@ def test_explain_says_what_each_leg_thought(library: Library) -> None:
         assert hit.explain is not None
         assert hit.explain["lexical_weight"] + hit.explain["vector_weight"] == pytest.approx(1)  # type: ignore[operator]
     assert hits[0].explain["lexical"] > hits[1].explain["lexical"] == 0  # type: ignore[index, operator]
+    assert [hit.explain and hit.explain["words"] for hit in hits] == [["Oolong"], []]
     assert library.search("oolong").hits[0].explain is None
 
 
@@ -194,6 +195,35 @@ def test_a_snippet_is_as_long_as_asked_and_shows_the_match(library: Library) -> 
     (hit,) = library.search("oolong", snippet_length=60).hits
     assert "oolong" in hit.snippet
     assert len(hit.snippet) <= 60
+
+
+MANUAL = (
+    "---\nalias: pots\n---\n# Manual\n\nIntro.\n\n## Water\n\nJust off the boil.\n\n"
+    "## Leaves\n\n1. Weigh them.\n   Three grams do.\n2. Steep.\n\n## Cups\n\nTwo.\n"
+)
+
+
+@pytest.mark.parametrize(("kind", "parent"), [("document", "docs"), ("note", "")])
+def test_a_snippet_is_lines_of_its_source_and_headings_are_those_of_the_match(
+    library: Library, kind: str, parent: str
+) -> None:
+    library.put(Draft(kind, "manual.md", parent=parent, title="Manual", body=MANUAL, format="markdown"))
+    (hit,) = library.search("grams weigh", mode="lexical").hits
+    assert (hit.line, hit.headings) == (14, ("Manual", "Leaves"))
+    assert hit.snippet == "1. Weigh them.\n   Three grams do.\n2. Steep."
+    assert [hit.snippet[low:high] for low, high in hit.marks] == ["Weigh", "grams"]
+    (hit,) = library.search("boil", mode="lexical").hits
+    assert (hit.line, hit.headings, hit.snippet) == (10, ("Manual", "Water"), "Just off the boil.")
+    (hit,) = library.search("alias", mode="lexical").hits
+    assert (hit.line, hit.snippet) == (6, "Intro.")
+
+
+def test_code_is_shown_as_code_under_the_definition_of_its_match(library: Library) -> None:
+    body = "class Pot:\n    def fill(self):\n        pass\n\n    def pour(self, cups):\n\t\treturn cups  \n"
+    library.put(Draft("document", "pot.py", parent="src", title="pot", body=body, format="python"))
+    (hit,) = library.search("pour cups", mode="lexical").hits
+    assert (hit.line, hit.headings) == (5, ("Pot", "pour"))
+    assert hit.snippet == "    def pour(self, cups):\n\t\treturn cups"
 
 
 FILLER = "Nothing of the sort is said on this line, which is but filler text.\n"

@@ -10,11 +10,15 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from commonplace.library import Library
+from commonplace.model import Draft
+from commonplace.settings import Settings
 from serving import environment_of, fill, process
 
 Send = Callable[..., tuple[int, Any]]
@@ -49,6 +53,7 @@ def test_tools_are_listed_called_and_described(send: Send) -> None:
     assert (status, names[:5]) == (200, ["search", "fetch", "browse", "related", "status"])
     status, found = send("POST", "/api/v1/tools/search", {"query": "oolong"})
     assert (status, found["results"][0]["uri"]) == (200, "notes://tea")
+    assert found["results"][0]["snippet"] == "Oolong wants water just off the boil.\nGreen tea does not."
     assert send("POST", "/api/v1/tools/status", {})[1]["items"] == {"note": 2}
     status, described = send("GET", "/openapi.json")
     assert list(described["paths"]) == [f"/api/v1/tools/{name}" for name in names]
@@ -113,3 +118,19 @@ def test_a_search_takes_a_path(send: Send) -> None:
     assert (status, answer["results"]) == (200, [])
     status, answer = send("POST", "/api/v1/tools/search", {"query": "oolong", "path": "//"})
     assert (status, answer["error"]["code"]) == (400, "invalid_argument")
+
+
+def test_a_document_goes_by_the_end_of_its_path_over_http_too(tmp_path: Path) -> None:
+    with Library.open(tmp_path / "home", settings=Settings(home=tmp_path / "home", model="static")) as library:
+        for key in ("Areas/Vim.md", "a/Tea.md", "b/tea.md"):
+            library.put(Draft("document", key, parent="Vault", body="# One\n\nTwo.\n", format="markdown"))
+    with process(environment_of(tmp_path / "home")) as server:
+        send = sender(server.address)
+        status, read = send("POST", "/api/v1/tools/fetch", {"uri": "vim:3:1"})
+        assert (status, read["items"][0]["uri"], read["items"][0]["text"]) == (200, "qmd://Vault/Areas/Vim.md", "Two.")
+        status, said = send("POST", "/api/v1/tools/fetch", {"uri": "tea"})
+        assert (status, said["error"]["code"], said["error"]["candidates"]) == (
+            409, "ambiguous", ["Vault/a/Tea.md", "Vault/b/tea.md"],
+        )  # fmt: skip
+        status, said = send("POST", "/api/v1/tools/related", {"uri": "vmi"})
+        assert (status, said["error"]["message"]) == (404, "There is no vmi. Did you mean Vault/Areas/Vim.md?")

@@ -52,3 +52,23 @@ def test_an_end_is_found_by_whole_components(
         assert store.check() == []
     finally:
         store.close()
+
+
+def test_a_document_is_found_whatever_the_case_and_without_its_ending(store: Store) -> None:
+    keys = ("Areas/Vim.md", "Areas/vim.TXT", "old/VIM", "Ärger/v1.2.md", ".env", "a/.Env", "neovim.md")
+    store.put([prepare(document(key, "Vault")) for key in keys])
+
+    def found(path: str, *, with_ending: bool, limit: int = 9) -> tuple[list[str], int]:
+        names, total = store.documents_in_any_case(path, limit, with_ending=with_ending)
+        return [name.path for name in names], total
+
+    assert found("vim.MD", with_ending=True) == (["Areas/Vim.md"], 1)
+    assert found("vim", with_ending=True) == (["old/VIM"], 1)
+    assert found("VIM", with_ending=False) == (["old/VIM", "Areas/Vim.md", "Areas/vim.TXT"], 3)
+    assert found("VIM", with_ending=False, limit=1) == (["old/VIM"], 3)
+    assert found("vault/areas/vim.md", with_ending=True) == (["Areas/Vim.md"], 1)
+    assert found("ault/areas/vim.md", with_ending=True) == ([], 0)
+    assert found("ärger/V1.2", with_ending=False) == (["Ärger/v1.2.md"], 1)
+    assert found("ärger/V1.2", with_ending=True) == ([], 0)
+    assert found(".ENV", with_ending=True) == ([".env", "a/.Env"], 2)
+    assert store.check() == []

@@ -85,7 +85,8 @@ def test_pages_follow_code_points_and_count_everything(sqlite: SqliteStore) -> N
 def test_the_heading_at_a_line_is_the_last_at_or_before_it(sqlite: SqliteStore) -> None:
     (item,) = put(sqlite, document())
     places = [(item, line) for line in (1, 2, 3, 6, 7, 10, 11, 99)] + [(item + 1, 3)]
-    assert sqlite.headings_at(places) == [None, None, "One", "One", "Two", "Two", "Three", "Three", None]
+    one, two, three = ("One",), ("One", "Two"), ("Three",)
+    assert sqlite.headings_at(places) == [(), (), one, one, two, two, three, three, ()]
 
 
 def test_renaming_a_collection_and_moving_a_file_keep_outlines_right(tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def test_a_statement_that_somebody_cancelled_is_not_stored_and_not_called_slow(
            for each row execute function commonplace.cancelled()""",
         server.url(OWNER, name),
     )
-    with pytest.raises(Busy, match=r"gave this up: .*user request\. What was under way is not stored: repeat it"):
+    with pytest.raises(Busy, match=r"ended the operation: .*user request\. Nothing of it was stored\. Repeat it"):
         store.put([prepare(note("a"))])
     server.execute("drop trigger cancelled on commonplace.changes", server.url(OWNER, name))
     assert store.put([prepare(note("a"))])[0].version == 1

@@ -315,6 +315,25 @@ def test_a_migration_that_fails_leaves_the_schema_as_it_was(
         assert opened.execute("select to_regclass('commonplace.extra')").fetchone() == (None,)
 
 
+def test_documents_of_before_are_found_in_any_case_too(database: tuple[Server, str]) -> None:
+    server, name = database
+    owner, app = server.url(OWNER, name), server.url(APP, name)
+    for space in ("ann", "ben"):
+        with closing(open_postgres(app, space, owner=owner)) as store:
+            store.put([prepare(Draft("document", "Areas/Über Vim.md", parent=space, body="x"))])
+    columns = ("stem_head", "stem", "ending")
+    server.execute(
+        f"alter table commonplace.document_names {', '.join(f'drop column {one}' for one in columns)}", owner
+    )
+    server.execute("delete from commonplace.schema_versions where number = 4", owner)
+    migrate(owner, app)
+    for space in ("ann", "ben"):
+        with closing(open_postgres(app, space, owner=owner)) as store:
+            names, total = store.documents_in_any_case("areas/ÜBER vim", 9, with_ending=False)
+            assert ([one.file for one in names], total) == ([f"{space}/Areas/Über Vim.md"], 1)
+            assert store.check() == []
+
+
 def test_many_migrate_at_once_and_it_is_done_once(database: tuple[Server, str]) -> None:
     server, name = database
     with ThreadPoolExecutor(6) as pool:

@@ -161,3 +161,19 @@ def test_many_documents_get_another_collection_with_as_many_statements_as_few(sq
     assert changing(sqlite, lambda: sqlite.drop_collection("very many")) == few
     assert sqlite.counts() == {}
     assert sqlite.check() == []
+
+
+def test_documents_of_before_are_found_in_any_case_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        former = connection.load_migrations()[:10]
+        patched.setattr(connection, "load_migrations", lambda *_: former)
+        store = SqliteStore(tmp_path / "library.db")
+        store.put([prepare(Draft("document", "Areas/Über Vim.md", parent="Vault", body="x"))])
+        store.close()
+    store = SqliteStore(tmp_path / "library.db")
+    try:
+        names, total = store.documents_in_any_case("areas/über vim", 9, with_ending=False)
+        assert ([name.file for name in names], total) == (["Vault/Areas/Über Vim.md"], 1)
+        assert store.check() == []
+    finally:
+        store.close()

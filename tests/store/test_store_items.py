@@ -53,6 +53,15 @@ def test_what_was_put_is_there_as_it_was(store: Store) -> None:
     assert store.items([item.id], body=False)[0].body is None
 
 
+def test_tags_are_counted_with_one_spelling_for_those_of_any_case(store: Store) -> None:
+    assert store.tags() == {}
+    put(store, TEA, replace(TEA, key="b", tags=("green", "Ä")), replace(TEA, key="c", tags=("Green", "ä", "Ops/Locks")))
+    assert next(iter(store.tags().items())) == ("Green", 3)
+    assert {tag.casefold(): count for tag, count in store.tags().items()} == {
+        "green": 3, "ä": 2, "hot": 1, "ops/locks": 1,
+    }  # fmt: skip
+
+
 @given(draft=drafts("k"))
 def test_anything_storable_comes_back_and_its_chunks_quote_it(
     backend: str, tmp_path_factory: pytest.TempPathFactory, draft: Draft

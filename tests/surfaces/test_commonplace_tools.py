@@ -129,9 +129,18 @@ def test_a_conversation_that_is_found_by_its_title_shows_how_it_begins(call: Cal
     put_record(library.store, {"kind": "conversation", "id": "talk", "title": "Weather", "messages": said})
     put_record(library.store, {"kind": "conversation", "id": "silent", "title": "No weather", "messages": []})
     snippets = {result["uri"]: result["snippet"] for result in call("search", query="weather")["results"]}
-    assert snippets == {"chats://talk": "Is it cold?", "chats://silent": ""}
+    assert snippets == {"chats://talk": "Is it\n\ncold?", "chats://silent": ""}
     (found, _) = call("search", query="weather", detail="passages")["results"]
-    assert (found["passage"], found["line"], found["lines"]) == ("Is it cold?", 1, [1, 1])
+    assert (found["passage"], found["line"], found["lines"]) == ("Is it\n\ncold?", 1, [1, 1])
+
+
+def test_a_result_quotes_the_lines_from_the_one_it_names_on_and_says_what_they_are_under(call: Call) -> None:
+    (found,) = call("search", query="grams", mode="lexical")["results"]
+    assert (found["line"], found["headings"], found["snippet"]) == (11, ["Guide", "Leaves"], "Three grams.")
+    (found,) = call("search", query="brew guide", mode="lexical")["results"]
+    assert (found["line"], found["headings"], found["snippet"]) == (1, ["Guide"], "# Guide\n\nHow to brew.")
+    read = call("fetch", uri=f"{found['uri']}:{found['line']}:3")["items"][0]
+    assert read["text"].rstrip("\n") == found["snippet"]
 
 
 def test_search_answers_however_often_it_is_asked(call: Call) -> None:
@@ -202,7 +211,9 @@ def test_fetch_reads_many_and_names_what_is_missing_or_did_not_fit(call: Call) -
 
 
 def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
-    assert [(entry["at"], entry["count"]) for entry in call("browse")["entries"]] == [("document", 2), ("note", 1)]
+    assert [(entry["at"], entry["count"]) for entry in call("browse")["entries"]] == [
+        ("document", 2), ("note", 1), ("tags", 1),
+    ]  # fmt: skip
     assert [entry["at"] for entry in call("browse", at="document")["entries"]] == ["document/docs"]
     page = call("browse", at="document/docs", limit=1)
     rest = call("browse", at="document/docs", limit=1, cursor=page["next_cursor"])
@@ -213,6 +224,108 @@ def test_browse_goes_from_kinds_to_headings(call: Call) -> None:
     assert [entry["at"].partition("#")[2] for entry in headings] == ["guide", "water", "leaves"]
     with pytest.raises(InvalidInput, match='There is no kind "cakes"'):
         call("browse", at="cakes")
+
+
+PATHS = ["readme.md", "ops/locks.md", "ops/archive/2024.md", "ops/archive/2023.md", "opsy.md", "people/ann.md"]
+
+
+@pytest.fixture
+def vault(call: Call, library: Library) -> Call:
+    for path in PATHS:
+        library.put(Draft("document", path, parent="vault", title=path, body=f"{path} says more.", tags=("Work",)))
+    return call
+
+
+def test_browse_walks_the_folders_of_a_collection(vault: Call) -> None:
+    def shown(at: str, **more: Any) -> list[tuple[str, str, int | None]]:
+        return [(one["at"], one["name"], one.get("count")) for one in vault("browse", at=at, **more)["entries"]]
+
+    assert shown("document/vault") == [
+        ("document/vault/ops", "ops/", 3),
+        ("document/vault/people", "people/", 1),
+        ("qmd://vault/opsy.md", "opsy.md", None),
+        ("qmd://vault/readme.md", "readme.md", None),
+    ]
+    assert shown("document/vault/ops") == shown("document/vault/ops/") == [
+        ("document/vault/ops/archive", "archive/", 2), ("qmd://vault/ops/locks.md", "ops/locks.md", None),
+    ]  # fmt: skip
+    assert [at for at, _, _ in shown("document/vault/ops/archive")] == [
+        "qmd://vault/ops/archive/2023.md", "qmd://vault/ops/archive/2024.md",
+    ]  # fmt: skip
+    page, places = vault("browse", at="document/vault", limit=1), []
+    while True:
+        places += [entry["at"] for entry in page["entries"]]
+        if not page["next_cursor"]:
+            break
+        page = vault("browse", at="document/vault", limit=1, cursor=page["next_cursor"])
+    assert places == [at for at, _, _ in shown("document/vault")]
+
+
+def test_a_folder_that_is_not_there_is_said_with_the_nearest(vault: Call) -> None:
+    with pytest.raises(NotFound, match=r'^There is no folder "opz" in vault\. Did you mean ops\?$'):
+        vault("browse", at="document/vault/opz")
+    with pytest.raises(NotFound, match=r'^There is no folder "ops/archives" in vault\. Did you mean ops/archive\?$'):
+        vault("browse", at="document/vault/ops/archives")
+
+
+def test_a_collection_whose_name_has_slashes_has_folders_too(call: Call, library: Library) -> None:
+    for path in ("a.md", "deep/b.md"):
+        library.put(Draft("document", path, parent="pkg:file:///srv/teas", title=path, body="Text."))
+    assert [entry["at"] for entry in call("browse", at="document/pkg:file:///srv/teas")["entries"]] == [
+        "document/pkg:file:///srv/teas/deep", "qmd://pkg%3Afile%3A%2F%2F%2Fsrv%2Fteas/a.md",
+    ]  # fmt: skip
+    (entry,) = call("browse", at="document/pkg:file:///srv/teas/deep")["entries"]
+    assert entry["name"] == "deep/b.md"
+
+
+@pytest.mark.parametrize("path", ["https://example.com/a/guide.md", "/etc/motd", "a//b.md", "a/", "//x//y//z"])
+def test_every_document_is_reached_by_its_folders_however_its_path_is_written(
+    call: Call, library: Library, path: str
+) -> None:
+    uri = library.put(Draft("document", path, parent="odd", title="Odd", body="Text.")).uri
+    at = "document/odd"
+    for _ in range(6):
+        (entry,) = call("browse", at=at)["entries"]
+        at = entry["at"]
+        if at == uri:
+            break
+    assert at == uri
+
+
+def test_browse_lists_tags_and_what_has_them(vault: Call) -> None:
+    vault("remember", text="Lock it.", tags=["work", "ops/locks"])
+    assert vault("browse")["entries"][-1] == {"at": "tags", "name": "tags", "count": 3}
+    entries = vault("browse", at="tags")["entries"]
+    assert [(one["at"].casefold(), one["count"]) for one in entries] == [
+        ("tags/work", 7), ("tags/drink", 1), ("tags/ops/locks", 1),
+    ]  # fmt: skip
+    assert len(vault("browse", at="tags/WORK")["entries"]) == 7
+    assert [one["name"] for one in vault("browse", at="tags/ops/locks")["entries"]] == ["Lock it."]
+    with pytest.raises(NotFound, match=r'Nothing has the tag "drinks"\. Did you mean drink\? Browse "tags" to see'):
+        vault("browse", at="tags/drinks")
+
+
+def test_a_tag_that_nothing_has_is_said_with_the_nearest(vault: Call) -> None:
+    assert (
+        vault("search", query="boil", tags=["drinks"])["notes"][-1]
+        == 'Nothing has the tag "drinks". Did you mean drink?'
+    )
+    told = vault("search", query="oolong", tags=["Drink", "wrk", "qqqq"])
+    assert uris(told) == ["notes://tea"]
+    assert told["notes"][-2:] == ['Nothing has the tag "wrk". Did you mean Work?', 'Nothing has the tag "qqqq".']
+    assert not any("tag" in note for note in vault("search", query="nothing at all", tags=["work"])["notes"])
+
+
+def test_a_collection_kind_or_path_that_is_not_there_is_said_with_the_nearest(vault: Call) -> None:
+    (note,) = vault("search", query="boil", mode="lexical", collections=["valt"])["notes"]
+    assert note == 'No collection, thread or conversation is called "valt". Did you mean vault?'
+    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. Did you mean note\? The kinds are document, '):
+        vault("search", query="boil", kinds=["notes"])
+    (note,) = vault("search", query="more", mode="lexical", path="vault/opss/**")["notes"]
+    assert note == 'No document is in "vault/opss/**". Did you mean vault/ops?'
+    (note,) = vault("search", query="more", mode="lexical", path="archive")["notes"]
+    assert note.startswith('No document is in "archive". Did you mean vault/ops/archive?')
+    assert vault("search", query="qqqq", mode="lexical", path="ops")["notes"] == []
 
 
 def test_browse_lists_the_definitions_of_code_and_fetch_reads_them(call: Call, library: Library) -> None:
@@ -230,7 +343,7 @@ def test_browse_lists_the_definitions_of_code_and_fetch_reads_them(call: Call, l
 def test_browse_says_that_a_collection_is_not_there(call: Call, library: Library) -> None:
     library.put(Draft("collection", "bare"))
     assert call("browse", at="document/bare") == {"entries": [], "next_cursor": None}
-    with pytest.raises(NotFound, match=r'There is no collection "dcos"\. Browse "document" to see which there are\.'):
+    with pytest.raises(NotFound, match=r"no collection called .dcos.. Did you mean docs\? Browse"):
         call("browse", at="document/dcos")
 
 
@@ -253,7 +366,7 @@ def test_related_finds_what_is_like_an_item_but_not_itself(call: Call) -> None:
 @pytest.mark.parametrize("part", ["#water", "#chunk-0", ":5", ":5:2", ":5@3"])
 def test_related_takes_an_address_of_a_part_for_the_item(call: Call, part: str) -> None:
     assert call("related", uri=f"qmd://docs/guide.md{part}") == call("related", uri="qmd://docs/guide.md")
-    with pytest.raises(NotFound, match=r"There is no qmd://docs/none\.md\. Find it with a search\."):
+    with pytest.raises(NotFound, match=r"There is no qmd://docs/none\.md\. Did you mean docs/old\.md"):
         call("related", uri=f"qmd://docs/none.md{part}")
 
 
@@ -298,6 +411,22 @@ def test_what_is_remembered_is_found_revised_and_forgotten(call: Call) -> None:
         call("fetch", uri=kept["uri"])
 
 
+@pytest.mark.parametrize(("text", "title"), [("# Tea\n\nGreen.", "Tea"), ("---\ntitle: Tea\n---\n\nGreen.", "Tea")])
+def test_a_title_follows_the_text_it_was_taken_from(call: Call, text: str, title: str) -> None:
+    kept = call("remember", text=text)
+    assert kept["title"] == title
+    assert call("revise", uri=kept["uri"], tags=["hot"])["title"] == title
+    assert call("revise", uri=kept["uri"], text="# Coffee\n\nBlack.")["title"] == "Coffee"
+    assert call("search", query="coffee black")["results"][0]["title"] == "Coffee"
+    assert call("revise", uri=kept["uri"], text="# Mate", title="Yerba")["title"] == "Yerba"
+    assert call("revise", uri=kept["uri"], text="# Cocoa")["title"] == "Yerba", "somebody gave it"
+
+
+def test_a_title_that_was_given_stays(call: Call) -> None:
+    kept = call("remember", text="# Tea", title="Hot drinks")
+    assert call("revise", uri=kept["uri"], text="# Coffee")["title"] == "Hot drinks"
+
+
 @pytest.mark.parametrize("part", ["#leaves", "#chunk-0", ":1", ":1:2", ":1@3"])
 def test_a_part_is_neither_revised_nor_forgotten_and_the_whole_is_named(call: Call, part: str) -> None:
     for name, arguments in (("revise", {"text": "Sencha."}), ("forget", {}), ("forget", {"dry_run": True})):
@@ -321,9 +450,9 @@ def test_writing_touches_notes_only_and_takes_no_taken_key(call: Call) -> None:
     with pytest.raises(AlreadyExists):
         call("remember", text="another", key="tea")
     for name, more in (("revise", {"text": "x"}), ("forget", {})):
-        with pytest.raises(InvalidInput, match="only notes and memories"):
+        with pytest.raises(InvalidInput, match="Only notes and memories"):
             call(name, uri="qmd://docs/guide.md", **more)
-    with pytest.raises(InvalidInput, match="nothing in it"):
+    with pytest.raises(InvalidInput, match="text is empty"):
         call("remember", text="  \n ")
 
 
@@ -623,7 +752,7 @@ def test_a_key_is_taken_by_a_note_of_any_notebook(call: Call, library: Library) 
 @pytest.mark.parametrize("kind", ["note", "memory"])
 def test_nothing_is_revised_to_nothing(kind: str, call: Call) -> None:
     uri = call("remember", text="kept", kind=kind)["uri"]
-    with pytest.raises(InvalidInput, match="text has nothing in it"):
+    with pytest.raises(InvalidInput, match="text is empty"):
         call("revise", uri=uri, text=" \n")
     assert call("fetch", uri=uri)["items"][0]["text"] == "kept"
 
@@ -674,7 +803,7 @@ def test_a_search_names_a_thousand_of_anything_at_most(call: Call, name: str) ->
 
 
 def test_a_kind_that_is_none_is_told(call: Call) -> None:
-    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. The kinds are document, note, '):
+    with pytest.raises(InvalidInput, match=r'There is no kind "notes"\. Did you mean note\? The kinds'):
         call("search", query="tea", kinds=["notes"])
 
 

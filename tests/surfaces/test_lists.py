@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from commonplace.server.mcp import declared
 from commonplace.surfaces.profile import PROFILES, Registry, profile
 from commonplace.surfaces.schema import STRING, many, obj, outline, parts_of, text
+from fresh_user import FreshUser
 
 
 def listed(name: str, *, writable: bool) -> list[dict[str, Any]]:
@@ -17,10 +19,31 @@ def listed(name: str, *, writable: bool) -> list[dict[str, Any]]:
     return [declared(tool, brief=served.brief) for tool in Registry(served, writable=writable).tools]
 
 
-@pytest.mark.parametrize(("name", "writable", "most"), [("commonplace", True, 8_000), ("knowledge", False, 24_000)])
-def test_a_list_of_tools_is_small(name: str, writable: bool, most: int) -> None:
-    tools = {"tools": listed(name, writable=writable)}
-    assert len(json.dumps(tools, separators=(",", ":"), ensure_ascii=False).encode()) <= most
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [(["--allow-writes"], 8_000), ([], 8_000), (["--profile", "knowledge"], 24_000)],
+    ids=["default, with writes", "default", "knowledge"],
+)
+def test_the_list_of_tools_that_a_client_gets_is_small_and_complete(
+    options: list[str], most: int, tmp_path: Path
+) -> None:
+    messages: list[dict[str, Any]] = [
+        {"id": 1, "method": "initialize", "params": HELLO},
+        {"method": "notifications/initialized"},
+        {"id": 2, "method": "tools/list"},
+    ]
+    spoken = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    answers = FreshUser(tmp_path).run("mcp", *options, input=spoken).stdout.splitlines()
+    (answer,) = [result for result in map(json.loads, answers) if result.get("id") == 2]
+    assert len(json.dumps(answer["result"], separators=(",", ":"), ensure_ascii=False).encode()) <= most
+    name = options[1] if "--profile" in options else "commonplace"
+    declared_tools = Registry(profile(name), writable="--allow-writes" in options).tools
+    assert {tool["name"]: set(tool["inputSchema"]["properties"]) for tool in answer["result"]["tools"]} == {
+        tool.name: set(tool.input["properties"]) for tool in declared_tools
+    }
 
 
 @pytest.mark.parametrize("name", PROFILES)

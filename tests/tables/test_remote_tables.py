@@ -22,6 +22,7 @@ from table_calls import Calls, check_hit, code, refused
 from test_table_search import LONG, keys_of, status, words_of, worlds, write
 
 from commonplace.index import turbopuffer_send, turbopuffer_wire
+from commonplace.index.turbopuffer_settings import Naming
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.tables import jobs, scopes
@@ -56,8 +57,10 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def name_of(calls: Calls, table: str = "t") -> str:
     """The namespace of a table."""
-    row = calls.library.tables.table(table)
-    return f"{calls.library.settings.turbopuffer_prefix}.project_{row.project}_table_{row.id}"
+    row, library = calls.library.tables.table(table), calls.library
+    naming = Naming(library.settings.turbopuffer_prefix, library.folder.name, str(library.store.setting("identity")))
+    model = library.embedding.serving()
+    return naming.with_model(model.fingerprint if model else "").table(row.project, row.id)
 
 
 def rows_of(server: TurbopufferServer, calls: Calls) -> dict[str, dict[str, Any]]:

@@ -229,6 +229,31 @@ def test_the_state_goes_from_pending_to_ready_and_begins_again_with_another_plac
     assert "kept by the server" in refused(refusal)
 
 
+@pytest.mark.parametrize("change", ["update_tool", "create_tool"])
+def test_the_answer_is_pending_however_soon_a_worker_is_done_with_it(
+    calls: Calls, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    calls.table({"a": {"x": "words"}, "b": {"y": "words", "z": LONG}})
+    calls.tool("search", "/a")
+    calls.settle()
+    catalog = calls.library.tables.catalog
+    made = getattr(catalog, change)
+
+    def overtaken(*given: Any, **more: Any) -> Any:
+        tool = made(*given, **more)
+        calls.settle()  # as a server's own worker may be, before the answer is put together
+        return tool
+
+    monkeypatch.setattr(catalog, change, overtaken)
+    if change == "update_tool":
+        answer = calls("tool_update", tool_id="search", json_path="/b")
+    else:
+        answer = calls("tool_create", table_id="t", type="search", name="other", json_path="/b")
+    index = answer["tool"]["metadata"]["search_index"]
+    assert (index["status"], index["started_at"], index["indexed_at"]) == ("pending", None, None)
+    assert status(calls, answer["tool"]["name"])["status"] == "ready"
+
+
 def test_a_new_generation_takes_the_old_ones_place_and_embeds_nothing_again(calls: Calls) -> None:
     calls.table({"a": LONG, "b": {"c": "words"}})
     calls.tool("search")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import IO
 
@@ -17,14 +18,20 @@ from commonplace.surfaces.memory.environment import without_effect
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
-def doctor(library: Library) -> int:
-    """Look everything over, reading every byte, and say what is wrong. Exits 1 when anything is."""
-    problems = library.doctor()
-    for problem in problems:
-        click.echo(as_called(problem))
+def doctor(library: Library, as_json: bool) -> int:
+    """Check everything, reading every byte, and say what is wrong. The exit code is 1 if anything is."""
+    problems = [as_called(problem) for problem in library.doctor()]
     state = library.status()
     coverage = state.coverage
+    if as_json:
+        found = {"problems": problems, "model": coverage.model, "passages": coverage.total}
+        more = {"better_model": state.better_model, "without_effect": without_effect()}
+        click.echo(json.dumps({**found, "embedded": coverage.embedded, **more}, ensure_ascii=False, indent=2))
+        return 1 if problems else 0
+    for problem in problems:
+        click.echo(problem)
     click.echo(
         f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {counted(coverage.total, 'passage')} embedded"
     )
@@ -50,7 +57,7 @@ def backup(library: Library, target: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.pass_context
 def restore_backup(context: click.Context, source: Path, yes: bool) -> None:
-    """Put a backup in the library's place. Indexes are rebuilt by the next search."""
+    """Replace the library with a backup. Indexes are rebuilt by the next search."""
     home = Path(context.obj["home"]) if context.obj["home"] else Settings.load().home
     check_backup(source)
     if not yes:
@@ -73,7 +80,7 @@ def export_everything(library: Library, target: str) -> None:
 @click.argument("source", type=click.File("r", encoding="utf-8", errors="surrogateescape"))
 @with_library
 def import_everything(library: Library, source: IO[str]) -> None:
-    """Store what `export everything` wrote."""
+    """Import what `export everything` wrote."""
     click.echo(f"Imported: {counted(library.import_(source), 'item')}")
     for instance in library.store.instances():
         if not instance.hint:

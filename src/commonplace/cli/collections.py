@@ -41,11 +41,12 @@ from commonplace.documents.packages.source import read_source, without_credentia
 from commonplace.documents.packages.sync import Keeping, Options, drop
 from commonplace.documents.visible import Visible
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound
-from commonplace.ingest.files.update import collection_lock
+from commonplace.ingest.files.locks import collection_lock
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
 from commonplace.settings import Settings
 from commonplace.store.opening import DATABASE
+from commonplace.surfaces.locating import no_collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +109,15 @@ def _placed(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-_FORCE = click.option("--force", is_flag=True, help="Write over what is there.")
-_NO_EMBED = click.option("--no-embed", is_flag=True, help="Index the words only.")
+_FORCE = click.option("--force", is_flag=True, help="Replace what is there.")
+_NO_EMBED = click.option(
+    "--no-embed", is_flag=True, help="Compute no vectors: the files are found by their words only."
+)
 
 
 @click.group("collections")
 def collections() -> None:
-    """Declare, sync, list, pack and remove collections of documents."""
+    """List, rename and remove collections; add and sync packages of documents."""
 
 
 @collections.command()
@@ -146,10 +149,12 @@ def init(place: Place, folder: Path | None, manifest: bool, force: bool, **said:
 @collections.command()
 @click.argument("alias")
 @click.argument("source")
-@click.option("--global", "everywhere", is_flag=True, help="For every project, in the user's own context.json.")
+@click.option(
+    "--global", "everywhere", is_flag=True, help="For every project: in your own context.json, not the project's."
+)
 @click.option("--glob", multiple=True, help="Which files, for a source without a manifest; may be repeated.")
 @click.option("--exclude", multiple=True, help="Leave these out; may be repeated.")
-@click.option("--no-sync", is_flag=True, help="Only write it down.")
+@click.option("--no-sync", is_flag=True, help="Only declare it: fetch nothing yet.")
 @_NO_EMBED
 @_FORCE
 @_placed
@@ -200,12 +205,15 @@ def _as_written(typed: Declaration, folder: Path) -> Declaration:
 
 @collections.command()
 @click.argument("alias")
-@click.option("--global", "everywhere", is_flag=True, help="From the user's own context.json.")
+@click.option("--global", "everywhere", is_flag=True, help="From your own context.json, not the project's.")
 @click.option("--drop", "and_drop", is_flag=True, help="Delete the documents too.")
 @click.option("--force", is_flag=True, hidden=True, expose_value=False)  # as all that write do; it refuses nothing
 @_placed
 def remove(place: Place, alias: str, everywhere: bool, and_drop: bool) -> None:
-    """Forget an alias; with --drop also its documents, which a folder of `commonplace add` never leaves behind."""
+    """Remove a collection's declaration; with --drop its documents, too.
+
+    A folder that was added with `commonplace add` has no declaration, only documents: it needs --drop.
+    """
     folder = place.file_of(everywhere)
     with place.library() as library:
         found = next((each for each in declarations(folder, "project") if each.alias == alias), None)
@@ -235,7 +243,9 @@ def remove(place: Place, alias: str, everywhere: bool, and_drop: bool) -> None:
 def _drop_left(place: Place, library: Library, id: str, key: str, and_drop: bool) -> None:
     """Documents of a package that nothing declares here go by its id."""
     if not and_drop:
-        raise InvalidInput(f"{id} has no alias here, only documents. Repeat with --drop to delete those.")
+        raise InvalidInput(
+            f"{id} is not declared here any more, but its documents are still there. Repeat with --drop to delete them."
+        )
     count = library.store.parents("document").get(key, 0)
     if not place.dry:
         drop(_keeping(library), key)
@@ -246,13 +256,18 @@ def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and
     """A folder registered with `commonplace add` is declared by no file: forgetting it is dropping it."""
     inside = folder != place.settings.home
     if inside and any(each.alias == alias for each in declarations(place.settings.home, "global")):
-        raise NotFound(f"{folder / FILE} has no {alias}; it is one of the user's. Repeat with --global.")
+        raise NotFound(f"{folder / FILE} has no {alias}, but your own declarations have. Repeat with --global.")
+    if library.store.item("collection", "", alias, body=False) is None:  # what is removed is named to the letter
+        raise no_collection(library, alias, "`commonplace collections list` names them.")
     library.folders.get(alias)
-    what = f"{alias} is a folder of the user's, which `commonplace add` registered."
+    what = f"{alias} is a folder that was added with `commonplace add`."
     if inside:
-        raise NotFound(f"{folder / FILE} has no {alias}. {what} Repeat with --global and --drop to remove that one.")
+        raise NotFound(f"{folder / FILE} has no {alias}. {what} Repeat with --global --drop to remove it.")
     if not and_drop:
-        raise InvalidInput(f"{what} Its documents go with it: its files stay. Repeat with --drop.")
+        raise InvalidInput(
+            f"{what} Removing it deletes its documents from the library; the files in the folder stay. "
+            "Repeat with --drop to do so."
+        )
     count = library.store.parents("document").get(alias, 0)
     if not place.dry:
         library.folders.remove(alias)
@@ -263,7 +278,7 @@ def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and
 @click.option("--no-global", is_flag=True, help="Only the project's own.")
 @_placed
 def list_collections(place: Place, no_global: bool) -> None:
-    """Say which collections there are, where they come from and how level they are."""
+    """List the collections, where they come from and whether they are up to date."""
     with replace(place, dry=True).library() as library:
         found = holdings(library, place.project, not no_global)
         print_list(library, found, {} if no_global else undeclared(library, found), as_json=place.as_json)
@@ -271,7 +286,9 @@ def list_collections(place: Place, no_global: bool) -> None:
 
 @collections.command()
 @click.argument("aliases", nargs=-1, metavar="[ALIAS]...")
-@click.option("--global/--no-global", "everywhere", default=None, help="Only the user's own; or only the project's.")
+@click.option(
+    "--global/--no-global", "everywhere", default=None, help="Only your own declarations; or only the project's."
+)
 @click.option("--strict", is_flag=True, help="End with status 1 also when a single file failed.")
 @click.option("--force", is_flag=True, help="Read and chunk everything again.")
 @_NO_EMBED
@@ -279,7 +296,7 @@ def list_collections(place: Place, no_global: bool) -> None:
 def sync(
     place: Place, aliases: tuple[str, ...], everywhere: bool | None, strict: bool, force: bool, no_embed: bool
 ) -> int:
-    """Bring collections level with their sources: those named, or all."""
+    """Bring collections up to date with their sources: those named, or all."""
     with place.library() as library:
         project = None if everywhere else place.project
         found = _chosen(holdings(library, project, everywhere is not False), aliases)

@@ -56,7 +56,7 @@ def _print_folder(library: Library, holding: Holding) -> None:
     if not holding.folder:
         return
     folder = library.folders.get(holding.folder)
-    click.echo(f"  {folder.pattern}{'' if folder.included else ', searched only when named'}")
+    click.echo(f"  {folder.files}{'' if folder.included else ', searched only when named'}")
     for glob in folder.ignore:
         click.echo(f"  without {glob}")
     if command := library.folders.update_command(holding.folder):

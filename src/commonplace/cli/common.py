@@ -1,9 +1,8 @@
-"""What several commands share: opening the library, showing progress, printing hits."""
+"""What several commands share: opening the library, showing progress, colors."""
 
 from __future__ import annotations
 
 import functools
-import json
 import os
 import sys
 import time
@@ -14,11 +13,10 @@ from typing import IO, Any
 
 import click
 
-from commonplace.cli.lazy import NOT_WRITTEN, NotWritten, as_called
+from commonplace.cli.lazy import NOT_WRITTEN, NotWritten
 from commonplace.cli.terminal import harmless
-from commonplace.errors import InvalidInput
+from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
-from commonplace.model import Page
 from commonplace.store.backups import check_target, partial_of
 
 Progress = Callable[[int, int], None]
@@ -124,6 +122,13 @@ def progress_bar(label: str) -> Iterator[Progress]:
             stderr.flush()
 
 
+@contextmanager
+def download_bar(name: str) -> Iterator[Progress]:
+    """Yield a function that is told the bytes that are here and those there are, and shows megabytes."""
+    with progress_bar(f"Pulling {name}, MB") as progress:
+        yield lambda done, total: progress(done // 1_000_000, total // 1_000_000)
+
+
 def _plain_progress(label: str) -> Progress:
     """A line at each tenth, with the rate and the time left once there is something to tell them by."""
     said, started = -1, time.monotonic()
@@ -142,34 +147,35 @@ def _plain_progress(label: str) -> Progress:
 
 def painted(text: str, **style: Any) -> str:
     """In colour, on a terminal that wants it."""
-    wanted = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return click.style(harmless(text), **style) if wanted else text
+    return click.style(harmless(text), **style) if _wants_color() else text
 
 
-def print_page(page: Page, *, as_json: bool) -> None:
-    """Hits as text for people, or as the JSON that programs read; what is to be said about them on stderr."""
-    for note in page.notes:
-        click.echo(as_called(note), err=True)
-    if as_json:
-        click.echo(json.dumps([hit.record() for hit in page.hits], ensure_ascii=False, indent=2))
-        return
-    if not page.hits:
-        click.echo("No results found.")
-    for hit in page.hits:
-        title = " › ".join(dict.fromkeys((hit.title, *hit.headings)))
-        click.echo(f"{painted(f'{hit.uri}:{hit.line}', fg='cyan')}  {round(hit.score * 100)}%  {title}")
-        click.echo(f"    {hit.snippet}\n")
+def marked(text: str) -> str:
+    """What was looked for, in bold red on a terminal that wants it."""
+    return f"\x1b[1;31m{harmless(text)}\x1b[0m" if _wants_color() else text
+
+
+def _wants_color() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Declined(CommonplaceError):
+    """The user was asked, and said no."""
+
+    code, status, exit_code = "declined", 500, 130
 
 
 def ask(question: str) -> None:
-    """Return if the user says yes. Raise click.Abort if they say no, and InvalidInput where nobody answers."""
+    """Return if the user says yes. Raise Declined if they say no, and InvalidInput where nobody answers."""
     try:
-        click.confirm(question, abort=True, err=True)
+        agreed = click.confirm(question, err=True)
     except click.Abort:
         if sys.stdin.isatty():
             raise
         click.echo(err=True)  # the question's line has no end yet
         raise InvalidInput("Nobody answered, so nothing was changed. Repeat it with --yes.") from None
+    if not agreed:
+        raise Declined("Nothing was changed.")
 
 
 _MANY = {"entry": "entries"}

@@ -95,6 +95,15 @@ def drop(text: str, format: Format, key: str, name: str, *, keep_empty: bool = T
     return edited
 
 
+def alike(text: str, other: str, format: Format) -> bool:
+    """Return whether two texts differ in nothing but blanks and commas between what they say, comments included."""
+    return _bare(text) == _bare(other) and _comparable(read(text, format)) == _comparable(read(other, format))
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"[\s,]+", "", text)
+
+
 def _comparable(value: dict[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
@@ -176,8 +185,8 @@ def _drop_json(text: str, keys: list[str]) -> str:
         return text
     before = [member.end for member in _members(plain, at) if member.end <= ours.at]
     start, end = ours.at, ours.end
-    if commas[after := _skip(commas, end)] == ",":
-        end = after + 1
+    if commas[comma := _skip(commas, end)] == ",":
+        text = text[:comma] + text[comma + 1 :]
     elif before:  # ours is the last: the comma that led to it goes
         comma = commas.index(",", before[-1])
         text = text[:comma] + text[comma + 1 :]

@@ -30,19 +30,19 @@ from commonplace.settings import Settings
     "files",
     nargs=2,
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Test two kept runs against each other.",
+    help="Compare two saved runs.",
 )
 @click.option(
     "--work",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the measured libraries are kept for the next time.",
+    help="Keep the libraries that are measured in this folder, for the next time.",
 )
 @click.option(
     "--through",
     type=click.Choice(get_args(Through)),
     default="search",
     show_default=True,
-    help="Who is asked: the library's own search, or the searches that qmd's tools make.",
+    help="Which search is measured: the library's own, or the one of qmd's tools.",
 )
 def measure(
     collections: tuple[Path, ...],
@@ -56,8 +56,8 @@ def measure(
 
     A collection is a folder with corpus.jsonl, queries.jsonl and qrels.tsv; a folder of such folders stands for all of
     them. Prints nDCG@10, recall@10 and @100 and MRR@10 with 95 % bootstrap intervals, by words, by meaning and by
-    both; and then for what may follow: `expand` looks for what the best have in common, too, `rerank` looks at
-    the best a second time, `full` does both.
+    both, and with the options of a search: `expand` searches once more with the words that the best results share,
+    `rerank` ranks the best results once more, `full` does both.
     """
     if files:
         click.echo(render_comparison(compare(load_run(files[0]), load_run(files[1]))))

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
-from commonplace.cli.common import progress_bar, with_library
+from commonplace.cli.common import ask, progress_bar, with_library
 from commonplace.cli.lazy import SomePath, as_called, hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
-from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Report
+from commonplace.ingest.folders import Collection, Report
 from commonplace.library import Library
+from commonplace.surfaces.locating import require_collection
 
-MOST_NAMED = 20
+MOST_NAMED, MOST_ENDINGS = 20, 8
 PATIENCE_S = 1.0
 """How long the end of `watch` waits for a model."""
 _STDERR = 2
@@ -33,22 +37,42 @@ class CommandFailed(CommonplaceError):
 @click.command()
 @click.argument("path", type=SomePath(path_type=Path))
 @click.option("--name", help="What to call the collection; the folder's name if left out.")
-@click.option("--pattern", help=f"Which files, as a glob. [default: {DEFAULT_PATTERN}]")
+@click.option("--pattern", help="Which files, as a glob such as **/*.md. [default: every format that can be read]")
 @click.option("--ignore", multiple=True, help="Leave these out, as a glob; may be repeated.")
-@click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name, too.")
-@click.option("--no-embed", is_flag=True, help="Index the words only.")
+@click.option("--gitignore/--no-gitignore", default=None, help="Leave out what .gitignore files name. [default: yes]")
+@click.option("--no-embed", is_flag=True, help="Compute no vectors: the files are found by their words only.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask where another collection has its files.")
 @with_library
 def add(library: Library, path: Path, name: str | None, pattern: str | None, no_embed: bool, **rules: Any) -> None:
-    """Make a folder a collection: indexed, embedded, searchable. Repeat it to bring the collection up to date.
+    """Add a folder to the library as a collection, so that it can be searched. Repeat it to bring it up to date.
 
-    Files that .commonplaceignore files name, in the syntax of .gitignore, are always left out.
+    What .gitignore files name is left out, and so is what .commonplaceignore files name, in the same syntax.
     """
     ignore, gitignore = rules["ignore"] or None, rules["gitignore"]
+    shared = library.folders.overlapping(path, name)
+    if shared and not rules["yes"] and sys.stdin.isatty():
+        click.echo(_sharing(path, shared), err=True)
+        ask("Add it all the same?")
+        shared = []  # told
     collection = library.folders.ensure(path, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
-    print_report(index_collection(library, collection.name))
+    print_report(report := index_collection(library, collection.name))
+    if collection.takes_all and report.unread:
+        click.echo(f"Not read: {unread_files(report.unread)}")
+    if shared:
+        click.echo(_sharing(path, shared))
     if not no_embed:
         pull_default(library)
         embed_with_progress(library)
+
+
+def _sharing(path: Path, shared: Sequence[tuple[Collection, str]]) -> str:
+    """Return which collections have files of a folder already, and how to search them there."""
+    names = ", ".join(collection.name for collection, _ in shared[:MOST_NAMED])
+    noun = "collection" if len(shared) == 1 else "collections"
+    return as_called(
+        f"{os.path.realpath(path)} shares files with {noun} {names}, and what is in two collections is found twice. "
+        f"`commonplace search --path {shlex.quote(shared[0][1])} WORDS` searches them there."
+    )
 
 
 def index_collection(library: Library, name: str, *, force: bool = False) -> Report:
@@ -66,6 +90,13 @@ def print_report(report: Report) -> None:
     print_skipped(report)
 
 
+def unread_files(unread: Counter[str]) -> str:
+    """Return how many files of which ending were not read, most first: `12 .png, 3 .zip`."""
+    counts = [f"{count} {ending or 'without an ending'}" for ending, count in unread.most_common(MOST_ENDINGS)]
+    rest = unread.total() - sum(count for _, count in unread.most_common(MOST_ENDINGS))
+    return ", ".join([*counts, f"{rest} others"] if rest else counts)
+
+
 def print_skipped(report: Report) -> None:
     """What an update left out or could not read as text, and why, on stderr."""
     from commonplace.ingest.files.read import NO_READER  # not to be loaded by commands that read no file
@@ -76,7 +107,7 @@ def print_skipped(report: Report) -> None:
         counts = ", ".join(f"{count} {code}" for code, count in report.reasons().items())
         click.echo(f"  and {len(report.skipped) - MOST_NAMED} more; in all {counts}", err=True)
     if NO_READER in report.reasons():
-        click.echo("  What NO_READER stands at can be read after `pip install 'commonplace[media]'`.", err=True)
+        click.echo("  Files marked NO_READER can be read once pypdf is installed: `pip install pypdf`.", err=True)
     for path, what in report.warnings[:MOST_NAMED]:
         click.echo(f"  {path}: {what}", err=True)
     if len(report.warnings) > MOST_NAMED:
@@ -104,7 +135,7 @@ def update_collections(library: Library, names: tuple[str, ...], *, force: bool 
     found = [library.folders.get(name) for name in dict.fromkeys(names)] if names else library.folders.all()
     failed = 0
     for number, collection in enumerate(found, start=1):
-        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.pattern})")
+        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.files})")
         try:
             run_update_command(library, collection)
             print_report(index_collection(library, collection.name, force=force))
@@ -124,7 +155,8 @@ _NAMES = click.option("-c", "--collection", "names", multiple=True, help="Only t
 def update(library: Library, names: tuple[str, ...], force: bool) -> int:
     """Bring collections up to date with their folders. Words only: `embed` or `watch` make the vectors."""
     before = library.store.last_change()
-    failed = update_collections(library, names, force=force)
+    called = tuple(require_collection(library, name) for name in names)
+    failed = update_collections(library, called, force=force)
     if failed:
         return 1
     click.echo("✓ All collections updated.")
@@ -140,10 +172,13 @@ def _pending(library: Library) -> int:
 
 @click.command()
 @_NAMES
-@click.option("--no-embed", is_flag=True, help="Keep the words up to date only.")
+@click.option("--no-embed", is_flag=True, help="Compute no vectors: changes are found by their words only.")
 @with_library
 def watch(library: Library, names: tuple[str, ...], no_embed: bool) -> None:
-    """Keep collections up to date while their files change, until Ctrl-C. Makes vectors where there are some."""
+    """Keep collections up to date while their files change, until Ctrl-C.
+
+    Computes vectors too, if the library has some.
+    """
     stop = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -156,6 +191,7 @@ def watch(library: Library, names: tuple[str, ...], no_embed: bool) -> None:
             hush()
             stop.set()
 
+    names = tuple(require_collection(library, name) for name in names)
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     watched = [library.folders.get(name) for name in names] if names else library.folders.all()
     for collection in watched:
@@ -188,6 +224,7 @@ def _complain(name: str, sentence: str) -> None:
 @with_library
 def rename(library: Library, old: str, new: str) -> None:
     """Give a collection another name. Documents, vectors and contexts move along."""
+    old = require_collection(library, old)
     library.folders.rename(old, new)
     click.echo(f"Renamed {old} to {new}")
 
@@ -197,7 +234,8 @@ def rename(library: Library, old: str, new: str) -> None:
 @click.argument("path", type=SomePath(path_type=Path))
 @with_library
 def move(library: Library, name: str, path: Path) -> None:
-    """Say where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""
+    """Tell the library where a collection's folder is now, and read it there. Documents, vectors and contexts stay."""
+    name = require_collection(library, name)
     click.echo(f"{name} is {library.folders.move(name, path).root} now")
     print_report(index_collection(library, name))
 
@@ -207,6 +245,7 @@ def move(library: Library, name: str, path: Path) -> None:
 @with_library
 def include(library: Library, name: str) -> None:
     """Search a collection whenever no other is named."""
+    name = require_collection(library, name)
     library.folders.change(name, included=True)
     click.echo(f"{name} is searched by default")
 
@@ -216,6 +255,7 @@ def include(library: Library, name: str) -> None:
 @with_library
 def exclude(library: Library, name: str) -> None:
     """Search a collection only when it is named."""
+    name = require_collection(library, name)
     library.folders.change(name, included=False)
     click.echo(f"{name} is searched only when it is named")
 
@@ -226,6 +266,7 @@ def exclude(library: Library, name: str) -> None:
 @with_library
 def update_command(library: Library, name: str, command: str) -> None:
     """Run a command in the collection's folder before each `update`, such as `git pull`. Without one: run none."""
+    name = require_collection(library, name)
     library.folders.set_update_command(name, command)
     click.echo(f"{name} is updated by: {command}" if command.strip() else f"{name} has no update command")
 

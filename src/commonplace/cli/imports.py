@@ -31,9 +31,9 @@ from commonplace.model import Item
 
 _LANGUAGE = re.compile("[a-z]{2}")
 _PATHS = click.argument("paths", nargs=-1, required=True, type=SomePath(path_type=Path))
-_FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Read every file as this, whatever it looks like.")
+_FORMAT = click.option("--format", type=click.Choice(FORMATS), help="Read every file as this format.")
 _TAGS = click.option("--tags", default="", help="Tags for everything that comes in, with commas between.")
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be stored.")
 _STRICT = click.option("--strict", is_flag=True, help="Store nothing at all if anything fails.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
 
@@ -135,7 +135,7 @@ def _takes(kind: str) -> str:
 @_JSON
 @with_library
 def import_jsonl(library: Library, source: Path, dry_run: bool, strict: bool, as_json: bool) -> int:
-    """Store what `export` wrote, from FILE or, for -, from standard input."""
+    """Import what `export` wrote, from FILE or, for -, from standard input."""
     options = Options(dry_run=dry_run, strict=strict)
     most = library.settings.import_max_bytes
     try:

@@ -32,7 +32,7 @@ from commonplace.cli.configs import Uneditable, put, render
 from commonplace.cli.lazy import as_called
 from commonplace.cli.qmd import shim
 from commonplace.errors import InvalidInput
-from commonplace.surfaces.profile import profile_names
+from commonplace.surfaces.profile import DEFAULT, Registry, profile, profile_names
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
@@ -66,7 +66,8 @@ def install(context: click.Context, /, client: str, only_print: bool, **wishes: 
         raise InvalidInput("--name is made of 1 to 40 letters, digits, - and _.")
     path = Path(config_path(chosen, sys.platform, os.environ, os.path.expanduser("~")))
     entry = _entry(chosen, context.obj["home"], context.obj["space"], wishes)  # refuses what does not go together
-    if wishes["allow_writes"] is None and not wishes["url"] and not only_print and _is_asked():
+    fixed = _fixed_rights(wishes["profile"])
+    if fixed is None and wishes["allow_writes"] is None and not wishes["url"] and not only_print and _is_asked():
         wishes["allow_writes"] = _ask_for_writes(chosen, path, name)
         entry = _entry(chosen, context.obj["home"], context.obj["space"], wishes)
     if only_print:
@@ -74,7 +75,7 @@ def install(context: click.Context, /, client: str, only_print: bool, **wishes: 
         click.echo(render(chosen.key, name, entry, chosen.format), nl=False)
     else:
         click.echo(_installed(chosen, path, name, entry))
-    click.echo(_rights(context, client, wishes), err=only_print)
+    click.echo(fixed or _rights(context, client, wishes), err=only_print)
 
 
 def _install_qmd(context: click.Context, only_print: bool) -> None:
@@ -94,6 +95,16 @@ def _install_qmd(context: click.Context, only_print: bool) -> None:
     path, written = shim.put_on_path(home, os.environ)
     said = f"qmd is {path} now, and does what `commonplace qmd` does." if written else f"{path} is there already."
     click.echo(f"{said} `commonplace uninstall {shim.NAME}` removes it.")
+
+
+def _fixed_rights(name: str | None) -> str | None:
+    """Return what agents may do where the profile alone decides it, or None."""
+    chosen = profile(name or DEFAULT)
+    if chosen.always_writes:
+        return f"Agents may search, read and write: the {chosen.name} profile exists to be written to."
+    if not any(tool.writes for tool in Registry(chosen, writable=True).tools):
+        return f"It is read-only: the {chosen.name} profile has no tool that writes."
+    return None
 
 
 def _is_asked() -> bool:
@@ -119,9 +130,10 @@ def _rights(context: click.Context, client: str, wishes: dict[str, Any]) -> str:
     named = f" --name {wishes['name']}" if wishes["name"] != "commonplace" else ""
     shown = f" --profile {wishes['profile']}" if wishes["profile"] else ""
     repeat = as_called(f"`commonplace install {client}{named}{shown} {other}`")
+    writing = "remember, revise and forget" if wishes["profile"] in (None, DEFAULT) else "write"
     if wishes["allow_writes"]:
-        return f"Agents may search, read, remember, revise and forget. {repeat} takes the writing back."
-    return f"It is read-only: agents search and read, but change nothing. {repeat} lets them remember, revise, forget."
+        return f"Agents may search, read, {writing}. {repeat} takes the writing back."
+    return f"It is read-only: agents search and read, but change nothing. {repeat} lets them {writing}."
 
 
 def _entry(client: Client, home: str | None, space: str, wishes: dict[str, Any]) -> Entry:

@@ -108,7 +108,7 @@ def output_guarded() -> Iterator[None]:
     except FileNotFoundError as error:
         if error.filename is not None or _is_somewhere():
             raise
-        raise InvalidInput("The folder this was called in is gone. Go to another one and repeat it.") from error
+        raise InvalidInput("The current folder does not exist any more. Go to another one and repeat it.") from error
     except OSError as error:
         if error.filename is not None or error.errno not in NOT_WRITTEN:
             raise
@@ -137,6 +137,20 @@ def as_called(sentence: str) -> str:
     if not called_qmd():
         sentence = _OF_QMD.sub(lambda found: f"{found[1]}commonplace {_NAMED_HERE.get(found[2], found[2])}", sentence)
     return _OURS.sub(lambda found: f"{found[1]}{_typed(found[2])}", sentence)
+
+
+def called() -> str:
+    """Return how `commonplace` is called from here, for a command that is printed to be pasted.
+
+    A program that a shell would not find by its name goes by its path.
+    """
+    name, path = "commonplace", sys.argv[0]
+    places = (os.path.join(folder, name) for folder in os.get_exec_path())
+    if os.path.basename(path) != name or any(os.access(place, os.X_OK) for place in places):
+        return _typed(name)
+    from shlex import quote
+
+    return _typed(name).replace(name, quote(path), 1)
 
 
 def _typed(program: str) -> str:

@@ -3,40 +3,42 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commonplace.cli.common import counted, print_page, progress_bar, with_library
+from commonplace.cli.common import counted, download_bar, progress_bar, with_library
 from commonplace.cli.lazy import as_called
+from commonplace.cli.results import print_page
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
-from commonplace.model import SCHEMES, Filter, Item, Mode, Page, number_of
-from commonplace.models import STATIC, find, is_gone
-from commonplace.surfaces.addresses import inside
+from commonplace.model import SCHEMES, Filter, Item, Mode, Page
+from commonplace.models import STATIC, catalog, find
+from commonplace.surfaces import locating
+from commonplace.surfaces.addresses import CHUNK, inside, span
+from commonplace.surfaces.levels import unknown_path, unknown_tags
+from commonplace.surfaces.locating import Located, collection_called, headings_of, no_collection
 from commonplace.text.lines import split_lines
 
 if TYPE_CHECKING:
     from commonplace.ingest.switching import Switch
 
-_WITH_LINE = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _ON_DISK = ("/", "./", "../", "~/")
-YES = click.option("-y", "--yes", is_flag=True, help="Begin without asking.")
+YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
 @click.command()
-@click.option("--kind", type=click.Choice(list(SCHEMES)), help="Only the items of this kind.")
-@click.option("--all", "everything", is_flag=True, help="Of every kind, which is also what happens without options.")
-@click.option("--model", help="Go over to this model. The one in use answers until every vector is made.")
+@click.option("--kind", type=click.Choice(list(SCHEMES)), help="Only items of this kind.")
+@click.option("--all", "everything", is_flag=True, help="Items of every kind, which is the default.")
+@click.option("--model", help="Switch to this model. The present one serves searches until every vector is computed.")
 @YES
 @with_library
 def embed(library: Library, kind: str | None, everything: bool, model: str | None, yes: bool) -> None:
-    """Make the vectors that are missing. Stop it at any time: it goes on where it was."""
+    """Compute the missing vectors. You may stop it at any time: it continues where it was."""
     if kind and everything:
         raise InvalidInput("Give --kind or --all, not both.")
     if kind and model:
@@ -70,7 +72,7 @@ def _ask(library: Library, switch: Switch, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InvalidInput("Nobody is there to be asked whether to begin. Repeat it with --yes.")
+        raise InvalidInput("Nobody answered, so nothing was changed. Repeat it with --yes.")
     click.confirm("Begin?", abort=True, err=True)
 
 
@@ -88,24 +90,29 @@ def embed_with_progress(library: Library, kind: str | None = None) -> None:
 
 
 def pull_default(library: Library) -> None:
-    """The first embedding deserves the good model, in the library's own language where there is one for it.
+    """Pull the library's model where it is gone, and for a library that has none yet the one that suits it.
 
-    Without a network the shipped one does, and status says so.
+    Where that one cannot be pulled, the best that is here serves, and status says so.
     """
     from commonplace.ingest.suited import first_choice, languages, suited
 
-    settings = library.settings
-    if library.embedding.is_settled or library.embedding.chosen not in (None, STATIC):
+    settings, chosen = library.settings, library.embedding.chosen
+    if chosen is not None and chosen in catalog():
+        name = chosen
+    elif library.embedding.is_settled or chosen not in (None, STATIC):
         return
-    name = suited(languages(library.store))
+    else:
+        name = suited(languages(library.store))
     if settings.offline or find(name, settings.models):
         return
     from commonplace.models.pull import pull  # the network's libraries, for this once
 
     try:
-        with progress_bar(f"Pulling {name}") as progress:
+        with download_bar(name) as progress:
             pull(name, settings.models, progress=progress)
     except CommonplaceError as error:
+        if name == chosen:  # its vectors are those of no other model
+            raise
         serving = first_choice(library.store, settings)
         built_in = "built-in " if serving == STATIC else ""
         click.echo(f"{as_called(str(error))} The {built_in}{serving} model is used until then.", err=True)
@@ -113,7 +120,7 @@ def pull_default(library: Library) -> None:
 
 def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.command(name, help=help)
-    @click.argument("text")
+    @click.argument("words", nargs=-1, required=True)
     @click.option("-n", "--limit", default=10, show_default=True, help="How many results.")
     @click.option("-c", "--collection", "collections", multiple=True, help="Only this collection; may be repeated.")
     @click.option("-t", "--tag", "tags", multiple=True, help="Only items with this tag; may be repeated.")
@@ -121,15 +128,18 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
     @click.option(
         "--kind", "kinds", type=click.Choice(list(SCHEMES)), multiple=True, help="Only this kind; may be repeated."
     )
-    @click.option("--expand", is_flag=True, help="Look for what the best have in common, too.")
-    @click.option("--rerank", is_flag=True, help="Take a second, slower look at the best.")
-    @click.option("--explain", is_flag=True, help="Say what each way of finding thought of each result.")
+    @click.option("--expand", is_flag=True, help="Search once more, with the words that the best results share.")
+    @click.option("--rerank", is_flag=True, help="Rank the best results once more; slower.")
+    @click.option("--explain", is_flag=True, help="Say what each result was found by.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @with_library
-    def find_passages(library: Library, text: str, limit: int, as_json: bool, explain: bool, **given: Any) -> None:
-        aliases = _aliases(library, given["collections"])
-        _check_collections(library, [name for name in given["collections"] if name not in aliases])
-        places = (place for name in given["collections"] for place in (name, aliases.get(name, name)))
+    def find_passages(
+        library: Library, words: Sequence[str], limit: int, as_json: bool, explain: bool, **given: Any
+    ) -> None:
+        named = [_in_any_case(library, name) for name in given["collections"]]
+        aliases = _aliases(library, named)
+        _check_collections(library, [name for name in named if name not in aliases])
+        places = (place for name in named for place in (name, aliases.get(name, name)))
         filter = Filter(
             kinds=given["kinds"],
             parents=tuple(dict.fromkeys(places)),
@@ -137,9 +147,12 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
             paths=(inside(given["path"]),) if given["path"] is not None else (),
         )
         more = {"expand": given["expand"], "rerank": given["rerank"]}
-        page = library.search(text, mode=mode, filter=filter, limit=limit, explain=explain, **more)
-        page = replace(page, notes=(*page.notes, *_left_out(library, page, mode, expand=given["expand"])))
-        print_page(page, as_json=as_json or explain)
+        began = time.perf_counter()
+        page = library.search(" ".join(words), mode=mode, filter=filter, limit=limit, explain=explain, **more)
+        ms = (time.perf_counter() - began) * 1000
+        left_out = [*_left_out(library, page, mode, expand=given["expand"]), *_unknown(library, page, filter)]
+        page = replace(page, notes=(*page.notes, *left_out))
+        print_page(library, page, ms=ms, as_json=as_json, explain=explain)
 
     return find_passages
 
@@ -154,6 +167,23 @@ def _left_out(library: Library, page: Page, mode: Mode, *, expand: bool) -> Iter
     if expand and "expand" in skipped:
         why = "it needs meaning, which `commonplace query` goes by" if mode == "lexical" else skipped["expand"]
         yield f"--expand was left out: {why}."
+
+
+def _unknown(library: Library, page: Page, filter: Filter) -> list[str]:
+    """What was asked for and is not there: tags that nothing has, a folder without documents."""
+    paths = () if page.found else filter.paths
+    return [
+        *unknown_tags(library, filter.tags, page.hits),
+        *(told for path in paths for told in unknown_path(library, path)),
+    ]
+
+
+def _in_any_case(library: Library, name: str) -> str:
+    """A name as its collection spells it, unless something is kept under the very name."""
+    called = collection_called(library, name)
+    if called is None or called == name or any(name in library.store.parents(kind) for kind in SCHEMES):
+        return name
+    return called
 
 
 def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
@@ -172,43 +202,30 @@ def _check_collections(library: Library, names: Sequence[str]) -> None:
     there = set().union(*map(library.store.parents, SCHEMES)) if unknown else ()
     for name in unknown:
         if not name or name not in there:
-            raise NotFound(f'There is no collection called "{name}". `commonplace collections list` names them.')
+            raise no_collection(library, name, "`commonplace collections list` names them.")
 
 
-def _place(library: Library, uri: str) -> tuple[str, int]:
-    """The address that is meant, and the line, or 0: a search prints both, with a colon between.
+def _located(library: Library, given: str) -> Located:
+    """Return what a text leads to: an address, a path or the end of one, or a path on disk.
 
-    A path stands for the document there. One that ends like a line is taken for what it says first.
+    What can only be a path on disk begins like one; any other text is one where it leads to nothing else.
     """
-    named = _WITH_LINE.fullmatch(uri)
-    for text, line in ((uri, 0), (named[1], int(named[2]))) if named else ((uri, 0),):
-        for address in _addresses(library, text):
-            with suppress(NotFound):
-                library.get(address, body=False)
-                return address, line
-    return _addresses(library, uri)[0], 0
+    on_disk = given.startswith(_ON_DISK)
+    if not on_disk and (located := locating.find(library, given)):
+        return located
+    paths = [] if "://" in given else _in_collections(library, given)
+    for path in paths:
+        if located := locating.find(library, path, to_the_letter=True):
+            return located
+    if on_disk and not paths:
+        raise NotFound(f"{given} is in no collection. Give a path inside one, or its qmd:// address.")
+    raise locating.missing(library, paths[0] if on_disk else given)
 
 
-def _addresses(library: Library, text: str) -> list[str]:
-    """What a text may be the address of, the likeliest first.
-
-    A percent sign encodes something in an address and nothing in a path, unless there is only what the other way of
-    reading it names. A path on disk is that of a document in each collection it is inside of.
-    """
-    if "://" in text:
-        return [text, text.replace("%", "%25")]
-    if not text.startswith(_ON_DISK):
-        return [_of_path(text), f"qmd://{text}"]
-    folder, name = os.path.split(text)
-    found = library.folders.locate(folder)  # of its folder: the file itself may be a link that leads elsewhere
-    if not found:
-        raise NotFound(f"{text} is in no collection. Give a path inside one, or its qmd:// address.")
-    return [_of_path("/".join(filter(None, (one.name, inside, name)))) for one, inside in found]
-
-
-def _of_path(path: str) -> str:
-    """The address of a collection and a path in it, whose percent signs encode nothing."""
-    return f"qmd://{path.replace('%', '%25')}"
+def _in_collections(library: Library, path: str) -> list[str]:
+    """Return what a path on disk is called in each collection that has its folder: the file itself may be a link."""
+    folder, name = os.path.split(path)
+    return ["/".join(filter(None, (one.name, inside, name))) for one, inside in library.folders.locate(folder or ".")]
 
 
 @click.command()
@@ -217,8 +234,11 @@ def _of_path(path: str) -> str:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
 def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
-    """Find items like one."""
-    print_page(library.related(_place(library, uri)[0], limit=limit), as_json=as_json)
+    """Find items that are similar to one."""
+    address = _located(library, uri).item.uri
+    began = time.perf_counter()
+    page = library.related(address, limit=limit)
+    print_page(library, page, ms=(time.perf_counter() - began) * 1000, as_json=as_json)
 
 
 @click.command()
@@ -228,18 +248,31 @@ def related(library: Library, uri: str, limit: int, as_json: bool) -> None:
 @click.option("-l", "--lines", type=click.IntRange(min=1), help="How many lines to print.")
 @with_library
 def get(library: Library, uri: str, section: str | None, first: int, lines: int | None) -> None:
-    """Print an item, or part of it: a path such as notes/tea.md, which stands for qmd://notes/tea.md, or an address.
+    """Print an item, or part of it: an address, or a path such as notes/tea.md, of which the end is enough: tea.
 
     A path on disk, such as ./tea.md, stands for what was read from there.
-    With :12 at its end, as a search prints it, from that line on.
+    #heading at its end means that section, :12 from that line on, as a search prints it, :12:3 three lines.
     """
-    address, line = _place(library, uri)
-    text = library.section(address, section) if section else _text(library.get(address), library)
-    first = first if section else line or first
-    chosen = split_lines(text)[max(first, 1) - 1 :]
+    located = _located(library, uri)
+    item, body = located.item, _text(located.item, library)
+    if section or located.part:
+        body = _part(library, item, section or located.part)
+    elif located.lines:
+        first, last = span(located.lines)
+        lines = lines or (last - first + 1 if last else None)
+    chosen = split_lines(body)[max(first, 1) - 1 :]
     if not chosen:
-        raise NotFound(f"{address} has no line {first}.")
+        raise NotFound(f"{item.uri} has no line {first}.")
     click.echo("\n".join(chosen[:lines]), color=True)  # or click would drop escape sequences from what is piped
+
+
+def _part(library: Library, item: Item, name: str) -> str:
+    """The section of a heading, or a passage, which has a number."""
+    if chunk := CHUNK.match(name):
+        chunks = library.store.chunks_of(item.id)
+        if int(chunk[1]) < len(chunks):
+            return chunks[int(chunk[1])].text
+    return library.section(item.uri, name)
 
 
 def _text(item: Item, library: Library) -> str:
@@ -254,46 +287,9 @@ def _text(item: Item, library: Library) -> str:
 @click.argument("uri")
 @with_library
 def outline(library: Library, uri: str) -> None:
-    """Print the headings of an item, or the definitions of code, with their lines."""
-    for heading in library.outline(_place(library, uri)[0]):
+    """Print the headings of an item, or the definitions of code, with their lines; behind #heading, those below it."""
+    for heading in headings_of(library, _located(library, uri)._replace(lines=None)):
         click.echo(f"{heading.line:6}  {'  ' * (heading.level - 1)}{heading.title}")
-
-
-@click.command()
-@with_library
-def status(library: Library) -> None:
-    """Say what is in the library and how ready it is."""
-    state = library.status()
-    coverage = state.coverage
-    click.echo(f"Library: {library.folder}")
-    for kind, count in state.items.items():
-        click.echo(f"  {number_of(kind, count)}")
-    from commonplace.ingest.files.collections import packages  # walking and reading files, which a search does not
-
-    packaged = packages(library.store)
-    for name, count in state.collections.items():
-        kind = "package" if name in packaged else "collection"
-        click.echo(f"  {kind} {packaged.get(name, name)}: {counted(count, 'document')}")
-    click.echo(
-        f"  {counted(state.chunks, 'passage')}; {counted(state.changes, 'change')}, indexed up to {state.indexed}"
-    )
-    if state.index_trouble:
-        click.echo(f"  {state.index_trouble}")
-    if coverage.model is None:
-        click.echo(as_called("  no vectors yet: run `commonplace embed` to search by meaning"))
-    else:
-        click.echo(f"  {coverage.embedded} of {counted(coverage.total, 'passage')} embedded with {coverage.model}")
-        if state.pending:
-            click.echo(as_called(f"  {state.pending.sentence}"))
-        if is_gone(coverage.model, library.settings.models):
-            pull = f"`commonplace models pull {coverage.model}`"
-            click.echo(as_called(f"  {coverage.model} is not here any more, so searches go by words only: {pull}"))
-    if moving := state.switching:
-        further = as_called(f"`commonplace embed --model {moving.model}`")
-        done = f"{moving.embedded} of {counted(moving.total, 'passage')}"
-        click.echo(f"  on the way to {moving.model}: {done}; {further} goes on")
-    if (better := state.better_model) and not moving:
-        click.echo(f"  {better} would find more: {how_to_use(library, better)}")
 
 
 def how_to_use(library: Library, model: str) -> str:
@@ -310,5 +306,4 @@ COMMANDS = {
     "related": related,
     "get": get,
     "outline": outline,
-    "status": status,
 }

@@ -12,35 +12,39 @@ from commonplace.cli.lazy import LazyGroup, ReaderLeft, SomePath, hush, spare_th
 from commonplace.errors import CommonplaceError
 
 _COMMANDS = {
-    "add": ("folders", "Make a folder a collection: indexed, embedded, searchable."),
+    "add": ("folders", "Add a folder to the library, so that it can be searched."),
     "update": ("folders", "Bring collections up to date with their folders."),
     "watch": ("folders", "Keep collections up to date while their files change."),
-    "collections": ("collections", "Declare, sync, list, pack and remove collections of documents."),
-    "context": ("qmd.contexts", "Describe everything, a collection, a folder in it, or a file."),
+    "collections": ("collections", "List, rename and remove collections; add and sync packages of documents."),
+    "context": ("qmd.contexts", "Describe the library, a collection, a folder or a file to those who search."),
     "search": ("library", "Find passages by their words. Instant: no model is loaded."),
     "query": ("library", "Find passages by words and meaning together."),
-    "vsearch": ("qmd.finding", "Find documents by what they mean."),
+    "vsearch": ("qmd.finding", "Find documents by meaning alone."),
     "ls": ("qmd.reading", "List collections, or the documents of one."),
     "get": ("library", "Print an item, or part of it."),
+    "browse": ("browse", "List kinds, tags, collections and folders, level by level."),
     "multi-get": ("qmd.reading", "Print many documents, by a glob or a list."),
-    "related": ("library", "Find items like one."),
+    "related": ("library", "Find items that are similar to one."),
     "outline": ("library", "Print the headings of an item."),
-    "status": ("library", "Say what is in the library and how ready it is."),
-    "embed": ("library", "Make the vectors that are missing."),
-    "tables": ("tables", "Keep JSON tables, bind tools to places in them, and serve those."),
-    "models": ("models", "List, pull and choose the models that understand meaning."),
+    "remember": ("remember", "Keep a text as a note or a memory, found at once."),
+    "revise": ("remember", "Change a note or a memory."),
+    "forget": ("remember", "Delete notes and memories for good."),
+    "status": ("status", "Show what is in the library and how ready it is."),
+    "embed": ("library", "Compute the vectors that search by meaning needs."),
+    "tables": ("tables", "Keep JSON tables, and serve tools that each read or change a part of one."),
+    "models": ("models", "List, download and choose models for search by meaning."),
     "call": ("serve", "Call a tool as an agent would, with JSON in and JSON out."),
     "mcp": ("serve", "Serve one MCP client on standard input and output."),
-    "serve": ("serve", "Serve MCP over HTTP on this machine."),
+    "serve": ("serve", "Serve MCP, WebSocket and REST over HTTP on this machine."),
     "users": ("users", "Add, list and remove the users of a shared server."),
-    "keys": ("users", "Make, list and revoke the keys that users call with."),
+    "keys": ("users", "Create, list and revoke the keys that users call with."),
     "install": ("install", "Tell an MCP client about this library, in its own configuration file."),
-    "uninstall": ("uninstall", "Take entries back out of MCP clients, or everything from this machine."),
+    "uninstall": ("uninstall", "Take the library out of MCP clients, or everything from this machine."),
     "where": ("where", "Print every path in use, with its size."),
-    "doctor": ("care", "Look everything over and say what is wrong."),
-    "cleanup": ("qmd.care", "Drop what is left over, then compact."),
+    "doctor": ("care", "Check everything and say what is wrong."),
+    "cleanup": ("qmd.care", "Delete what is no longer needed, then compact the library."),
     "backup": ("care", "Copy the library into one file."),
-    "restore": ("care", "Put a backup in the library's place."),
+    "restore": ("care", "Replace the library with a backup."),
     "migrate": ("migrate", "Move a home from files to a PostgreSQL database, or back."),
     "export": ("imports", "Write notes, media, chats, characters and prompts as lines of JSON."),
     "import": ("imports", "Bring in notes, media, chats, characters and prompts."),
@@ -53,13 +57,26 @@ class _Commands(LazyGroup):
     package, table = "commonplace.cli", _COMMANDS
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+_EPILOG = """\b
+First steps:
+  commonplace add ~/notes
+  commonplace query "why is my bread gummy"
+  commonplace install claude-code
+"""
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(__version__)
-@click.option("--home", envvar="COMMONPLACE_HOME", help="Where the library lives.", type=SomePath())
-@click.option("--space", default="default", show_default=True, help="Which of the home's spaces.")
+@click.option("--home", envvar="COMMONPLACE_HOME", help="The folder that the library is kept in.", type=SomePath())
+@click.option(
+    "--space", default="default", show_default=True, help="Which space of the home; each is a library of its own."
+)
 @click.pass_context
 def cli(context: click.Context, home: str | None, space: str) -> None:
-    """Keep what an agent may need to look up, and serve it over the Model Context Protocol."""
+    """A library of notes, documents, code, chats, memories and data, for you and your AI agents to search.
+
+    Agents reach it over the Model Context Protocol.
+    """
     context.obj = {"home": home, "space": space}
 
 

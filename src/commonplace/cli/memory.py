@@ -27,7 +27,7 @@ def export_memory(library: Library, thread: str | None, target: str) -> None:
             output.write(line + "\n")
 
 
-_DRY_RUN = click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be.")
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Store nothing, only say what would be stored.")
 _RENUMBER = click.option("--renumber", is_flag=True, help="Give every entry a new id and print the mapping.")
 
 
@@ -37,7 +37,7 @@ _RENUMBER = click.option("--renumber", is_flag=True, help="Give every entry a ne
 @_RENUMBER
 @with_library
 def import_memory(library: Library, source: IO[bytes], dry_run: bool, renumber: bool) -> None:
-    """Store what `export memory` wrote, from a file or, for -, from standard input."""
+    """Import what `export memory` wrote, from a file or, for -, from standard input."""
     _report(import_file(library, source, renumber=renumber, dry_run=dry_run), dry_run=dry_run)
 
 
@@ -47,7 +47,7 @@ def import_memory(library: Library, source: IO[bytes], dry_run: bool, renumber: 
 @_RENUMBER
 @with_library
 def import_context_server(library: Library, source: Path, dry_run: bool, renumber: bool) -> None:
-    """Store the entries of an mcp-context-server's SQLite file. The file is only read."""
+    """Import the entries of an mcp-context-server's SQLite file. The file is only read."""
     done = library.memories.import_context_server(source, renumber=renumber, dry_run=dry_run)
     if done.raw_metadata:
         listed = ", ".join(map(str, done.raw_metadata[:20])) + (", …" if len(done.raw_metadata) > 20 else "")

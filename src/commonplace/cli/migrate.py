@@ -30,10 +30,12 @@ Way = Callable[[str, "Watch"], "Moved"]
 def migrate() -> None:
     """Move a home from files to a PostgreSQL database, or back.
 
-    All spaces go over, and the users and their keys; with `commonplace --space NAME migrate …` that space alone. URL is
-    the database's address, which may be left out where COMMONPLACE_STORE is set. Nothing changes where it comes from.
-    What is stopped goes on where it was; nobody can open a space over there before it is complete and compared. First
-    stop every server that has one of them open there already: what it writes meanwhile is lost or spoils the copy.
+    All spaces are copied, with the users and their keys; with `commonplace --space NAME migrate …` that space alone.
+    URL is the database's address, which may be left out where COMMONPLACE_STORE is set. The source stays as it is.
+
+    First stop every server that uses the destination: what it writes during the copy would be lost, or spoil it. You
+    may stop the copy at any time and repeat the command to continue. A copied space can be opened once it is complete
+    and has been compared with its source.
     """
 
 

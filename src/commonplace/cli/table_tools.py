@@ -110,7 +110,7 @@ def instance_create(
 
 @command(instance, "list")
 def instance_list(library: Library, as_json: bool) -> None:
-    """The instances and what is bound to them."""
+    """List the instances and the tools that they serve."""
     answer = listed(library, "instance_list", "instances")
 
     def lines() -> None:
@@ -129,7 +129,7 @@ def instance_list(library: Library, as_json: bool) -> None:
     click.option("--name"),
     click.option("--description"),
     click.option("--status", type=click.Choice(["enabled", "disabled"])),
-    click.option("--rotate-key", is_flag=True, help="Make a new key; the old one ends at once."),
+    click.option("--rotate-key", is_flag=True, help="Create a new key; the old one stops working at once."),
 )
 def instance_update(
     library: Library,
@@ -174,7 +174,7 @@ def bind(library: Library, instance: str, tool_ids: tuple[str, ...], status: str
 
 @command(instance, "unbind", click.argument("instance"), click.argument("tool_ids", nargs=-1, required=True))
 def unbind(library: Library, instance: str, tool_ids: tuple[str, ...], as_json: bool) -> None:
-    """Serve tools at an instance no longer."""
+    """Stop serving tools at an instance."""
     _bound(call(library, "instance_unbind", instance_id=instance, tool_ids=list(tool_ids)), as_json)
 
 
@@ -207,11 +207,11 @@ def search(library: Library, name: str, query: str, top_k: int | None, as_json: 
     tables,
     "reindex",
     click.argument("name", metavar="TOOL|TABLE"),
-    click.option("--force", is_flag=True, help="Make all of it anew."),
-    click.option("--wait", is_flag=True, help="Until it is done."),
+    click.option("--force", is_flag=True, help="Rebuild all of it."),
+    click.option("--wait", is_flag=True, help="Wait until it is done."),
 )
 def reindex(library: Library, name: str, force: bool, wait: bool, as_json: bool) -> None:
-    """Repair the index of a tool's or table's data, or make it anew."""
+    """Repair the index of a tool's or a table's data, or rebuild it."""
     table = _table_of(library, name)
     answer = call(library, "search_reindex", table_id=table.id, force=force)
     if wait:
@@ -239,7 +239,7 @@ def _table_of(library: Library, name: str) -> TableRow:
 
 @command(tables, "status")
 def status(library: Library, as_json: bool) -> None:
-    """How ready the search tools are."""
+    """Show whether the search tools are ready."""
     answer = call(library, "search_status")
 
     def lines() -> None:
@@ -255,7 +255,7 @@ def status(library: Library, as_json: bool) -> None:
 
 @command(tables, "cleanup", click.option("--dry-run", is_flag=True, help="Only count."))
 def cleanup(library: Library, dry_run: bool, as_json: bool) -> None:
-    """Remove index rows that nothing explains."""
+    """Remove index rows that belong to no table any more."""
     answer = call(library, "search_cleanup", dry_run=dry_run)
     missed = f", not reachable: {answer['unreachable']} tables" if answer["unreachable"] else ""
     show(answer, as_json, lambda: click.echo(f"Removed: {answer['removed']}, kept: {answer['kept']}{missed}"))

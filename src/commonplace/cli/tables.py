@@ -43,7 +43,9 @@ def project_list(library: Library, as_json: bool) -> None:
     show(answer, as_json, lines)
 
 
-@command(project, "delete", click.argument("name"), click.option("--force", is_flag=True, help="Its tables, too."))
+@command(
+    project, "delete", click.argument("name"), click.option("--force", is_flag=True, help="Delete its tables, too.")
+)
 def project_delete(library: Library, name: str, force: bool, as_json: bool) -> None:
     """Delete a project."""
     answer = call(library, "project_delete", project_id=name, force=force)
@@ -60,7 +62,9 @@ def project_delete(library: Library, name: str, force: bool, as_json: bool) -> N
     click.argument("name"),
     click.argument("file", required=False),
     click.option("--description"),
-    click.option("--not-searchable", is_flag=True, help="Only its own search tools find what is in it."),
+    click.option(
+        "--not-searchable", is_flag=True, help="Leave it out of all searches but those of its own search tools."
+    ),
 )
 def create(
     library: Library,
@@ -71,7 +75,7 @@ def create(
     not_searchable: bool,
     as_json: bool,
 ) -> None:
-    """Create a table of a JSON file, or an empty one. `-` reads standard input."""
+    """Create a table from a JSON file, or an empty one. `-` reads standard input."""
     data = {} if file is None else {"data": read(_text(file), file)}
     about = {"name": name, "description": description, "searchable": not not_searchable}
     answer = call(library, "table_create", data, project_id=project, **about)
@@ -80,7 +84,7 @@ def create(
 
 @command(tables, "list", click.argument("project", required=False))
 def list_tables(library: Library, project: str | None, as_json: bool) -> None:
-    """The tables, of a project or all of them."""
+    """List the tables of a project, or all."""
     answer = listed(library, "table_list", "tables", project_id=project)
 
     def lines() -> None:
@@ -92,7 +96,7 @@ def list_tables(library: Library, project: str | None, as_json: bool) -> None:
 
 @command(tables, "get", click.argument("table"), AT, click.option("--query", help="A JMESPath expression."))
 def get(library: Library, table: str, json_path: str, query: str | None, as_json: bool) -> None:
-    """Print a table's data, a part of it, or what a query makes of it."""
+    """Print a table's data, a part of it, or the result of a query."""
     if query is None:
         answer = call(library, "table_get", table_id=table, json_path=json_path)
     else:
@@ -158,7 +162,7 @@ def export(library: Library, table: str, file: str | None, as_json: bool) -> Non
 
 @command(tables, "run", click.argument("name", metavar="TOOL"), click.argument("arguments", default="{}"))
 def run(library: Library, name: str, arguments: str, as_json: bool) -> None:
-    """Call a tool as the owner: its arguments as a JSON object."""
+    """Call a tool with the owner's rights; its arguments are a JSON object."""
     given = read(arguments, "ARGUMENTS")
     if not isinstance(given, dict):
         raise InvalidInput('ARGUMENTS is not an object. Write it as \'{"query": "tea"}\'.')

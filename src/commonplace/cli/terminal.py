@@ -7,7 +7,7 @@ import re
 from typing import TextIO
 
 _OBEYED = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
-_PAINTED = rf"(\x1b\[(?:1|2|36)m[^\r{_OBEYED}]*\x1b\[0m)"
+_PAINTED = rf"(\x1b\[(?:1|2|36|1;31)m[^\r{_OBEYED}]*\x1b\[0m)"
 _SAID = re.compile(rf"{_PAINTED}|[{_OBEYED}]|\r(?!\n)")
 
 

@@ -16,8 +16,8 @@ import commonplace
 from commonplace.cli.client_files import ClientFile, Config, backups, opened, replace_file
 from commonplace.cli.clients import CLIENTS, DISTRIBUTION, Client, config_path, is_ours
 from commonplace.cli.common import ask, counted
-from commonplace.cli.configs import Uneditable, Unreadable, drop, put, read
-from commonplace.cli.places import Place, names_of_ours, places, told_clients
+from commonplace.cli.configs import Uneditable, Unreadable, alike, drop, put, read
+from commonplace.cli.places import Place, Told, names_of_ours, places, told_clients
 from commonplace.cli.qmd import shim
 from commonplace.cli.where import shown_size
 from commonplace.errors import InvalidInput
@@ -52,11 +52,11 @@ def uninstall(
         click.echo(take_out(CLIENTS[client], _path(CLIENTS[client]), name))
     else:
         found = list(told_clients())
-        for told in found:
-            click.echo(take_out(CLIENTS[told.client], told.path, name))
+        left = _take_all_out(found, name)
         if not found:
             click.echo("No client has an entry of Commonplace. Nothing was changed.")
         click.echo("Library and program are still here: `commonplace uninstall --everything` lists what would go.")
+        _end_with(left)
 
 
 def _path(client: Client) -> Path:
@@ -70,6 +70,23 @@ def _remove_command() -> None:
         click.echo(f"Removed {path}")
     if not found:
         click.echo("There is no qmd of Commonplace on your PATH. Nothing was changed.")
+
+
+def _take_all_out(found: list[Told], name: str | None = None) -> list[ClientFile]:
+    """Take our entries out of each client's file, say what was done, and return what kept some of them there."""
+    left = []
+    for told in found:
+        try:
+            click.echo(take_out(CLIENTS[told.client], told.path, name))
+        except ClientFile as error:
+            left.append(error)
+    return left
+
+
+def _end_with(left: list[ClientFile]) -> None:
+    """Raise what is left to be done by hand, all of it in one error."""
+    if left:
+        raise ClientFile("\n".join(str(error) for error in left))
 
 
 def take_out(client: Client, path: Path, name: str | None = None) -> str:
@@ -142,7 +159,7 @@ def _forget(client: Client, names: tuple[str, ...], original: str, copies: list[
     for copy, text in copies:
         with suppress(Uneditable, OSError):
             left = _without(client, text, names, keep_empty)
-            if left == original or (not config and not read(left, client.format)):
+            if alike(left, original, client.format) or (not config and not read(left, client.format)):
                 copy.unlink()
 
 
@@ -165,24 +182,32 @@ def _remove_everything(settings: Settings, *, data: bool, yes: bool) -> None:
     if told or going:
         if not yes:
             ask("Remove it?")
-        for each in told:
-            click.echo(take_out(CLIENTS[each.client], each.path))
+        left = _take_all_out(told)
+        listed = _worth_saying(going)
         for place in going:
             _remove(place.path)
+        removed = [place for place in listed if not place.is_there]
         _tidy(settings)
-        click.echo(f"Removed {counted(len(told) + len(going), 'thing')}.")
+        click.echo(f"Removed {counted(len(told) - len(left) + len(removed), 'thing')}.")
     else:
+        left = []
         click.echo("There is nothing to remove.")
     click.echo(f"The program itself: {_how_the_program_goes()}")
+    _end_with(left)
 
 
 def _list(rows: list[Place]) -> None:
-    for place in rows:
-        if place.size or place.kind != "derived":  # locks are files of nothing
-            click.echo(f"  {place.what} ({shown_size(place.size)}): {place.path}")
+    for place in _worth_saying(rows):
+        click.echo(f"  {place.what} ({shown_size(place.size)}): {place.path}")
+
+
+def _worth_saying(rows: list[Place]) -> list[Place]:
+    """Return the places without locks, which are files of nothing."""
+    return [place for place in rows if place.size or place.kind != "derived"]
 
 
 def _remove(path: Path) -> None:
+    """Remove what is at a path; where it cannot be, say why."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -62,7 +62,7 @@ def add_user(accounts: AnyAccounts, name: str, space: str | None) -> None:
 @_JSON
 @_with_accounts
 def list_users(accounts: AnyAccounts, as_json: bool) -> None:
-    """The users and their spaces."""
+    """List the users and their spaces."""
     found = accounts.users()
     if as_json:
         _print_json([asdict(user) for user in found])
@@ -95,7 +95,7 @@ def _what_stays(accounts: AnyAccounts, user: User) -> str:
 
 @click.group()
 def keys() -> None:
-    """Make, list and revoke the keys that users call with."""
+    """Create, list and revoke the keys that users call with."""
 
 
 @keys.command("create")
@@ -110,8 +110,8 @@ def keys() -> None:
     help="What the key allows; may be repeated. `write` implies `read`, `admin` implies both.",
 )
 @click.option("--expires", metavar="TIME", help="When it ends: 30m, 12h, 90d, 2w or 1y from now.  [default: never]")
-@click.option("--label", default="", help="What it is for, for you to know it by.")
-@click.option("--collections", multiple=True, metavar="A,B", help="Show these collections of documents, nothing else.")
+@click.option("--label", default="", help="A note for you to recognize it by.")
+@click.option("--collections", multiple=True, metavar="A,B", help="Restrict the key to these collections of documents.")
 @_with_accounts
 def create_key(
     accounts: AnyAccounts,
@@ -121,7 +121,7 @@ def create_key(
     label: str,
     collections: tuple[str, ...],
 ) -> None:
-    """Make a key and print it, this once: only a hash of it is kept."""
+    """Create a key and print it, this once: only a hash of it is kept."""
     life = _life(expires) if expires is not None else None
     key = accounts.create_key(user, scopes, label, life, _collections(collections))
     click.echo(key)
@@ -133,7 +133,7 @@ def create_key(
 @_JSON
 @_with_accounts
 def list_keys(accounts: AnyAccounts, user: str | None, as_json: bool) -> None:
-    """The keys, without their secrets; those of one user where one is named."""
+    """List the keys of all users, or of one, without their secrets."""
     found = accounts.keys(user)
     if as_json:
         _print_json([{**asdict(key), "state": key.state} for key in found])
@@ -148,7 +148,7 @@ def list_keys(accounts: AnyAccounts, user: str | None, as_json: bool) -> None:
 @click.argument("key_id", metavar="ID")
 @_with_accounts
 def revoke_key(accounts: AnyAccounts, key_id: str) -> None:
-    """End a key. It counts from the next request on; `keys list` shows the IDs."""
+    """Revoke a key, from the next request on. `keys list` shows the IDs."""
     key = accounts.revoke(key_id)
     click.echo(f"Revoked: {key.id} of {key.user}")
 

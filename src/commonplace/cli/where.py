@@ -17,7 +17,10 @@ from commonplace.settings import Settings
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def where(context: click.Context, as_json: bool) -> None:
-    """Print every path in use, with its size. Folders that collections read are in `commonplace status`."""
+    """Print every path in use, with its size; `–` is one where nothing is yet.
+
+    The folders that collections read are listed by `commonplace collections list`.
+    """
     settings = Settings.load(home=context.obj["home"])
     rows: list[dict[str, Any]] = [
         {"what": "home", "path": str(settings.home.expanduser().absolute()), "kind": "data"},

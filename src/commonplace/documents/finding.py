@@ -188,7 +188,7 @@ class Finding:
             *((hit.item.id, _first_line(hit.chunk)) for hit in every),
             *((hit.item.id, hit.line) for hit in every),
         ]
-        headings = self._store.headings_at(places) if places else []
+        headings = [path[-1] if path else None for path in self._store.headings_at(places)] if places else []
         spoken = iter(zip(headings[: len(every)], headings[len(every) :], strict=True))
         return [
             _in_order([_result(hit, by_key[hit.parent], rows[hit.item.id], next(spoken), semantic) for hit in hits])

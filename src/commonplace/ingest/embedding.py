@@ -403,7 +403,7 @@ class Embedding:
                 return embedder
         embedder = self.embedder()
         if vector_fingerprint(embedder) != model.fingerprint:
-            raise Unavailable(f"The library has gone from {model.name} to {self.chosen} meanwhile. Try again.")
+            raise Unavailable(f"The library has switched from {model.name} to {self.chosen} meanwhile. Try again.")
         return embedder
 
     def _reached(self, model: Model) -> int:

@@ -156,7 +156,9 @@ def _check_same(store: Store, line: _Line, here: Item | None) -> None:
     elif draft.kind in _NUMBERED and here is not None and line.uid:
         other = store.uids([here.id])[here.id] != line.uid
     if other:
-        raise InvalidInput(f"{draft.kind} {draft.key} is another one here; import into a library without it")
+        raise InvalidInput(
+            f"{draft.kind} {draft.key} has other content here; import into a library that does not have it"
+        )
 
 
 def _record(item: Item, uid: str | None, store: Store) -> dict[str, Any]:

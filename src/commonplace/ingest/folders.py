@@ -16,8 +16,11 @@ from commonplace.ingest.embedding import Embedding
 from commonplace.ingest.files import collections, contexts
 from commonplace.ingest.files.collections import Collection
 from commonplace.ingest.files.contexts import Context
+from commonplace.ingest.files.level import FolderState, state_of
+from commonplace.ingest.files.locks import collection_lock
+from commonplace.ingest.files.looks import last_look, move_look
 from commonplace.ingest.files.read import DEFAULT_PATTERN
-from commonplace.ingest.files.update import Progress, Report, collection_lock, update
+from commonplace.ingest.files.update import Progress, Report, update
 from commonplace.model import each
 from commonplace.store.base import Store
 
@@ -28,8 +31,12 @@ Outcome = Report | CommonplaceError
 class Folders:
     """The collections of a library that are folders on disk."""
 
-    def __init__(self, store: Store, folder: Path, lexical: WordIndex, embedding: Embedding) -> None:
+    def __init__(
+        self, store: Store, folder: Path, lexical: WordIndex, embedding: Embedding, *, shared: bool = False
+    ) -> None:
+        """`shared`: other machines may have folders in the same store."""
         self._store, self._folder, self._lexical, self._embedding = store, folder, lexical, embedding
+        self._shared = shared
 
     # which there are
 
@@ -45,6 +52,10 @@ class Folders:
         """The collections a path on disk is in, innermost first, and the path inside each; "" for a root itself."""
         return collections.locate(self._store, path)
 
+    def overlapping(self, root: Path, name: str | None = None) -> list[tuple[Collection, str]]:
+        """Return the other collections that have files of a folder, and where: `vault/ops`, as filters take it."""
+        return collections.overlapping(self._store, root, _name_of(root) if name is None else name)
+
     def changed_at(self, name: str) -> datetime | None:
         """When a document of it was last added, changed or removed; None before the first."""
         return collections.changed_at(self._store, name)
@@ -58,7 +69,7 @@ class Folders:
         *,
         pattern: str = DEFAULT_PATTERN,
         ignore: Iterable[str] = (),
-        gitignore: bool = False,
+        gitignore: bool = True,
         included: bool = True,
     ) -> Collection:
         """Make a folder a collection; `update` then reads it. AlreadyExists for a taken name, or the same once more."""
@@ -80,7 +91,7 @@ class Folders:
             found = self.get(name)
         except NotFound:
             return self.add(
-                root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=bool(gitignore)
+                root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=gitignore is not False
             )
         here = os.path.realpath(os.path.expanduser(root))
         if str(found.root) != here:
@@ -117,7 +128,9 @@ class Folders:
     def rename(self, old: str, new: str) -> None:
         """Documents, vectors and contexts move along."""
         with collection_lock(self._folder, old, new):
+            found = self.get(old)
             collections.rename(self._store, old, new)
+            move_look(self._folder, found, replace(found, name=new))
 
     def move(self, name: str, root: Path) -> Collection:
         """Its files are in another folder now; `update` then reads that. NotFound where none of them are there."""
@@ -138,6 +151,10 @@ class Folders:
         collections.set_update_command(self._store, name, command)
 
     # keeping level
+
+    def states(self) -> list[FolderState]:
+        """Return how each collection stands to its folder, by name. Nothing is written."""
+        return [state_of(self._store, self._folder, collection) for collection in self.all()]
 
     def update(self, name: str, *, force: bool = False, dry: bool = False, progress: Progress | None = None) -> Report:
         """Bring one collection level with its folder. NotFound, and nothing lost, when its root cannot be read.
@@ -161,6 +178,7 @@ class Folders:
         stop: threading.Event,
         *,
         names: Iterable[str] = (),
+        unread: bool = True,
         embed: bool = True,
         updated: Callable[[str, Report], None] = lambda name, report: None,
         failed: Callable[[str, str], None] = lambda name, sentence: None,
@@ -168,13 +186,18 @@ class Folders:
     ) -> bool:
         """Update now, then whenever files change, until `stop` is set. Embeds too, where there are vectors already.
 
-        Runs in any thread. `updated` and `failed` are told what happened to a collection; `failed` may be called from
-        another thread, with an empty name when it is embedding or the store that failed. A model that is asked for
-        vectors when the end comes is waited for this many seconds; returns whether it has answered.
+        It also ends once a backup was put in the place of the store. `unread`: also folders that nobody has read from
+        this home yet, such as one that is just being added. Runs in any thread. `updated` and `failed` are told what
+        happened to a collection; `failed` may be called from another thread, with an empty name when it is embedding or
+        the store that failed. A model that is asked for vectors when the end comes is waited for this many seconds;
+        returns whether it has answered.
         """
         from commonplace.ingest.files.watch import Embedder, Watch, until
 
         embedder = Embedder(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
+
+        def wanted(collection: Collection) -> bool:
+            return unread or self._was_read(collection)
 
         def changed(name: str, report: Report) -> None:
             if embedder is not None:
@@ -186,11 +209,19 @@ class Folders:
             embedder.start()
             embedder.want()
         try:
-            Watch(self._store, self._folder, stop, names=names, updated=changed, failed=failed).run()
+            Watch(self._store, self._folder, stop, names=names, wanted=wanted, updated=changed, failed=failed).run()
         finally:
-            stop.set()
-            answered = embedder is None or embedder.finish(patience)
+            answered = True
+            if embedder is not None:
+                stop.set()
+                answered = embedder.finish(patience)
         return answered
+
+    def _was_read(self, collection: Collection) -> bool:
+        """Whether a folder is known to be one of this machine. What has documents of it in a store of its own, is."""
+        if last_look(self._folder, collection) is not None:
+            return True
+        return not self._shared and collection.name in self._store.parents("document")
 
     # contexts
 
@@ -220,4 +251,4 @@ def _name_of(root: Path) -> str:
     return name
 
 
-__all__ = ["DEFAULT_PATTERN", "Collection", "Context", "Folders", "Outcome", "Progress", "Report"]
+__all__ = ["DEFAULT_PATTERN", "Collection", "Context", "FolderState", "Folders", "Outcome", "Progress", "Report"]

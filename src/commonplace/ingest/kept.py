@@ -12,6 +12,7 @@ from commonplace.store.rows import Model
 WALKED = 500
 """Changes looked at in one step."""
 OTHERS = frozenset({"document", "table", "collection"})
+"""Kinds that do not belong here."""
 
 
 class Kept:
@@ -21,14 +22,14 @@ class Kept:
         self._store, self._embedding = store, embedding
         self._level = ("", 0)  # a log and a model, and the change up to which that has the vectors
 
-    def since(self, after: int, most: int = WALKED, *, without: frozenset[str] = frozenset()) -> tuple[list[int], int]:
-        """Return the ids of items kept that the next `most` changes wrote, and the last change of these.
+    def since(self, after: int, most: int = WALKED, *, without: frozenset[str] = OTHERS) -> tuple[list[int], int]:
+        """Return the ids of items that the next `most` changes wrote, and the last change of these.
 
-        `without`: kinds that are left out beside those that never belong here.
+        `without`: kinds that are left out.
         """
         changes = self._store.changes(after, most)
         ids = sorted({change.item_id for change in changes if change.op == "put"})
-        kept = [item.id for item in self._store.items(ids) if item.kind not in OTHERS | without] if ids else []
+        kept = [item.id for item in self._store.items(ids) if item.kind not in without] if ids else []
         return kept, changes[-1].seq if changes else after
 
     def fill(self, model: Model | None, progress: Progress | None = None) -> int:

@@ -7,7 +7,7 @@ import threading
 import time
 
 from commonplace.ingest.embedding import Embedding
-from commonplace.ingest.kept import Kept
+from commonplace.ingest.kept import OTHERS, Kept
 from commonplace.ingest.suited import first_choice
 from commonplace.models.providers.endpoint import is_provided
 from commonplace.settings import Settings
@@ -20,7 +20,7 @@ MOST_S = 0.3
 """How long a write waits for vectors at most, beyond a step that has begun; the rest is made in the background."""
 STEP = 4
 """Passages between two looks at the clock: the default model takes about a fifth of a second for so many long ones."""
-BY_THEMSELVES = frozenset({"memory"})
+BY_THEMSELVES = frozenset({"memory", "table"})
 """Kinds whose writes make their own vectors, and say whether they did."""
 REST_S = 30.0
 """How long a model that failed is left alone."""
@@ -55,13 +55,15 @@ class OnWrite:
         if is_provided(self._embedding.chosen or first_choice(self._store, self._settings)):
             return
         most = 4 * self._most  # a change is a put or, for what has its vectors already, an embedding of it
-        ids, reached = self._kept.since(after, most, without=BY_THEMSELVES)
+        serving = self._embedding.serving()
+        asked_for = bool(serving and serving.position)  # somebody has had everything embedded, documents too
+        ids, reached = self._kept.since(after, most, without=BY_THEMSELVES | (frozenset() if asked_for else OTHERS))
         if not ids or (len(ids) > self._most) or reached - after >= most:
             return
         if not self._one.acquire(timeout=MOST_S):
             return
         try:
-            self._embed_few(self._embedding.serving() or self._embedding.first_model(), ids, deadline)
+            self._embed_few(serving or self._embedding.first_model(), ids, deadline)
         finally:
             self._one.release()
 

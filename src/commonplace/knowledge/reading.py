@@ -110,23 +110,18 @@ class Reading:
             if chunks is not stored:
                 index = chunk_at(chunks, at if at is not None else stored[index].start)
             return Anchor(index, at, "loc"), ()
-        found = self._asked_for(item.body or "", wish)
-        if found:
-            by, at, matches = found
-            return Anchor(chunk_at(chunks, at), at, by), matches
-        return Anchor(0, None, "start"), ()
-
-    def _asked_for(self, body: str, wish: Wish) -> tuple[AnchorBy, int, Sequence[Match]] | None:
-        """Where the query matches best, or else the newest of the session's that matches at all."""
-        asked: list[tuple[AnchorBy, str]] = [("query", wish.query)] if wish.query else []
-        asked += [("session", query) for query in wish.recent]
-        for by, query in asked:
+        body = item.body or ""
+        for by, query in _queries(wish):
             snippets = self._snippets(query)
-            matches = snippets.matches(body)
-            if matches:
+            if wish.mode in ("chunk", "chunk_with_siblings"):
+                found = _best_chunk(body, chunks, snippets, by, wish)
+                if found is not None:
+                    return found, ()
+            elif matches := snippets.matches(body):
                 window = snippets.window(body, wish.snippet_length)
-                return by, window.at if window.at >= 0 else matches[0][0], matches
-        return None
+                at = window.at if window.at >= 0 else matches[0][0]
+                return Anchor(chunk_at(chunks, at), at, by), matches
+        return Anchor(0, None, "start"), ()
 
     def _snippets(self, query: str) -> Snippets:
         return self._lexical.ask(lambda reader: Snippets(ask(query, reader)))
@@ -232,17 +227,31 @@ class Reading:
             if int(loc["message_index"]) >= len(ids):
                 raise out_of_range("message_index", loc["message_index"], len(ids))
             return Anchor(int(loc["message_index"]), None, "loc"), ()
-        asked: list[tuple[AnchorBy, str]] = [("query", wish.query)] if wish.query else []
-        asked += [("session", query) for query in wish.recent]
-        bodies = [item.body or "" for item in self._store.items(ids, body=True)] if asked else []
-        for by, query in asked:
+        queries = _queries(wish)
+        bodies = [item.body or "" for item in self._store.items(ids, body=True)] if queries else []
+        for by, query in queries:
             snippets = self._snippets(query)
-            found = [snippets.matches(body) for body in bodies]
-            counts = [len({term for _, _, term in matches}) for matches in found]
-            if any(counts):
-                best = counts.index(max(counts))
-                return Anchor(best, found[best][0][0], by), found[best]
+            best = snippets.best(bodies)
+            if best is not None:
+                at, until = snippets.stretch(bodies[best], wish.budget.chars)
+                return Anchor(best, at, by, until), snippets.matches(bodies[best])
         return Anchor(0, None, "start"), ()
+
+
+def _queries(wish: Wish) -> list[tuple[AnchorBy, str]]:
+    """Return what may say where to read: what was asked for now, then what was asked before, newest first."""
+    asked: list[tuple[AnchorBy, str]] = [("query", wish.query)] if wish.query else []
+    return asked + [("session", query) for query in wish.recent]
+
+
+def _best_chunk(body: str, chunks: Sequence[Place], snippets: Snippets, by: AnchorBy, wish: Wish) -> Anchor | None:
+    """Return the chunk that has most of a query's words, and where in it they stand together; None without any."""
+    best = snippets.best([body[place.start : place.end] for place in chunks])
+    if best is None:
+        return None
+    chunk = chunks[best]
+    low, high = snippets.stretch(body[chunk.start : chunk.end], wish.budget.chars)
+    return Anchor(best, chunk.start + low, by, chunk.start + high)
 
 
 def _attached(message: Item) -> dict[str, JSON]:

@@ -73,6 +73,8 @@ class Anchor:
     index: int
     at: int | None
     by: AnchorBy
+    until: int | None = None
+    """Where the match that begins there ends; None: with the word there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def _around(body: str, chunks: Sequence[Place], anchor: Anchor, wish: Wish, wind
         return Passage("", truncated=False)
     chosen = chunks[anchor.index]
     if not wish.budget.fits(chosen.end - chosen.start):
-        low, high = trim(chosen.start, chosen.end, anchor.at, wish.budget.chars)
+        low, high = trim(body, chosen, anchor, wish.budget.chars)
         return Passage(body[low:high], truncated=True, chunks=range(anchor.index, anchor.index + 1))
 
     def fits(first: int, last: int) -> bool:
@@ -170,11 +172,15 @@ def bounds(chunks: Sequence[Place], first: int, last: int) -> tuple[int, int]:
     return min(place.start for place in inside), max(place.end for place in inside)
 
 
-def trim(start: int, end: int, at: int | None, most: int) -> tuple[int, int]:
-    """The part of a chunk that fits, around the match or from its start."""
+def trim(body: str, chunk: Place, anchor: Anchor, most: int) -> tuple[int, int]:
+    """The part of a chunk that fits: around the match, which stays whole if it fits, or from the chunk's start."""
+    at, start, end = anchor.at, chunk.start, chunk.end
     if at is None or not start <= at < end:
         return start, min(end, start + most)
-    low = max(start, min(at - most // 2, end - most))
+    word = None if anchor.until is not None else _WORD.match(body, at)
+    until = anchor.until if anchor.until is not None else word.end() if word else at
+    spare = max(0, most - (min(until, end) - at))
+    low = max(start, min(at - spare // 2, end - most))
     return low, min(end, low + most)
 
 
@@ -220,8 +226,7 @@ def read_lines(count: int, line: Callable[[int], Line], anchor: Anchor, wish: Wi
         return Passage("", truncated=False)
     said = line(anchor.index)
     if not wish.budget.fits(len(said.labelled)):
-        most = wish.budget.chars
-        low, high = trim(0, len(said.text), anchor.at, most)
+        low, high = trim(said.text, Place(0, len(said.text), {}), anchor, wish.budget.chars)
         return Passage(said.text[low:high], truncated=True, chunks=range(anchor.index, anchor.index + 1))
 
     def length(first: int, last: int) -> int:

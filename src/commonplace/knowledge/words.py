@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from itertools import chain
 
 from commonplace.index.base import WordReader
 from commonplace.index.lexical_query import LexicalQuery
@@ -31,6 +35,8 @@ class Asked:
     missing: int
     """How many of its words no item has."""
     languages: tuple[str, ...]
+    rarity: Mapping[Term, float] = field(default_factory=dict)
+    """How much a term tells in this library; of one that is not named: 1."""
 
     @property
     def empty(self) -> bool:
@@ -48,7 +54,8 @@ def _planned(parsed: Parsed, reader: WordReader) -> Asked:
     begun = [_begun(form, languages) for prefix in parsed.prefixes if (form := beginning(prefix))]
     known = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
     query = LexicalQuery((*known, *begun), required(parsed, reader), refused(parsed, reader))
-    return Asked(query, len(words) - len(known), languages)
+    rarity = {term: min(filter(None, map(reader.idf, term.forms))) for term in known if term.match == "word"}
+    return Asked(query, len(words) - len(known), languages, rarity)
 
 
 def _begun(form: str, languages: Sequence[str]) -> Term:
@@ -73,11 +80,40 @@ class Snippets:
         others = [term for term in asked.query.terms if term not in content]
         self._content = Matcher(content, asked.languages)
         self._others = Matcher(others, asked.languages)
+        self._sides = (
+            (self._content, [asked.rarity.get(term, 1.0) for term in content]),
+            (self._others, [asked.rarity.get(term, 1.0) for term in others]),
+        )
         self._recent = Matcher(recent, asked.languages) if recent else None
 
     def matches(self, text: str) -> list[Match]:
         """Where the query's words stand; its function words only where no other does."""
         return _first_matches(self._content, text) or _first_matches(self._others, text)
+
+    def best(self, texts: Sequence[str]) -> int | None:
+        """Return which text has most of the query's words, rare ones first; None where none has any.
+
+        Rare is what few of these texts have, and few passages of the library. Of equals it is the first.
+        """
+        for matcher, rarity in self._sides:
+            found = [{term for _, _, term in matcher.find(text)} for text in texts]
+            spread = Counter(chain.from_iterable(found))
+            if spread:
+                weights = {term: rarity[term] * math.log((len(texts) + 1) / spread[term]) for term in spread}
+                worth = [sum(sorted(weights[term] for term in terms)) for terms in found]
+                return worth.index(max(worth))
+        return None
+
+    def stretch(self, text: str, room: int) -> tuple[int, int]:
+        """Return where the words that tell most stand together within `room` characters; the first of equals."""
+        for matcher, rarity in self._sides:
+            if matches := _first_matches(matcher, text):
+                terms = [term for _, _, term in matches]
+                together = _stretches(matches, room)
+                worth = [sum(rarity[term] for term in set(terms[first:last])) for _, first, last in together]
+                _, first, last = together[worth.index(max(worth))]
+                return matches[first][0], max(end for _, end, _ in matches[first:last])
+        return 0, 0
 
     def window(self, text: str, length: int) -> Window:
         """The best window."""

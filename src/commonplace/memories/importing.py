@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import check
 from commonplace.lazy_dataclass import dataclass
 from commonplace.memories.entry import Image, normal_tags
+from commonplace.memories.theirs import has_id, keep_id, number_of
 from commonplace.memories.writing import Rules, cut
 from commonplace.model import JSON, Draft
 from commonplace.store.base import Store
@@ -28,9 +30,10 @@ RAW = "import_raw_metadata"
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An entry that already has a number and a past."""
+    """An entry that already has a number, or an id that is none, and a past."""
 
     number: int
+    """0 where it has an id instead."""
     thread: str
     source: str
     text: str
@@ -43,6 +46,13 @@ class Kept:
     version: int = 1
     expires_at: int | None = None
     supersedes: tuple[int, ...] = ()
+    id: str = ""
+    """What it went by in an mcp-context-server of version 3."""
+
+    @property
+    def name(self) -> int | str:
+        """What it goes by where it comes from."""
+        return self.id or self.number
 
 
 @dataclass(slots=True)
@@ -53,9 +63,9 @@ class Imported:
     stored: int = 0
     already: int = 0
     images: int = 0
-    raw_metadata: list[int] = field(default_factory=list)
-    numbers: dict[int, int] = field(default_factory=dict)
-    here: dict[int, int] = field(default_factory=dict)
+    raw_metadata: list[int | str] = field(default_factory=list)
+    numbers: dict[int | str, int] = field(default_factory=dict)
+    here: dict[int | str, int] = field(default_factory=dict)
     """What every entry that is stored by now has for a number here."""
     awaited: dict[int, list[int]] = field(default_factory=dict)
     """Entries that are still to come, and those which came before them and replace them."""
@@ -68,22 +78,23 @@ def import_kept(
 
     The source is read twice, to look and to write, so that never more than a batch of it is in memory.
     """
-    done, new = Imported(), set[int]()
-    known = _by_likeness(store) if renumber else _by_number(store)
+    done, new = Imported(), set[int | str]()
+    known = _known(store, renumber=renumber)
     for entry in source():
         done.found += 1
-        if entry.number in new:
-            raise InvalidInput(f"Entry {entry.number} is there twice; nothing was imported.")
+        if entry.name in new:
+            raise InvalidInput(f"Entry {entry.name} is there twice; nothing was imported.")
         if (number := known(entry)) is not None:
             done.already += 1
-            done.here[entry.number] = number
+            done.here[entry.name] = number
             continue
         check(_draft(entry))
-        new.add(entry.number)
+        new.add(entry.name)
         done.images += len(entry.images)
     done.stored = len(new)
     if not dry_run:
-        fresh = (entry for entry in source() if entry.number in new)
+        _keep_ids(store, done.here)
+        fresh = (entry for entry in source() if entry.name in new)
         while batch := list(islice(fresh, _BATCH)):
             _write(store, batch, rules, done, renumber=renumber)
         store.refresh_statistics()
@@ -93,23 +104,33 @@ def import_kept(
 def _write(store: Store, batch: Sequence[Kept], rules: Rules, done: Imported, *, renumber: bool) -> None:
     with store.transaction():
         for entry in batch:
-            number = store.next_entry() if renumber else entry.number
+            number = store.next_entry() if renumber or entry.id else entry.number
             replaced = [done.here.get(older, 0 if renumber else older) for older in entry.supersedes]
             draft = _draft(replace(entry, number=number, supersedes=tuple(filter(None, replaced))))
             item_id = store.restore_entry(cut(draft, rules), entry.version)
             if entry.images:
                 store.attach(item_id, [image.attachment() for image in entry.images])
-            done.here[entry.number] = number
-            if number != entry.number:
-                done.numbers[entry.number] = number
-            for successor in done.awaited.pop(entry.number, ()):
+            if entry.id:
+                keep_id(store, entry.id, item_id)
+            done.here[entry.name] = number
+            if renumber and number != entry.name:
+                done.numbers[entry.name] = number
+            for successor in done.awaited.pop(entry.number, ()) if entry.number else ():
                 store.supersede(successor, [number])
             for older in entry.supersedes:
                 if older not in done.here:
                     done.awaited.setdefault(older, []).append(number)
 
 
-def read_context_server(path: Path, noted: set[int]) -> Iterator[Kept]:
+def _keep_ids(store: Store, here: Mapping[int | str, int]) -> None:
+    """Note the ids of entries that were here before, known by what they say."""
+    ids = {number: name for name, number in here.items() if isinstance(name, str)}
+    with store.transaction():
+        for row in store.entries(list(ids)) if ids else []:
+            keep_id(store, ids[row.number], row.item_id)
+
+
+def read_context_server(path: Path, noted: set[int | str]) -> Iterator[Kept]:
     """The entries of an mcp-context-server's file. Those whose metadata is no object are noted."""
     with open_foreign(path) as file:
         for entry in file.entries():
@@ -122,10 +143,28 @@ def read_context_server(path: Path, noted: set[int]) -> Iterator[Kept]:
 
 def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> Kept:
     images = tuple(Image(data, kind, _loads(said)) for data, kind, said in entry.images)
+    number, id = (entry.id, "") if isinstance(entry.id, int) else (0, entry.id)
     return Kept(
-        entry.id, entry.thread.strip(), entry.source, entry.text, metadata, normal_tags(entry.tags), images,
-        entry.summary, entry.created_at, entry.updated_at,
+        number, entry.thread.strip(), entry.source, entry.text, metadata, normal_tags(entry.tags), images,
+        entry.summary, entry.created_at, entry.updated_at, id=id,
     )  # fmt: skip
+
+
+def _known(store: Store, *, renumber: bool) -> Callable[[Kept], int | None]:
+    """The number here of an entry that is here: of one with an id by that, or by what it says where nothing has it."""
+    by_number = None if renumber else _by_number(store)
+    by_likeness = cache(lambda: _by_likeness(store))  # it reads every entry
+
+    def known(entry: Kept) -> int | None:
+        if not entry.id:
+            return by_number(entry) if by_number else by_likeness()(entry)
+        number = number_of(store, entry.id)
+        while number is None and (alike := by_likeness()(entry)) is not None:
+            if not has_id(store, store.entries([alike])[0].item_id):
+                number = alike
+        return number
+
+    return known
 
 
 def _by_number(store: Store) -> Callable[[Kept], int | None]:

@@ -153,9 +153,9 @@ class Memories:
 
     def import_context_server(self, path: Path, *, renumber: bool = False, dry_run: bool = False) -> Imported:
         """Store what an mcp-context-server has kept in its file. Done again, it adds only what is new."""
-        noted: set[int] = set()
+        noted: set[int | str] = set()
         done = self.restore(lambda: read_context_server(path, noted), renumber=renumber, dry_run=dry_run)
-        done.raw_metadata = sorted(noted)
+        done.raw_metadata = sorted(noted, key=lambda id: (str(id), 0) if isinstance(id, str) else ("", id))
         return done
 
     def sweep(self) -> int:

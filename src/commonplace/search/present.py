@@ -1,20 +1,25 @@
-"""Passages as hits: titles, addresses, true line numbers and a snippet that shows the match."""
+"""Passages as hits: titles, addresses, true line numbers, headings, and the lines that show the match."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.model import Chunk, Hit, Item, item_of
+from commonplace.model import JSON, Chunk, Hit, Item, item_of
 from commonplace.search.ranking import Ranking, as_shown
 from commonplace.search.request import Request
 from commonplace.store.base import Store
 from commonplace.text.matches import Matcher
-from commonplace.text.snippet import best_line, snippet
+from commonplace.text.quote import Quote, quote
+from commonplace.text.within import headings_over
 
 if TYPE_CHECKING:
     from commonplace.search.plan import LexicalPlan
+
+_OUTLINED = frozenset({"markdown", "rst", "org"})
+"""Formats of files whose headings are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,13 @@ class Answer:
 
 
 class Presenter:
-    """Reads just what some answers show, in two queries, however many there are and however long their rankings.
+    """Reads just what some answers show, in a few queries, however many there are and however long their rankings.
 
-    A conversation has no text of its own, and shows how it begins, which takes a third.
+    A conversation has no text of its own, and shows how it begins, which takes one more.
     """
 
     def __init__(self, store: Store, answers: Sequence[Answer]) -> None:
+        self._store = store
         wanted = list(dict.fromkeys(chunk for answer in answers for chunk in answer.chunks))
         self._chunks = {chunk.id: chunk for chunk in store.chunks(wanted)}
         self._items = {item.id: item for item in store.items(list(dict.fromkeys(map(item_of, wanted))))}
@@ -56,39 +62,80 @@ class Presenter:
         terms = answer.plan.query.terms
         telling = [term for term in terms if term.weight >= 1 or term.match != "word"] or terms
         matcher = Matcher(telling, answer.plan.languages, answer.plan.query.phrases)
-        hits = []
-        for row, identity, score in zip(answer.rows, answer.chunks, answer.scores, strict=True):
-            chunk, item = self._chunks.get(identity), self._items.get(item_of(identity))
-            if chunk is not None and item is not None:
-                opening = self._openings.get(item.key, "") if item.kind == "conversation" else ""
-                hits.append(_hit(chunk, item, answer, row, score, matcher, opening))
-        return hits
+        shown = [
+            self._shown(row, identity, score, matcher, answer.request.snippet_length)
+            for row, identity, score in zip(answer.rows, answer.chunks, answer.scores, strict=True)
+            if identity in self._chunks and item_of(identity) in self._items
+        ]
+        headings = self._headings(shown) if answer.request.snippet_length else [one.chunk.headings for one in shown]
+        explained = partial(_explain, answer.ranking, matcher) if answer.request.explain else None
+        return [_hit(one, path, explained) for one, path in zip(shown, headings, strict=True)]
+
+    def _shown(self, row: int, identity: int, score: float, matcher: Matcher, length: int) -> _Shown:
+        chunk, item = self._chunks[identity], self._items[item_of(identity)]
+        opening = self._openings.get(item.key, "") if item.kind == "conversation" else ""
+        matches = matcher.find(chunk.text)
+        shown = quote(chunk.text or opening, matches, length, sections=item.format == "markdown")
+        return _Shown(row, score, chunk, item, shown)
+
+    def _headings(self, shown: Sequence[_Shown]) -> list[tuple[str, ...]]:
+        """What the line of each is under: of files with headings as they are kept, of others as the passage tells."""
+        kept = [one.item.kind == "document" and one.item.format in _OUTLINED for one in shown]
+        places = [(one.item.id, one.line) for one, is_kept in zip(shown, kept, strict=True) if is_kept]
+        paths = iter(self._store.headings_at(places) if places else ())
+        return [
+            tuple(filter(None, next(paths)))
+            if is_kept
+            else headings_over(one.chunk.text, one.quote.line, one.item.format, one.chunk.headings)
+            for one, is_kept in zip(shown, kept, strict=True)
+        ]
 
 
-def _hit(chunk: Chunk, item: Item, answer: Answer, row: int, score: float, matcher: Matcher, opening: str) -> Hit:
-    matches, length = matcher.find(chunk.text), answer.request.snippet_length
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A row of an answer with what is shown of it."""
+
+    row: int
+    score: float
+    chunk: Chunk
+    item: Item
+    quote: Quote
+
+    @property
+    def line(self) -> int:
+        return self.chunk.line_start + self.quote.line
+
+
+def _hit(shown: _Shown, headings: tuple[str, ...], explained: Callable[[_Shown], dict[str, JSON]] | None) -> Hit:
+    chunk, item = shown.chunk, shown.item
     return Hit(
         uri=item.uri,
         kind=item.kind,
         parent=item.parent,
         title=item.title,
-        score=score,
-        snippet=snippet(chunk.text or opening, matches, length).text if length else "",
-        line=chunk.line_start + best_line(chunk.text, matches),
-        headings=chunk.headings,
+        score=shown.score,
+        snippet=shown.quote.text,
+        line=shown.line,
+        headings=headings,
         chunk=chunk,
         item=item,
-        explain=_explain(answer.ranking, row) if answer.request.explain else None,
+        explain=explained(shown) if explained else None,
+        marks=shown.quote.marks,
     )
 
 
-def _explain(ranking: Ranking, row: int) -> dict[str, float | int | None]:
-    """What each leg thought, on its own scale, and how much it was believed."""
-    vector = float(ranking.vector[row])
+def _explain(ranking: Ranking, matcher: Matcher, shown: _Shown) -> dict[str, JSON]:
+    """What each leg thought, on its own scale, how much it was believed, and the words that were found."""
+    vector = float(ranking.vector[shown.row])
+    text = "\n".join((shown.item.title, *shown.chunk.headings, shown.chunk.text))
+    words: dict[int, str] = {}
+    for start, end, term in matcher.find(text):
+        words.setdefault(term, text[start:end])
     return {
-        "rank": row + 1,
-        "lexical": float(ranking.lexical[row]),
+        "rank": shown.row + 1,
+        "lexical": float(ranking.lexical[shown.row]),
         "vector": None if vector != vector else vector,
         "lexical_weight": ranking.weights.lexical,
         "vector_weight": ranking.weights.vector,
+        "words": list(dict.fromkeys(word for _, word in sorted(words.items()))),
     }

@@ -76,6 +76,7 @@ def make_app(
             for endpoint in endpoints.values():
                 await stack.enter_async_context(endpoint.run())
             await stack.enter_async_context(instances.run())
+            service.begin()
             yield
 
     paths: list[BaseRoute] = [Route(f"{INSTANCES}{{name}}", instances)]

@@ -249,20 +249,23 @@ def introduction(service: Service, registry: Registry, visitor_of: VisitorOf) ->
             if visitor.session:
                 result["_meta"] = {**result.get("_meta", {}), SESSION_META: visitor.session}
             if ctx.method == "initialize":
-                await _keep_defaults(service, visitor, ctx.session._connection.session_id or visitor.session)
+                await _keep_session(service, visitor, ctx.session._connection.session_id or visitor.session)
         return result
 
     return introduce
 
 
-async def _keep_defaults(service: Service, visitor: Visitor, session: str | None) -> None:
-    """What a client asks for when it begins a session holds for the whole of it."""
+async def _keep_session(service: Service, visitor: Visitor, session: str | None) -> None:
+    """What a client asks for when it begins a session holds for the whole of it, and so does its name."""
     defaults = parse_config(visitor.config).defaults
-    if session is None or not defaults:
+    if session is None or not (defaults or visitor.client):
         return
 
     def keep(library: Library) -> None:
-        library.sessions.of(visitor.principal.name).open(session).set_defaults(defaults)
+        sessions = library.sessions.of(visitor.principal.name)
+        sessions.issue(session, visitor.client)
+        if defaults:
+            sessions.open(session).set_defaults(defaults)
 
     await service.work(visitor.principal.space, keep)
 
@@ -329,7 +332,9 @@ def serve_stdio(service: Service, profile: str, principal: Principal) -> None:
 async def serve_input(service: Service, profile: str, principal: Principal, ending: Ending) -> None:
     """The same, on an event loop that may have other things to do, until `ending` is set at the latest."""
     registry = service.registry(profile)
-    server = make_server(service, registry, lambda context: Visitor(principal, config=meta_config(context)))
+    server = make_server(
+        service, registry, lambda context: Visitor(principal, config=meta_config(context), client=client_of(context))
+    )
     await serve_server(server, ending, exact=registry.profile.exact)
 
 
@@ -340,6 +345,15 @@ async def serve_server(server: Server[Any], ending: Ending, *, exact: bool) -> N
     async with stdio_server(cast(Any, lines), cast(Any, output)) as (read, write):
         await serve_streams(server, read, Answers(write))
         output.over()
+
+
+def client_of(context: Context) -> str:
+    """Return what a client calls itself, when it says hello or, in the era without that, with each request; or ""."""
+    if context.method == "initialize":  # which the connection remembers once it is answered
+        info: Any = (context.params or {}).get("clientInfo")
+        return str(info.get("name", "")) if isinstance(info, dict) else ""
+    said = context.session.client_params
+    return said.client_info.name if said else ""
 
 
 def meta_config(context: Context) -> Mapping[str, JSON] | str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 
@@ -31,6 +30,7 @@ from commonplace.server.rest import unanswered
 from commonplace.server.service import Service
 from commonplace.server.stdio import told_to_end
 from commonplace.server.transport import Endpoint
+from commonplace.server.watching import Watching
 from commonplace.server.welcome import Welcome
 
 log = logging.getLogger(__name__)
@@ -153,23 +153,9 @@ def _watching(service: Service, plan: Plan) -> Iterator[None]:
     if not plan.watch:
         yield
         return
-    stop = threading.Event()
-
-    def watch() -> None:
-        try:
-            with service.libraries.borrow(plan.principal.space) as library:
-                library.folders.watch(
-                    stop,
-                    updated=lambda name, report: plan.say(f"{name}: {report.line()}"),
-                    failed=lambda name, sentence: plan.say(sentence),
-                )
-        except CommonplaceError as error:
-            plan.say(f"Watching ended: {error}")
-
-    thread = threading.Thread(target=watch, name="watch", daemon=True)
-    thread.start()
+    watching = Watching(service.libraries, service.brought, plan.say)
+    watching.visit(plan.principal.space)
     try:
         yield
     finally:
-        stop.set()
-        thread.join(timeout=PATIENCE_S)
+        watching.close()

@@ -54,7 +54,13 @@ def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route
             return said(Failure.of(error))
         query = request.query_params
         narrowed = asked_for(query)
-        visitor = Visitor(request.scope["principal"], query.get(HEADER), query.get("config"), collections=narrowed)
+        visitor = Visitor(
+            request.scope["principal"],
+            query.get(HEADER),
+            query.get("config"),
+            collections=narrowed,
+            client=request.headers.get("user-agent", ""),
+        )
         answer = await service.call(visitor, registry, tool, arguments)
         if isinstance(answer, Failure):
             return said(answer)

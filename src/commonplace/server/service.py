@@ -14,7 +14,7 @@ import anyio
 from commonplace.documents.visible import View
 from commonplace.errors import CommonplaceError, Denied, RateLimited, TooLarge, Unavailable, WritesDisabled
 from commonplace.lazy_dataclass import dataclass
-from commonplace.library import Library
+from commonplace.library import Library, space_folder
 from commonplace.model import JSON
 from commonplace.server.background import Background
 from commonplace.server.calls import Failure, run
@@ -22,6 +22,7 @@ from commonplace.server.changes import Changes
 from commonplace.server.libraries import Libraries
 from commonplace.server.limits import Buckets
 from commonplace.server.principal import Principal
+from commonplace.server.watching import Watching
 from commonplace.server.workers import Workers
 from commonplace.settings import Settings
 from commonplace.surfaces.profile import Registry, profile
@@ -46,11 +47,13 @@ class Visitor:
     """The door has taken this call off the caller's allowance already, to answer in its own way."""
     collections: tuple[str, ...] = ()
     """The collections of documents they ask to be shown, of those they may see."""
+    client: str = ""
+    """What their program calls itself."""
 
     def call(self, library: Library, view: View) -> Call:
         """`view` is what the server shows to anybody."""
         shown = view.only(self.principal.collections).only(self.collections)
-        return Call(library, self.principal.name, self.session, self.config, view=shown)
+        return Call(library, self.principal.name, self.session, self.config, view=shown, client=self.client)
 
 
 class Service:
@@ -67,6 +70,7 @@ class Service:
         self._workers = Workers(settings.concurrency)
         self.changes = Changes(self.work, self.libraries, settings.connections)
         self._background = Background(self.libraries) if settings.background else None
+        self._watching = Watching(self.libraries, self.brought) if settings.watch else None
 
     def registry(self, name: str) -> Registry:
         underscored = self.settings.tool_names == "underscore"
@@ -153,11 +157,30 @@ class Service:
 
         def run() -> T:
             with self.libraries.borrow(space) as library:
-                return task(library)
+                done = task(library)
+            self.follow(space)
+            return done
 
         return await self._workers.run(run, whose=space)
 
+    def begin(self) -> None:
+        """Watch the folders of the server's own space, if there is one yet: nobody has to call first."""
+        if space_folder(self.settings.home, self.view.space).exists():
+            self.follow(self.view.space)
+
+    def follow(self, space: str) -> None:
+        """Watch the folders of a space from now on, where the settings have them watched."""
+        if self._watching:
+            self._watching.visit(space)
+
+    def brought(self, space: str) -> None:
+        """A folder has brought something: its vectors are made beside the calls."""
+        if self._background:
+            self._background.nudge(space, wrote=True)
+
     def close(self) -> None:
+        if self._watching:
+            self._watching.close()
         if self._background:
             self._background.close()
         self._workers.close()

@@ -23,7 +23,7 @@ from commonplace.errors import CommonplaceError, Denied, RateLimited, WritesDisa
 from commonplace.library import Library
 from commonplace.server.flaws import told_body
 from commonplace.server.limits import aside, come_back_in
-from commonplace.server.mcp import Context, meta_config
+from commonplace.server.mcp import Context, client_of, meta_config
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.sessions import Session
@@ -53,6 +53,7 @@ def visitor_of(context: Context) -> Visitor:
         config=meta_config(context) or query.get("config"),
         metered=METERED in request.scope,
         collections=asked_for(query),
+        client=client_of(context),
     )
 
 
@@ -190,10 +191,12 @@ class Endpoint:
         return registering
 
     async def _register(self, principal: Principal, session: str, request: Request) -> None:
-        client = request.headers.get("user-agent", "")[:200]
+        client = request.headers.get("user-agent", "")  # for who has not said a name
 
         def issue(library: Library) -> None:
-            library.sessions.of(principal.name).issue(session, client)
+            sessions = library.sessions.of(principal.name)
+            if sessions.find(session) is None:
+                sessions.issue(session, client)
 
         await self._service.work(principal.space, issue)
         if session in self._here:

@@ -23,7 +23,7 @@ from commonplace.server.answers import Answers
 from commonplace.server.auth import Gate, token_of
 from commonplace.server.flaws import told
 from commonplace.server.limits import aside
-from commonplace.server.mcp import Context, meta_config, serve_streams
+from commonplace.server.mcp import Context, client_of, meta_config, serve_streams
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.server.transport import HEADER, MakeServer, asked_for, most_body_bytes
@@ -131,7 +131,7 @@ class _Connection:
         config = meta_config(context)
         if config is None and context.method == "initialize":
             config = (context.params or {}).get("config")
-        return self.visitor if config is None else replace(self.visitor, config=config)
+        return replace(self.visitor, config=config, client=client_of(context))
 
     async def _receive(
         self, inbox: MemoryObjectSendStream[Any], answers: Answers, tasks: TaskGroup, registry: Registry

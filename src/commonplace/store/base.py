@@ -225,6 +225,10 @@ class Store(Protocol):
         """How this process has used the database: connections, uses, transactions that failed."""
         ...
 
+    def tags(self) -> dict[str, int]:
+        """Return how many items have each tag, the commonest first. One spelling stands for those of any case."""
+        ...
+
     def tally(self) -> Tally:
         """What there is, counted at one moment."""
         ...
@@ -274,6 +278,10 @@ class Store(Protocol):
         """Documents called so, compared in NFC, by whole components."""
         ...
 
+    def documents_in_any_case(self, path: str, limit: int, *, with_ending: bool) -> tuple[list[Name], int]:
+        """Documents that end with these components in any case, shortest first; `with_ending` or with any."""
+        ...
+
     def docids(self, item_ids: Sequence[int]) -> dict[int, str]:
         """The short ids of documents: six hexadecimal digits, or the fewest that no other document shares."""
         ...
@@ -308,8 +316,8 @@ class Store(Protocol):
         """The outline that is kept of a document, or None where none is."""
         ...
 
-    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[str | None]:
-        """For each (item, line) the title of the last heading at or before that line, or None before the first."""
+    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[tuple[str, ...]]:
+        """For each (item, line) the last heading at or before that line with those above it; none before the first."""
         ...
 
     def body_part(self, item_id: int, start: int, end: int) -> str:
@@ -415,6 +423,10 @@ class Store(Protocol):
 
     def import_source(self, kind: str, path: str, position: str) -> ImportSource | None: ...
     def import_sources_of(self, item_id: int) -> list[ImportSource]: ...
+    def import_sources_at(self, kind: str, path: str) -> list[ImportSource]:
+        """All pieces of a path, in the order of their positions."""
+        ...
+
     def set_import_source(self, source: ImportSource) -> None: ...
     def kept_answer(self, owner: str, tool: str, key: str, since: int) -> KeptAnswer | None:
         """What a call with this key was answered at or after a moment."""
@@ -451,7 +463,7 @@ class Store(Protocol):
     # sessions: the caller brings the time, so that a call has one moment
     def session(self, session: str) -> SessionRow | None: ...
     def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
-        """The session of this id, made unless there is one that was used since.
+        """The session of this id, made unless there is one that was used since. Who names themselves has it now.
 
         Where it is made, those not used since go, and then the least recently used until there are `most` of them.
         """

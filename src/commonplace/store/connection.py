@@ -182,7 +182,7 @@ class Database:
         if version > len(migrations):
             raise StorageBroken(
                 f"{self.path} was written by a newer Commonplace (schema {version}, this one knows {len(migrations)}). "
-                "Upgrade Commonplace to open it."
+                "Upgrade Commonplace to open it; or move it away, and restore a backup from before."
             )
         if version == len(migrations):
             return

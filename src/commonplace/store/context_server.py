@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -17,13 +18,15 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.store.connection import explained
 
 _BATCH = 200
+_UUID = re.compile("[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignEntry:
     """One of its entries. Metadata is as it was written, JSON or not."""
 
-    id: int
+    id: int | str
+    """A number, or since version 3 a UUID, of which only the hexadecimal digits are kept."""
     thread: str
     source: str
     text: str
@@ -39,43 +42,53 @@ class ForeignEntry:
 class ForeignFile:
     """An open copy. Older files without some columns are read too."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._db = connection
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._db, self._path = connection, path
         try:
             rows: Any = connection.execute("select name from pragma_table_info('context_entries')")
         except apsw.NotADBError as error:
-            raise InvalidInput("That is no database of mcp-context-server, nor of anybody else.") from error
+            raise InvalidInput(f"{path} is no database of mcp-context-server: it is not an SQLite database.") from error
         columns = {name for (name,) in rows}
         if not {"id", "thread_id", "source", "text_content", "created_at"} <= columns:
-            raise InvalidInput("That is no database of mcp-context-server: it has no table context_entries.")
+            raise InvalidInput(f"{path} is no database of mcp-context-server: it has no such table of entries.")
         optional = ("metadata", "summary", "updated_at")
         self._columns = ", ".join(name if name in columns else f"null as {name}" for name in optional)
         self._tables = {name for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")}
 
     def entries(self) -> Iterator[ForeignEntry]:
-        """All of them, by id."""
-        query = f"""select id, thread_id, source, coalesce(text_content, ''), created_at, {self._columns}
-                    from context_entries where id > ? order by id limit {_BATCH}"""
+        """All of them, in the order they were stored in."""
+        query = f"""select rowid, id, thread_id, source, coalesce(text_content, ''), created_at, {self._columns}
+                    from context_entries where rowid > ? order by rowid limit {_BATCH}"""
         after = 0
-        while rows := list(self._db.execute(query, (after,))):
-            after = int(rows[-1][0])
-            yield from map(self._entry, rows)
+        with self._readable():
+            while rows := list(self._db.execute(query, (after,))):
+                after = int(rows[-1][0])
+                yield from [self._entry(row[1:]) for row in rows]
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Whatever a file of that name holds instead, it is said in one sentence."""
+        try:
+            yield
+        except (apsw.Error, TypeError, ValueError, OverflowError) as error:
+            told = f"{self._path} is no database of mcp-context-server that can be read: {error}. Nothing was imported."
+            raise InvalidInput(told) from error
 
     def _entry(self, row: Any) -> ForeignEntry:
         number, thread, source, text, created, metadata, summary, updated = row
         made = _moment(created)
         return ForeignEntry(
-            number, str(thread), source, str(text), metadata, summary or None, made,
+            _id(number), str(thread), source, str(text), metadata, summary or None, made,
             _moment(updated) if updated else made, self._tags(number), self._images(number),
         )  # fmt: skip
 
-    def _tags(self, number: int) -> tuple[str, ...]:
+    def _tags(self, number: int | str) -> tuple[str, ...]:
         if "tags" not in self._tables:
             return ()
         rows: Any = self._db.execute("select tag from tags where context_entry_id = ? order by id", (number,))
         return tuple(tag for (tag,) in rows)
 
-    def _images(self, number: int) -> tuple[tuple[bytes, str, str | None], ...]:
+    def _images(self, number: int | str) -> tuple[tuple[bytes, str, str | None], ...]:
         if "image_attachments" not in self._tables:
             return ()
         rows: Any = self._db.execute(
@@ -98,7 +111,16 @@ def open_foreign(path: Path) -> Iterator[ForeignFile]:
         if log.is_file():
             shutil.copyfile(log, copy.with_name(copy.name + "-wal"))
         with closing(apsw.Connection(str(copy))) as connection:
-            yield ForeignFile(connection)
+            yield ForeignFile(connection, path)
+
+
+def _id(value: Any) -> int | str:
+    if isinstance(value, int):
+        return value
+    digits = str(value).strip().lower().replace("-", "")
+    if not _UUID.fullmatch(digits):
+        raise ValueError(f"{value!r} is no id of an entry")
+    return digits
 
 
 def _moment(value: Any) -> datetime:

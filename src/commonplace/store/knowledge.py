@@ -188,6 +188,12 @@ class Records(Items):
         return [ImportSource(*row) for row in self._database.reading().execute(query, (item_id,))]
 
     @guarded
+    def import_sources_at(self, kind: str, path: str) -> list[ImportSource]:
+        query = """select kind, path, position, hash, item_id, version from import_sources
+                   where kind = ? and path = ? order by position"""
+        return [ImportSource(*row) for row in self._database.reading().execute(query, (kind, path))]
+
+    @guarded
     def set_import_source(self, source: ImportSource) -> None:
         with self._database.writing() as db:
             db.execute(

@@ -17,6 +17,7 @@ WALKED = 1000
 
 MOST_ACTIVE = 5
 MOST_TAGS = 10
+ALL_TAGS = "select min(tag), count(*) as held from tags group by folded order by held desc, folded"
 
 
 class Listings(Items):
@@ -139,6 +140,10 @@ class Listings(Items):
             "failed_queries": self._database.failures,
             "circuit_state": "healthy",
         }
+
+    @guarded
+    def tags(self) -> dict[str, int]:
+        return dict(self._database.reading().execute(ALL_TAGS))
 
     @consistent
     def tally(self) -> Tally:

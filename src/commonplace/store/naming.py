@@ -8,7 +8,7 @@ from typing import Any
 
 from commonplace.model import CHUNK_BITS
 from commonplace.store.rows import Ending, Name
-from commonplace.store.spelling import backwards
+from commonplace.store.spelling import backwards, folded
 from commonplace.store.sqlite import Items, guarded
 
 SHORTEST = 6
@@ -22,6 +22,7 @@ _ENDINGS: dict[Ending, str] = {
                and instr(substr(backwards, length(:end) + 2), '/') = 0""",
     "end": "backwards > :end || '/' and backwards < :end || '0'",
 }  # '0' is the character after '/'
+_STEMS = """(stem = :stem or stem > :stem || '/' and stem < :stem || '0') and (:ending is null or ending = :ending)"""
 
 
 class Names(Items):
@@ -42,9 +43,16 @@ class Names(Items):
     def documents_by_end(self, path: str, ending: Ending, limit: int) -> tuple[list[Name], int]:
         return self._named(_ENDINGS[ending], {"end": backwards(path)}, limit)
 
-    def _named(self, where: str, values: dict[str, Any], limit: int) -> tuple[list[Name], int]:
+    @guarded
+    def documents_in_any_case(self, path: str, limit: int, *, with_ending: bool) -> tuple[list[Name], int]:
+        values = stem_and_ending(path, with_ending=with_ending)
+        return self._named(_STEMS, values, limit, "length(backwards), parent, key")
+
+    def _named(
+        self, where: str, values: dict[str, Any], limit: int, order: str = "parent, key"
+    ) -> tuple[list[Name], int]:
         db = self._database.reading()
-        query = f"{_NAMES} where {where} order by parent, key limit :limit"
+        query = f"{_NAMES} where {where} order by {order} limit :limit"
         found = [Name(*row) for row in db.execute(query, {**values, "limit": limit})]
         if len(found) < limit:
             return found, len(found)
@@ -100,6 +108,13 @@ class Names(Items):
                            and not exists (select 1 from embeddings where model = :model and key = vector_key)))"""
         values = {"model": model_id, "parents": json.dumps(list(parents))}
         return int(next(self._database.reading().execute(query, values))[0])
+
+
+def stem_and_ending(path: str, *, with_ending: bool) -> dict[str, str | None]:
+    """Return what the end of a path is looked up by in any case; the ending of one that lacks its own is None."""
+    end = backwards(path)
+    ending, stem = folded(end)
+    return {"stem": stem, "ending": ending} if with_ending else {"stem": end.casefold(), "ending": None}
 
 
 def _beginning(prefix: str) -> dict[str, str]:

@@ -106,5 +106,5 @@ def _postgres(settings: Settings) -> ModuleType:
     try:
         from commonplace.store import postgres
     except ImportError as error:
-        raise BadSetting("PostgreSQL needs psycopg. Run: pip install 'commonplace[postgres]'") from error
+        raise BadSetting("PostgreSQL needs psycopg. Run: pip install 'commonplace-mcp[postgres]'") from error
     return postgres

@@ -67,14 +67,14 @@ class Outlines(Items):
         return Outline(row[0], row[1], tuple(_heading(row) for row in rows))
 
     @guarded
-    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[str | None]:
+    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[tuple[str, ...]]:
         rows = self._database.reading().execute(
-            """select (select title from headings where item_id = place.value ->> 0 and line <= place.value ->> 1
+            """select (select path from headings where item_id = place.value ->> 0 and line <= place.value ->> 1
                        order by line desc limit 1)
                from json_each(?) as place order by place.key""",
             (json.dumps(list(places)),),
         )
-        return [title for (title,) in rows]
+        return [() if path is None else tuple(str(path).split("\n")) for (path,) in rows]
 
     @guarded
     def body_part(self, item_id: int, start: int, end: int) -> str:

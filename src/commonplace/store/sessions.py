@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import apsw
 
@@ -26,7 +27,10 @@ class Sessions(Items):
         with self._database.writing() as db:
             found = _find(db, session)
             if found is not None and found.used_at >= since:
-                return found
+                if client in ("", found.client):
+                    return found
+                db.execute("update sessions set client = ? where id = ?", (client, session))
+                return replace(found, client=client)
             _sweep(db, session, since, most - 1)
             db.execute(
                 f"insert into sessions ({_SESSION}) values (:id, :client, '{{}}', '[]', :now, :now)",

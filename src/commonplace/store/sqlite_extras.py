@@ -353,7 +353,8 @@ _INVARIANTS = {
         where key not in (select vector_key from chunks)""",
     "documents that are not found by name": """select count(*) from items where kind = 'document'
         and not exists (select 1 from document_names where item_id = items.id
-                        and docid = name_hash(parent, key) and backwards = name_backwards(parent, key))""",
+                        and docid = name_hash(parent, key) and backwards = name_backwards(parent, key)
+                        and ending = folded_ending(backwards) and stem = folded_stem(backwards))""",
     "outlines or headings of no item": """select
         (select count(*) from outlines where item_id not in (select id from items))
         + (select count(*) from headings where item_id not in (select item_id from outlines))""",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from commonplace.library import Library
 from commonplace.model import number_of
+from commonplace.surfaces.browsing import BROWSE, called
 from commonplace.surfaces.finding import RELATED, SEARCH
 from commonplace.surfaces.profile import Profile
-from commonplace.surfaces.reading import BROWSE, FETCH, STATUS, called
+from commonplace.surfaces.reading import FETCH
+from commonplace.surfaces.status import STATUS
 from commonplace.surfaces.writing import FORGET, REMEMBER, REVISE
 
 TOOLS = (SEARCH, FETCH, BROWSE, RELATED, REMEMBER, REVISE, FORGET, STATUS)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from commonplace.errors import InvalidInput, NotFound
+from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.sessions import Found, deduped
-from commonplace.surfaces.addresses import inside, whole
+from commonplace.surfaces.addresses import inside
 from commonplace.surfaces.budget import digest, fit, make_cursor, read_cursor
+from commonplace.surfaces.levels import guess, unknown_path, unknown_tags
+from commonplace.surfaces.locating import collection_called, item_called
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.naming import titled
 from commonplace.surfaces.schema import (
@@ -64,6 +66,9 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     notes = [*page.notes, *(by_words_only(call.library, page) if given["mode"] != "lexical" else ())]
     if names := set(given.get("collections", ())).difference(hit.parent for hit in page.hits):
         notes += _nowhere(call, [name for name in given["collections"] if name in names])
+    notes += unknown_tags(call.library, given.get("tags", ()), page.hits)
+    if "path" in given and not page.found:
+        notes += unknown_path(call.library, filter.paths[0])
     return {
         "results": records,
         "left_out": left_out,
@@ -75,10 +80,8 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    try:
-        page = call.library.related(given["uri"], limit=given["limit"])
-    except NotFound:
-        page = call.library.related(whole(given["uri"]), limit=given["limit"])
+    item = item_called(call.library, given["uri"], body=False)
+    page = call.library.related(item.uri, limit=given["limit"])
     hits = titled(call.library, page.hits)
     records, tokens, left_out = fit((hit.record() for hit in hits), given["max_tokens"], "snippet")
     notes = [*page.notes, *by_words_only(call.library, page)]
@@ -112,11 +115,20 @@ def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
     """Collections, threads and conversations; alias and name of a package stand for what it is kept under as well."""
     if all(call.library.store.item("collection", "", name, body=False) for name in names):
         return tuple(names)
+    names = tuple(dict.fromkeys((*names, *_in_any_case(call.library, names))))
     from commonplace.surfaces.documents.shapes import visible  # reads declarations, which few searches need
 
     known = visible(call).collections
     keys = [one.key for one in known if not {*one.project_aliases, *one.global_aliases, one.name}.isdisjoint(names)]
     return tuple(dict.fromkeys((*names, *keys)))
+
+
+def _in_any_case(library: Library, names: Sequence[str]) -> list[str]:
+    """The collections whose names are these but for case, where nothing is kept under the very name."""
+    called = {name: collection_called(library, name) for name in names}
+    others = {name: key for name, key in called.items() if key is not None and key != name}
+    there = set[str]().union(*map(library.store.parents, SCHEMES)) if others else set()
+    return [key for name, key in others.items() if name not in there]
 
 
 def _nowhere(call: Call, names: Sequence[str]) -> list[str]:
@@ -132,7 +144,8 @@ def _called(call: Call, name: str) -> str:
     keys = [item.key for item in store.items(store.named("conversation", name))]
     keys += [table.id for table in store.tables() if table.name == name]
     if not keys:
-        return f'No collection, thread or conversation is called "{name}".'
+        there = set[str]().union(*map(store.parents, SCHEMES))
+        return f'No collection, thread or conversation is called "{name}".{guess(name, sorted(there))}'
     known_as = " or ".join(f'"{key}"' for key in keys[:_FEW])
     return f'"{name}" is a title. What is in it goes by {known_as} in collections.'
 
@@ -150,7 +163,8 @@ def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
             raise InvalidInput(f"{name} must have at most {MOST_NAMED} entries, not {named}.", argument=name)
     for kind in given.get("kinds", ()):
         if kind not in SCHEMES:
-            raise InvalidInput(f'There is no kind "{kind}". The kinds are {", ".join(SCHEMES)}.', argument="kinds")
+            told = f'There is no kind "{kind}".{guess(kind, list(SCHEMES))} The kinds are {", ".join(SCHEMES)}.'
+            raise InvalidInput(told, argument="kinds")
     dates = {name: moment(name, given[name], end=name.endswith("_to")) for name in _DATES if name in given}
     for low, high in (_DATES[:2], _DATES[2:]):
         if low in dates and high in dates and dates[low] > dates[high]:
@@ -218,7 +232,7 @@ SEARCH = Tool(
     ),
     input=obj(
         required=("query",),
-        query=text("What to look for, in plain words.", minLength=1, maxLength=10_000),
+        query=text("What to look for.", minLength=1, maxLength=10_000),
         limit=integer("Most results.", default=10, least=1, most=100),
         mode=choice("auto: words, and meaning where vectors exist.", "auto", "lexical", "semantic", "hybrid"),
         detail=choice("How much of each result.", "snippets", "ids", "passages"),
@@ -230,7 +244,7 @@ SEARCH = Tool(
             "type": "array",
             "items": _CONDITION,
             "maxItems": 100,
-            "description": 'All must hold of the metadata: {"key": "rating", "operator": "gte", "value": 7}. '
+            "description": 'All must hold of the metadata: {"key":"rating","operator":"gte","value":7}. '
             f"Operators: {' '.join(get_args(Operator))}.",
         },
         created_from=text("Created since then, as 2026-05-01."),
@@ -241,7 +255,7 @@ SEARCH = Tool(
         cursor=text("The last next_cursor."),
         session=text("Any name, or `new`: skips results it returned before."),
         rerank=flag("Look closer at the best; slower."),
-        explain=flag("Add keyword and vector scores."),
+        explain=flag("Include keyword and vector scores."),
     ),
     output=answer(
         required=("results", "left_out"),
@@ -262,7 +276,7 @@ RELATED = Tool(
     description="Find items similar to one you have: pass the uri of a result. Answers like search.",
     input=obj(
         required=("uri",),
-        uri=text("Its address.", minLength=1),
+        uri=text("Its address, or the end of its path.", minLength=1),
         limit=integer("Most results.", default=10, least=1, most=100),
         max_tokens=integer("Token budget.", default=4000, least=200, most=100_000),
     ),

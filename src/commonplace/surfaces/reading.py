@@ -1,22 +1,20 @@
-"""Tools that read: `fetch`, `browse` and `status`."""
+"""The tool `fetch`: an item, or a part of it, within a budget of tokens."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
-from commonplace.errors import CommonplaceError, InvalidInput, NotFound
-from commonplace.ingest.files.collections import packages
+from commonplace.errors import CommonplaceError, NotFound
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
-from commonplace.model import JSON, SCHEMES, Chunk, Filter, Item, uri_of
-from commonplace.surfaces.addresses import CHUNK, LINES, span, whole
-from commonplace.surfaces.budget import FRAME, Passed, cut_down, make_cursor, read_cursor, tokens_of
-from commonplace.surfaces.finding import places
-from commonplace.surfaces.naming import beginnings, conversations
+from commonplace.model import JSON, Chunk, Item, uri_of
+from commonplace.surfaces.addresses import CHUNK, span
+from commonplace.surfaces.budget import FRAME, cut_down, tokens_of
+from commonplace.surfaces.locating import (
+    locate,
+)
 from commonplace.surfaces.schema import (
     INTEGER,
     OBJECT,
@@ -29,11 +27,9 @@ from commonplace.surfaces.schema import (
     maybe,
     obj,
     one_or_many,
-    text,
 )
 from commonplace.surfaces.tool import LOOKS, Call, Tool
 from commonplace.text.lines import line_starts, split_lines
-from commonplace.text.outline import Heading, contents
 from commonplace.text.tokens import estimate, reach, safe_cut
 
 _REASON = 30
@@ -70,6 +66,8 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         try:
             place = _located(call.library, uri, given["from_line"])
         except CommonplaceError as error:
+            if len(wanted) == 1:
+                raise
             reasons.append(str(error))
             missing.append(_missing(uri, reasons[-1], min(left - waiting, for_reasons)))
             left -= tokens_of(missing[-1])
@@ -80,7 +78,7 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
             unread.append(uri)
             left -= names[number - 1]
             continue
-        standing = _standing(call.library, [place.item])[0]
+        standing = standing_of(call.library, [place.item])[0]
         narrowed = _narrowed(call.library, place, given["mode"], room - tokens_of(standing))
         items.append(_read(narrowed, room, standing))
         left -= tokens_of(items[-1])
@@ -99,11 +97,9 @@ def _missing(uri: str, reason: str, room: int) -> dict[str, JSON]:
 
 def _located(library: Library, uri: str, from_line: int) -> Place:
     """`…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, or an address as it is. `…:line@char` goes on in a line."""
-    address, _, heading = uri.partition("#")
-    lines = LINES.search(address)
-    item = library.get(address[: lines.start()] if lines and not heading else address)
+    item, heading, lines = locate(library, uri)
     body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
-    if lines and not heading:
+    if lines:
         first, last = span(lines)
         char = max(1, int(lines[2])) if lines[2] and from_line <= first else 1
         return Place(item, body, max(first, from_line), last, char=char, rest=bool(lines[2]))
@@ -221,7 +217,7 @@ def _chunk_at(chunks: list[Chunk], line: int) -> int:
     return next((n for n in before if chunks[n].line_end >= line), before[-1]) if before else 0
 
 
-def _standing(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
+def standing_of(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
     """What has to be known of each to believe it: who said a message, and which memory replaced another."""
     numbers = [item.id for item in items if item.kind == "memory"]
     rows = library.store.entries_of(numbers) if numbers else []
@@ -274,121 +270,6 @@ def _shortened(line: str, room: int) -> str:
     return line[: safe_cut(line, end) or max(1, end)] + "…"  # something, or its rest would never be read
 
 
-def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    place = given["at"]
-    call.library.sweep()
-    if not place.strip("/"):
-        counts = call.library.status().items
-        return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
-    if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
-        item = call.library.get(whole(place))
-        if item.kind == "conversation":  # which has no text of its own
-            return _items(call.library, Filter(kinds=("message",), parents=(item.key,)), given)
-        return _paged(_headings(call.library, item, place), given)
-    kind, slash, parent = place.partition("/")
-    if kind not in SCHEMES:
-        raise InvalidInput(f'There is no kind "{kind}". Browse "" to see what is here.')
-    parents = call.library.store.parents(kind)
-    if not slash and (len(parents) > 1 or (parents and "" not in parents)):
-        page = _paged([{"at": f"{kind}/{key}", "name": key, "count": count} for key, count in parents.items()], given)
-        names = _names(call.library, kind, [entry["name"] for entry in page["entries"]])
-        for entry in page["entries"]:
-            entry["name"] = names.get(entry["name"]) or entry["name"]
-        return page
-    parent = parent if parent in parents else parent.rstrip("/")
-    meant = places(call, [parent]) if kind == "document" else (parent,)
-    if kind == "document" and parent and not _is_there(call.library, meant, parents):
-        raise NotFound(f'There is no collection "{parent}". Browse "document" to see which there are.')
-    return _items(call.library, Filter(kinds=(kind,), parents=meant), given)
-
-
-def _is_there(library: Library, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
-    """Whether any of these is a collection: one that is declared may have no documents, and others have no record."""
-    if not filled.keys().isdisjoint(collections):
-        return True
-    return bool(library.store.ids_of([("collection", "", key) for key in collections]))
-
-
-def _names(library: Library, kind: str, keys: Sequence[str]) -> dict[str, str]:
-    """What people call what these are kept under; threads and notebooks are what they are called."""
-    if kind == "document":
-        return called(library, library.store.parents(kind))
-    if kind == "message":
-        return conversations(library, keys)
-    return {table.id: table.name for table in library.store.tables()} if kind == "table" else {}
-
-
-def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
-    """What collections of documents are called: a package as its manifest says, unless that says it of another too."""
-    titles = packages(library.store)
-    names = {key: titles.get(key, key) for key in keys}
-    many = Counter(names.values())
-    return {key: name if many[name] == 1 else key for key, name in names.items()}
-
-
-def _headings(library: Library, item: Item, place: str) -> list[dict[str, Any]]:
-    """The headings of an item, or those below the one that a place names, or begins at."""
-    headings = contents(item.body or "", item.format)
-    if name := place.partition("#")[2]:
-        above = library.heading(item, name)
-        headings = [heading for heading in headings if above.line < heading.line <= above.line_end]
-    elif lines := LINES.search(place):
-        first, last = span(lines)
-        headings = [heading for heading in headings if first < heading.line <= (last or heading.line)]
-    return [
-        {"at": f"{item.uri}{_part(heading)}", "name": heading.title, "level": heading.level, "line": heading.line}
-        for heading in headings
-    ]
-
-
-def _part(heading: Heading) -> str:
-    """What an address says of a heading: its slug or, where that is nothing or means a passage, its lines."""
-    if heading.slug and not CHUNK.match(heading.slug):
-        return f"#{heading.slug}"
-    return f":{heading.line}:{heading.line_end - heading.line + 1}"
-
-
-def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    items = library.store.scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
-    shown = items[: given["limit"]]
-    names = beginnings(library, shown)
-    entries: list[dict[str, Any]] = [
-        {
-            "at": item.uri,
-            "name": item.title or names.get(item.id, item.key),
-            "updated_at": item.updated_at.isoformat(),
-            **standing,
-        }
-        for item, standing in zip(shown, _standing(library, shown), strict=True)
-    ]
-    return _entries(entries, make_cursor(Passed(shown[-1].id), given) if len(items) > len(shown) else None)
-
-
-def _paged(entries: list[dict[str, Any]], given: Mapping[str, JSON]) -> dict[str, JSON]:
-    start = read_cursor(given).offset
-    end = start + given["limit"]
-    return _entries(entries[start:end], make_cursor(Passed(end), given) if end < len(entries) else None)
-
-
-def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[str, JSON]:
-    return {"entries": entries, "next_cursor": cursor}
-
-
-def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    state = call.library.status()
-    names = called(call.library, state.collections)
-    return {
-        "items": state.items,
-        "collections": {names[key]: count for key, count in state.collections.items()},
-        "passages": state.chunks,
-        "embedded": state.coverage.embedded,
-        "model": state.coverage.model,
-        "better_model": state.better_model,
-        "notes": [state.pending.sentence] if state.pending else [],
-        "level": state.indexed >= state.changes,
-    }
-
-
 FETCH = Tool(
     name="fetch",
     title="Fetch",
@@ -399,8 +280,8 @@ FETCH = Tool(
     ),
     input=obj(
         required=("uri",),
-        uri=one_or_many("One or up to 50, as notes://tea:12.", 50),
-        from_line=integer("First line to read, in a section too.", default=1, least=1, most=10**9),
+        uri=one_or_many("One or up to 50: notes://tea:12, or the end of a path: tea.md:12.", 50),
+        from_line=integer("First line to read.", default=1, least=1, most=10**9),
         mode=choice("From there on, its passage, or with neighbors.", "full", "chunk", "siblings"),
         max_tokens=integer("Token budget.", default=4000, least=100, most=200_000),
     ),
@@ -426,44 +307,4 @@ FETCH = Tool(
     ),
     annotations=LOOKS,
     handler=fetch,
-)
-
-BROWSE = Tool(
-    name="browse",
-    title="Browse",
-    description=(
-        "List what is there, level by level: kinds; of a kind its collections or threads; of kind/collection its "
-        "folders and items; of an item its headings. Pass an entry's `at` to go deeper."
-    ),
-    input=obj(
-        at={
-            "type": "string",
-            "description": "'', document, document/docs, or an address.",
-            "default": "",
-        },
-        limit=integer("Most entries.", default=50, least=1, most=500),
-        cursor=text("The last next_cursor."),
-    ),
-    output=answer(entries=many(answer(at=STRING, name=STRING)), next_cursor=maybe(STRING)),
-    annotations=LOOKS,
-    handler=browse,
-)
-
-STATUS = Tool(
-    name="status",
-    title="Status",
-    description="Report what the library holds and how much of it is found by meaning.",
-    input=obj(),
-    output=answer(
-        required=("items", "passages"),
-        items=OBJECT,
-        collections=OBJECT,
-        passages=INTEGER,
-        embedded=INTEGER,
-        model=maybe(STRING),
-        better_model=maybe(STRING),
-        level={"type": "boolean", "description": "Whether the index has every change."},
-    ),
-    annotations=LOOKS,
-    handler=status,
 )

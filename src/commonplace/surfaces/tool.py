@@ -45,11 +45,13 @@ class Call:
     progress: Report = _untold
     view: View = View()
     """Which collections of documents are shown to them."""
+    client: str = ""
+    """What the program that calls is called, as it says itself."""
 
     def open_session(self, handle: str | None) -> Session | None:
         """The session an argument names, or else the connection's; None where there is neither."""
         wanted = handle or self.session
-        return self.library.sessions.of(self.owner).open(wanted) if wanted else None
+        return self.library.sessions.of(self.owner).open(wanted, self.client) if wanted else None
 
 
 @dataclass(frozen=True, slots=True)

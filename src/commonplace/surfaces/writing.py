@@ -13,7 +13,7 @@ from commonplace.ingest.prepare import check_json
 from commonplace.library import Library
 from commonplace.memories import UNSET, EntryChanged, New, NoEntry, Revision, normal_tags
 from commonplace.model import JSON, Draft, Item
-from commonplace.surfaces.addresses import whole
+from commonplace.surfaces.locating import locate
 from commonplace.surfaces.moments import moment
 from commonplace.surfaces.schema import INTEGER, STRING, STRINGS, answer, choice, flag, obj, one_or_many, text, texts
 from commonplace.surfaces.tool import ADDS, CHANGES, Call, Tool
@@ -21,6 +21,8 @@ from commonplace.text.structure import front_matter_title
 
 THREAD = "main"
 """Where a memory goes that belongs to no thread in particular."""
+_OURS = ("note", "memory")
+"""The kinds of items that these tools write."""
 _KEPT = ("text", "title", "key", "collection", "tags", "metadata", "metadata_patch")
 """Arguments that are stored as they are."""
 _CHANGES = ("text", "title", "tags", "metadata", "metadata_patch", "expires_at")
@@ -34,7 +36,7 @@ def remember(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def _check(given: Mapping[str, JSON]) -> None:
     if "text" in given and not given["text"].strip():
-        raise InvalidInput("text has nothing in it. Give what is to be remembered.", argument="text")
+        raise InvalidInput("text is empty. Give what is to be remembered.", argument="text")
     for name in _KEPT:
         try:
             check_json(given.get(name), name)
@@ -136,7 +138,7 @@ def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         item.kind,
         item.key,
         parent=item.parent,
-        title=given.get("title", item.title),
+        title=_title(item, given),
         body=given.get("text", item.body or ""),
         format=item.format,
         fields=item.fields,
@@ -144,6 +146,13 @@ def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         tags=tuple(given.get("tags", item.tags)),
     )
     return _written(call.library.put(draft, expected_version=given.get("expected_version", item.version)))
+
+
+def _title(item: Item, given: Mapping[str, JSON]) -> str:
+    """Return the title of a revised note: one that was its first line follows the text, any other stays."""
+    follows = "text" in given and item.title == _first_line(item.body or "")
+    title: str = given.get("title", _first_line(given["text"]) if follows else item.title)
+    return title
 
 
 def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -181,7 +190,10 @@ def _item(library: Library, uri: str, tool: str, *, body: bool = True) -> Item:
     try:
         return library.get(uri, body=body)
     except NotFound:
-        found = library.get(whole(uri), body=False).uri
+        item = locate(library, uri, body=body).item
+    if item.kind not in _OURS or item.uri == uri:
+        return item
+    found = item.uri
     raise InvalidInput(f"{uri} is a part of {found}, and {tool} takes whole items. Give {found}.", argument="uri")
 
 
@@ -190,8 +202,10 @@ def _several(uris: JSON) -> list[str]:
 
 
 def _owned(item: Item, what: str) -> None:
-    if item.kind not in ("note", "memory"):
-        raise InvalidInput(f"{item.uri} is a {item.kind}; only notes and memories can be {what} where it comes from.")
+    if item.kind not in _OURS:
+        raise InvalidInput(
+            f"{item.uri} is a {item.kind}, which is changed where it comes from. Only notes and memories can be {what}."
+        )
 
 
 def _refuse(given: Mapping[str, JSON], names: tuple[str, ...], reason: str) -> None:
@@ -228,8 +242,8 @@ def _first_line(body: str) -> str:
 
 
 _WRITTEN = answer(uri=STRING, version=INTEGER, title=STRING)
-_FREE = {"type": "object", "description": "Any JSON object to filter on."}
-_EXPIRES = text("When a memory expires, as 2026-05-01.")
+_FREE = {"type": "object", "description": "JSON object to filter on."}
+_EXPIRES = text("When it expires, as 2026-05-01.")
 _EXPECTED = {"type": "integer", "minimum": 1, "description": "The version you read; refused if newer."}
 
 REMEMBER = Tool(
@@ -259,7 +273,10 @@ REMEMBER = Tool(
 REVISE = Tool(
     name="revise",
     title="Revise",
-    description="Correct a note or a memory. What you leave out stays; lists are replaced whole.",
+    description=(
+        "Correct a note or a memory. What you leave out stays; a title from the text follows it; lists are "
+        "replaced whole."
+    ),
     input=obj(
         required=("uri",),
         uri=text("Its address.", minLength=1),

@@ -76,7 +76,7 @@ class States:
         )
         if not dirty and not counts.chunks:
             return "ready", counts, error
-        if tool.started_at is None and job is not None:
+        if tool.started_at is None:  # as this tool was seen; a worker may be done with it since
             return "pending", counts, error
         return "indexing" if dirty or counts.indexed < counts.chunks else "ready", counts, error
 

@@ -73,7 +73,7 @@ def window(text: str, matches: Sequence[Match], length: int) -> tuple[int, int]:
     if len(text) <= length:
         return 0, len(text)
     room = max(1, length - 2)
-    first, last = _densest(matches, room)
+    first, last = densest(matches, room)
     low = (first + last - room) // 2
     if low <= 1:
         low = 0
@@ -170,7 +170,7 @@ def _flatten(text: str) -> _Flat:
     return _Flat(" ".join(kept), gaps, landings, shifts)
 
 
-def _densest(matches: Sequence[Match], room: int) -> tuple[int, int]:
+def densest(matches: Sequence[Match], room: int) -> tuple[int, int]:
     """The earliest stretch of at most `room` characters with the most distinct terms, from its first to its last."""
     best, span = 0, (0, 0)
     held: dict[int, int] = {}

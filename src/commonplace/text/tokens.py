@@ -15,7 +15,7 @@ _HANGUL = "\u1100-\u11ff\u302e\u302f\u3131-\u318e\u3200-\u321e\u3260-\u327e\ua96
 _THAI = "\u0e01-\u0e3a\u0e40-\u0e5b"
 _ASCII = bytes(range(128))
 
-_CLUSTER = regex.compile(r"\X")
+CLUSTER = regex.compile(r"\X")
 
 
 @cache
@@ -74,7 +74,7 @@ def safe_cut(text: str, at: int, floor: int = 0) -> int:
         return at - 1 if left == "\r" and right == "\n" else at
     boundary = _sure_boundary(text, at, floor)
     # A slice: what follows `at` decides nothing, and the pattern re-reads a run of flags from wherever it may begin.
-    ends = (boundary + cluster.end() for cluster in _CLUSTER.finditer(text[boundary : at + 1]))
+    ends = (boundary + cluster.end() for cluster in CLUSTER.finditer(text[boundary : at + 1]))
     return max((end for end in ends if end <= at), default=boundary)
 
 
@@ -83,7 +83,7 @@ def next_cut(text: str, at: int, floor: int = 0) -> int:
     boundary = safe_cut(text, at, floor)
     if boundary >= at:
         return boundary
-    cluster = _CLUSTER.match(text[boundary:])
+    cluster = CLUSTER.match(text[boundary:])
     return boundary + cluster.end() if cluster else len(text)
 
 

@@ -114,7 +114,7 @@ def test_contexts_hang_on_everything_collections_folders_and_files(
     [
         (["add", "/somewhere/else", "text"], 1, "/somewhere/else is in no collection."),
         (["add", "qmd://nope/x", "text"], 1, "Collection not found: nope"),
-        (["add", "qmd://notes", " "], 2, "A context says something"),
+        (["add", "qmd://notes", " "], 2, "A context cannot be empty"),
         (["add"], 2, "Usage: "),
         (["add", "a", "b", "c"], 2, "Usage: "),
         (["add", "--path", "x", "text"], 2, "Usage: "),
@@ -419,7 +419,7 @@ def test_names_are_the_same_however_their_letters_are_composed(qmd: Ask, desk: P
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
-        ("'../x': Somewhere else.", "A context hangs on a place inside its collection"),
+        ("'../x': Somewhere else.", "A context describes a place inside its collection"),
         (f"x: {'long ' * 20_001}", "A context has at most 100,000 characters"),
     ],
 )

@@ -99,6 +99,7 @@ def test_blank_files_are_skipped_replaced_bytes_are_a_warning_and_binary_files_f
         world.folder / "guide",
         {
             "blank.md": " \n\t\r\n",
+            "broken.md": b"# Caf\xc3\xa9 \xe9\n",
             "latin.md": b"# Caf\xe9\n",
             "marked.md": b"\xef\xbb\xbf# Marked\r\n",
             "wide.md": "# Wide\n".encode("utf-16"),
@@ -108,17 +109,18 @@ def test_blank_files_are_skipped_replaced_bytes_are_a_warning_and_binary_files_f
     )
     done = world.sync(guide)
     assert done.skipped == [("blank.md", "The file has nothing but white space.")]
-    assert done.warnings == [("latin.md", "1 place is no UTF-8 and became U+FFFD.")]
+    assert done.warnings == [("broken.md", "1 place is no UTF-8 and became U+FFFD.")]
     assert done.failed == [("late.md", "The file is binary: it has NUL bytes.")]
     assert world.bodies(guide) == {
-        "latin.md": "# Caf\ufffd\n",
+        "broken.md": "# Café \ufffd\n",
+        "latin.md": "# Café\n",
         "marked.md": "# Marked\r\n",
         "wide.md": "# Wide\n",
         "token.md": "# A\n\n<|endoftext|> [INST]\n",
     }
     again = world.sync(guide)
     assert (again.skipped, again.warnings, again.failed) == (done.skipped, done.warnings, done.failed)
-    assert counts(again) == (0, 0, 0, 4)
+    assert counts(again) == (0, 0, 0, 5)
 
 
 def test_a_document_that_fails_keeps_its_last_good_version_and_one_that_is_blank_is_gone(world: World) -> None:

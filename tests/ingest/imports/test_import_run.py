@@ -400,9 +400,46 @@ def test_an_export_is_read_out_of_its_archive(store: SqliteStore, tmp_path: Path
     }
     path.write_bytes(zipped(files))
     done = imported(store, "chats", path)
-    assert done.line() == "created 2, updated 0, unchanged 0, skipped 1, failed 0"
+    assert done.line() == "created 2, updated 0, unchanged 0, skipped 3, failed 0"
     assert done.items[0]["path"] == f"{path}/conversations.json"
     assert statuses(imported(store, "chats", path)) == ["unchanged"] * 2
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_what_lies_beside_an_export_is_read_or_named(store: SqliteStore, tmp_path: Path, archived: bool) -> None:
+    said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}]
+    files = {
+        "conversations.json": (GOLDEN / "chatgpt.json").read_bytes(),
+        "user.json": b'{"id": 1}',
+        "broken.json": b'{"messages": [',
+        "a/more.json": json.dumps({"title": "Beside", "messages": said}).encode(),
+        "chat.dat": json.dumps({"title": "Of no known ending", "messages": said}).encode(),
+        "a/scans.json": b"[1, 2]",
+        **{f"picture {number}.png": b"\x89PNG" for number in range(9)},
+        "a/picture.png": b"\x89PNG",
+    }
+    path = tmp_path / ("export.zip" if archived else "export")
+    if archived:
+        path.write_bytes(zipped(files))
+    else:
+        (path / "a").mkdir(parents=True)
+        for name, data in files.items():
+            (path / name).write_bytes(data)
+    done = imported(store, "chats", path)
+    assert {item["path"].removeprefix(f"{path}/") for item in done.items} == {
+        "conversations.json", "a/more.json", "chat.dat",
+    }  # fmt: skip
+    told = {problem.path.removeprefix(str(path)).lstrip("/"): problem.reason for problem in done.warnings}
+    assert told["user.json"].startswith("this is not a chat; commonplace import chats takes exports of ChatGPT")
+    assert told["user.json"].endswith(", so it was left out.")
+    assert told["a/scans.json"].startswith("this is not a chat;")
+    assert told[""] == (
+        "picture 0.png, picture 1.png, picture 2.png, picture 3.png, picture 4.png and 4 more hold no chats "
+        "and were left out."
+    )
+    assert told["a"] == "picture.png holds no chats and was left out."
+    assert [problem.path.removeprefix(f"{path}/") for problem in done.errors] == ["broken.json"]
+    assert (done.skipped, done.exit_code) == (13, 1)
 
 
 @pytest.mark.parametrize("name", ["../evil.md", "/etc/evil.md", "a/../../evil.md", "C:\\evil.md", "a\\..\\..\\evil.md"])

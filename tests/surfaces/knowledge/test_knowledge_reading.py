@@ -253,3 +253,62 @@ def test_what_is_not_there_is_not_found(filled: Tools, tool: str, argument: str,
         refused = filled.refused(tool, **{argument: wrong})
         assert refused.code == "not_found"
         assert refused.message == f'There is no {label} "{wrong}". Find one with {source}.search.'
+
+
+WALRUSES = "\n\n".join(f"Walrus number {number} lies on the ice." for number in range(60))
+
+
+@pytest.mark.parametrize("mode", ["chunk", "chunk_with_siblings"])
+def test_the_chunk_that_has_most_of_the_words_is_read_and_not_the_first_that_has_some(tools: Tools, mode: str) -> None:
+    tools.note("Ice", WALRUSES)
+    small = {"chunk_size_tokens": 10, "chars_per_token": 4, "sibling_window": 0}
+    read = tools("notes.get", note_id="ice", retrieval={"mode": mode, "query": "walrus number 20", **small})
+    assert "Walrus number 20 lies" in read["content"]
+    assert WALRUSES[read["meta"]["loc"]["approx_offset"] :].startswith("Walrus number 20")
+
+
+def test_the_chunk_of_a_record_that_has_most_of_the_words_is_read(tools: Tools) -> None:
+    texts = ["Tides and currents.", "Currents of the bay.", "Boats.", "Tides.", "Tides, currents and dogfish."]
+    tools.put("media", title="Sea", media_type="document", chunks=[{"text": text} for text in texts])
+    read = tools("media.get", media_id=1, retrieval={"mode": "chunk", "query": "tides currents dogfish"})
+    assert (read["content"], read["meta"]["loc"]["chunk_index"]) == (texts[4], 4)
+    rare = tools("media.get", media_id=1, retrieval={"mode": "chunk", "query": "boats tides"})
+    assert rare["meta"]["loc"]["chunk_index"] == 2
+
+
+def test_a_chat_is_read_at_the_message_that_has_the_rare_word(tools: Tools) -> None:
+    said = ["Where is the ship?", "The ship is in the harbour.", "And the quetzal?", "The ship again.", "In harbour."]
+    messages = [{"id": f"m{number}", "sender": "Me", "content": text} for number, text in enumerate(said)]
+    tools.put("conversation", id="sea", title="Sea", messages=messages)
+    for query, number in (("ship quetzal", 2), ("ship harbour", 1), ("harbour ship quetzal", 2), ("again", 3)):
+        read = tools("chats.get", conversation_id="sea", retrieval={"mode": "chunk", "query": query})
+        assert (read["content"], read["applied"]["anchor_by"]) == (f"Me: {said[number]}", "query"), query
+
+
+def test_a_rare_word_far_behind_thousands_of_common_ones_is_found(tools: Tools) -> None:
+    body = "\n\n".join(f"Walrus number {number} lies on the ice." for number in range(3000))
+    tools.note("Ice", body)
+    read = tools("notes.get", note_id="ice", retrieval={"mode": "chunk", "query": "walrus number 2999"})
+    assert "Walrus number 2999" in read["content"]
+
+
+@pytest.mark.parametrize("budget", [2, 3, 4, 6])
+def test_a_match_that_fits_the_budget_is_whole(tools: Tools, budget: int) -> None:
+    text = "The shoals of dogfish came in with the tide, and went out again before the evening was over."
+    tools.note("Sea", text)
+    tools.put("conversation", id="sea", title="Sea", messages=[{"id": "m", "sender": "Me", "content": text}])
+    for tool, id in (("notes.get", {"note_id": "sea"}), ("chats.get", {"conversation_id": "sea"})):
+        for mode in ("chunk", "chunk_with_siblings"):
+            for query, words in (("dogfish", ["dogfish"]), ("evening", ["evening"]), ("shoals", ["shoals"])):
+                read = tools(tool, **id, retrieval={"mode": mode, "max_tokens": budget, "query": query})
+                assert all(word in read["content"] for word in words), (mode, query, read["content"])
+                assert (read["truncated"], len(read["content"])) == (True, 4 * budget)
+    both = tools("notes.get", note_id="sea", retrieval={"mode": "chunk", "max_tokens": 6, "query": "shoals dogfish"})
+    assert {"shoals", "dogfish"} <= set(both["content"].split())
+    tools.note("Tide", "The tide.")
+    tools.note("Tides", "More of the tide.")
+    rare = tools("notes.get", note_id="sea", retrieval={"mode": "chunk", "max_tokens": budget, "query": "tide evening"})
+    assert "evening" in rare["content"]  # which says more than a word that many notes have
+    at = {"approx_offset": text.index("dogfish")}
+    read = tools("notes.get", note_id="sea", retrieval={"mode": "chunk", "max_tokens": budget, "loc": at})
+    assert "dogfish" in read["content"]

@@ -42,7 +42,7 @@ def update(library: Library, names: tuple[str, ...], pull: bool, force: bool) ->
         return 0
     failed = 0
     for number, collection in enumerate(found, start=1):
-        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.pattern})")
+        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.files})")
         try:
             run_update_command(library, collection)
             if pull:
@@ -98,7 +98,7 @@ def embed(
     max_docs_per_batch: int,
     max_batch_mb: float,
 ) -> int:
-    """Make the vectors that are missing. Stop it at any time: it goes on where it was."""
+    """Compute the missing vectors. You may stop it at any time: it continues where it was."""
     for name in names:
         library.folders.get(name)
     limits = Limits(
@@ -139,7 +139,7 @@ def _say(library: Library, outcome: Outcome, minutes: float) -> int:
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
 @with_library
 def status(library: Library, json_wanted: bool) -> None:
-    """Say what is in the collections and how ready it is."""
+    """Show what is in the collections and how ready it is."""
     found = state(library)
     click.echo(as_json(record(found)) if json_wanted else f"{worded(found)}\n", nl=False)
 
@@ -148,7 +148,7 @@ def status(library: Library, json_wanted: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @with_library
 def cleanup(library: Library, dry_run: bool) -> None:
-    """Drop caches, orphan vectors, records of files of no collection and old answers, then compact."""
+    """Delete caches, vectors of no passage, records of files in no collection and old answers, then compact."""
     before = _database_bytes(library)
     found = (rubbish if dry_run else clean)(library.store, library.folder, library.embedding)
     would = "Would drop" if dry_run else "Dropped"
@@ -173,7 +173,7 @@ def _database_bytes(library: Library) -> int:
 @click.command()
 @with_library
 def doctor(library: Library) -> int:
-    """Look everything over, reading every byte, and say what is wrong. Exits 1 when anything is."""
+    """Check everything, reading every byte, and say what is wrong. The exit code is 1 if anything is."""
     problems = library.doctor()
     problems += [
         f"The folder of collection {one.name} is not there: {one.root}. Its documents stay as they were."

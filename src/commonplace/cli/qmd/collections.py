@@ -109,7 +109,7 @@ def _print(library: Library, found: Collection) -> None:
     excluded = "" if found.included else " [excluded]"
     click.echo(f"{painted(found.name, fg='cyan')} (qmd://{found.name}/){excluded}")
     click.echo(f"  Path:     {record['path']}")
-    click.echo(f"  Pattern:  {found.pattern}")
+    click.echo(f"  Pattern:  {found.files}")
     if found.ignore:
         click.echo(f"  Ignore:   {', '.join(found.ignore)}")
     if record["update"]:

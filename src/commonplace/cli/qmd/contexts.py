@@ -21,7 +21,7 @@ Place = tuple[str | None, str]
 
 @click.group("context")
 def context() -> None:
-    """Describe everything, a collection, a folder in it, or a file."""
+    """Describe the library, a collection, a folder or a file to those who search."""
 
 
 @context.command()
@@ -72,7 +72,7 @@ def _shown(place: Place) -> str:
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
 @with_library
 def list_contexts(library: Library, json_wanted: bool) -> None:
-    """Print every context and where it hangs."""
+    """List all descriptions, and what each of them describes."""
     found = library.folders.contexts()
     if json_wanted:
         records = [{"path": _shown((one.collection, one.path)), "context": one.text} for one in found]
@@ -90,7 +90,7 @@ def list_contexts(library: Library, json_wanted: bool) -> None:
 @click.argument("path")
 @with_library
 def remove(library: Library, path: str) -> None:
-    """Remove the context of a place."""
+    """Remove the description of a place."""
     place = _place(library, path)
     library.folders.remove_context(*place)
     click.echo(f"✓ Removed context for: {_shown(place)}")
@@ -100,7 +100,7 @@ def remove(library: Library, path: str) -> None:
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
 @with_library
 def check(library: Library, json_wanted: bool) -> None:
-    """List collections and their top folders that have no context of their own."""
+    """List collections and their top folders that have no description of their own."""
     missing = []
     for collection in library.folders.all():
         folders = {path.split("/", 1)[0] for path in library.store.document_versions(collection.name) if "/" in path}

@@ -39,7 +39,7 @@ def _options(least_score: float, *, hybrid: bool) -> Callable[[Callable[..., Any
         click.option("-c", "--collection", "collections", multiple=True, help="Only this collection; may be repeated."),
         click.option("--full", is_flag=True, help="The whole documents instead of snippets."),
         click.option("--line-numbers", is_flag=True, help="Put its number before every line."),
-        click.option("--intent", default="", help="What you are after: steers, does not search."),
+        click.option("--intent", default="", help="What it is about, to tell meanings apart; it is not searched for."),
         click.option("--explain", is_flag=True, help="Add what went into each score."),
         click.option("--full-path", is_flag=True, help="Paths on disk instead of qmd:// ones."),
     ]  # fmt: skip
@@ -76,7 +76,7 @@ def search(library: Library, words: Sequence[str], **given: Any) -> None:
 @_options(0.3, hybrid=False)
 @with_library
 def vsearch(library: Library, words: Sequence[str], **given: Any) -> None:
-    """Find documents by what they mean. Needs vectors, which `embed` makes."""
+    """Find documents by meaning alone. Needs vectors, which `embed` makes."""
     _answer(library, QueryDocument((Search("vec", _text(words)),)), given, plain=True)
 
 

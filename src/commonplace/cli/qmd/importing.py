@@ -158,7 +158,7 @@ def _take(library: Library, one: Listed, trust_hooks: bool) -> None:
     try:
         found = folders.get(one.name)
     except NotFound:
-        folders.add(one.root, one.name, pattern=one.pattern, ignore=one.ignore, included=one.included)
+        folders.add(one.root, one.name, pattern=one.pattern, ignore=one.ignore, gitignore=False, included=one.included)
     else:
         if found.root != one.root.resolve():
             raise AlreadyExists(f"Collection '{one.name}' already exists: it is {found.root}.")

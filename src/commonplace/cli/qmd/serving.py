@@ -131,7 +131,7 @@ def _serve(
                 if as_daemon:
                     stack.enter_context(daemon.held(_folder(context), address))
                 _say(f"QMD is at {address}")
-        serve(Service(settings), plan)
+        serve(Service(replace(settings, watch=False)), plan)  # the plan says whether
 
 
 def _say(sentence: str) -> None:

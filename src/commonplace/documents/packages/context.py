@@ -133,7 +133,7 @@ def _content(file: Path) -> dict[str, Any]:
         raise InvalidInput(f'{file} is an object with "collections", which is an object with aliases.')
     for key in content:
         if key != "collections":
-            raise InvalidInput(f"{file}: {key} is not known. There is collections, and nothing else.")
+            raise InvalidInput(f"{file}: {key} is not known. The only member is collections.")
     return content
 
 

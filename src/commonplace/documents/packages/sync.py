@@ -27,9 +27,10 @@ from commonplace.documents.packages.sources.folder import Folder
 from commonplace.documents.packages.sources.http import Validators
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.index.files import writable
+from commonplace.ingest.files.locks import collection_lock
 from commonplace.ingest.files.read import READERS, no_text, reader_of, stamp_of
 from commonplace.ingest.files.stage import Stage
-from commonplace.ingest.files.update import YOUNG_NS, Progress, collection_lock, file_moment
+from commonplace.ingest.files.update import YOUNG_NS, Progress, file_moment
 from commonplace.ingest.prepare import prepare
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft

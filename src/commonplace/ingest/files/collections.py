@@ -23,6 +23,12 @@ LONGEST_NAME = 100
 _ATTEMPTS = 10
 
 
+_FORMER_DEFAULT = (
+    "**/*.{md,markdown,mdx,txt,rst,org,html,htm,xhtml,ipynb,pdf,epub,docx,py,ts,tsx,js,jsx,go,rs,java,c,h}"
+)
+"""What collections have that were stored with the default of their day."""
+
+
 def _default_pattern() -> str:
     from commonplace.ingest.files.read import DEFAULT_PATTERN
 
@@ -37,7 +43,8 @@ class Collection:
     root: Path
     pattern: str = field(default_factory=_default_pattern)
     ignore: tuple[str, ...] = ()
-    gitignore: bool = False
+    gitignore: bool = True
+    """Whether .gitignore files in it count."""
     included: bool = True
     """Off: searched only when it is named."""
     contexts: Mapping[str, str] = field(default_factory=dict)
@@ -49,6 +56,16 @@ class Collection:
         from commonplace.ingest.files.walk import Selection
 
         return Selection(self.place, self.pattern, self.ignore, self.gitignore)
+
+    @property
+    def files(self) -> str:
+        """Return which files it takes, for people: its pattern, unless that is the default, which is long."""
+        return "every format that can be read" if self.takes_all else self.pattern
+
+    @property
+    def takes_all(self) -> bool:
+        """Return whether it takes every file that can be read."""
+        return self.pattern == _default_pattern()
 
     @property
     def place(self) -> str:
@@ -97,7 +114,9 @@ def create(store: Store, collection: Collection) -> Collection:
         raise AlreadyExists(f"Collection '{made.name}' already exists.")
     _check_only_one(made, others)
     if made.name in store.parents("document"):
-        raise AlreadyExists(f"There are documents under the name '{made.name}' that came from no folder. Use another.")
+        raise AlreadyExists(
+            f"There are documents under the name '{made.name}' that came from no folder. Use another name."
+        )
     try:
         store.put([_write(made, 0)])
     except VersionConflict:
@@ -118,7 +137,7 @@ def change(store: Store, name: str, edit: Callable[[Collection], Collection]) ->
         except VersionConflict:
             continue
         return changed
-    raise Busy(f"Collection {name} is being changed by others all the time. Try again.")
+    raise Busy(f"Collection {name} is being changed by other processes. Try again.")
 
 
 def rename(store: Store, old: str, new: str) -> None:
@@ -175,6 +194,24 @@ def locate(store: Store, path: str | Path) -> list[tuple[Collection, str]]:
     return sorted(found, key=lambda pair: (len(pair[1]), pair[0].name))
 
 
+def overlapping(store: Store, root: Path, name: str) -> list[tuple[Collection, str]]:
+    """Return the other collections that have files of a folder, by name, and where: `vault/ops`, as filters take it.
+
+    Nothing of a folder that is this collection already. What a collection ignores it does not have.
+    """
+    place = os.path.realpath(os.path.expanduser(root))
+    others = all_collections(store)
+    if any(other.name == name and other.place == place for other in others):
+        return []
+    found = [(other, "") for other in others if other.place.startswith(place.rstrip("/") + "/")]
+    found += [(other, inside) for other, inside in locate(store, place) if not (inside and other.ignored_by(inside))]
+    return sorted(((other, "/".join(filter(None, (other.name, inside)))) for other, inside in found), key=_path_of)
+
+
+def _path_of(found: tuple[Collection, str]) -> str:
+    return found[1]
+
+
 def _checked(collection: Collection) -> Collection:
     check_name(collection.name)
     _check_globs(collection)
@@ -209,9 +246,11 @@ def _check_globs(collection: Collection) -> None:
     root = os.path.abspath(os.path.expanduser(collection.root))
     for glob in collection.ignore:
         if not glob.strip("./ "):
-            raise InvalidInput("An ignore pattern says what to leave out, such as drafts/**: it is not empty.")
+            raise InvalidInput("An ignore pattern cannot be empty. Write what to leave out, such as drafts/**.")
         if glob.startswith(("~/", f"{root}/", f"{os.path.realpath(root)}/")):  # it would leave out nothing
-            raise InvalidInput(f"An ignore pattern speaks of paths inside the folder, such as drafts/**: not {glob!r}.")
+            raise InvalidInput(
+                f"An ignore pattern is relative to the folder, such as drafts/**. {glob!r} is written in full."
+            )
         leaving_out(glob)
 
 
@@ -222,11 +261,13 @@ def _write(collection: Collection, expected_version: int) -> Write:
 
 
 def _draft(collection: Collection) -> Draft:
-    fields: dict[str, JSON] = {"root": str(collection.root), "pattern": collection.pattern}
+    fields: dict[str, JSON] = {"root": str(collection.root)}
+    if collection.pattern != _default_pattern():  # a default is not stored: it grows
+        fields["pattern"] = collection.pattern
     if collection.ignore:
         fields["ignore"] = list(collection.ignore)
-    if collection.gitignore:
-        fields["gitignore"] = True
+    if not collection.gitignore:
+        fields["gitignore"] = False
     if not collection.included:
         fields["included"] = False
     if collection.contexts:
@@ -238,12 +279,13 @@ def _draft(collection: Collection) -> Draft:
 
 def _collection(item: Item) -> Collection:
     fields = item.fields
+    pattern = fields.get("pattern", _FORMER_DEFAULT)
     return Collection(
         name=item.key,
         root=Path(str(fields["root"])),
-        pattern=str(fields["pattern"] if "pattern" in fields else _default_pattern()),
+        pattern=_default_pattern() if pattern == _FORMER_DEFAULT else str(pattern),
         ignore=tuple(fields.get("ignore", ())),
-        gitignore=bool(fields.get("gitignore", False)),
+        gitignore=bool(fields.get("gitignore", True)),
         included=bool(fields.get("included", True)),
         contexts=dict(fields.get("contexts", {})),
         mounted=bool(fields.get("mounted", False)),

@@ -36,7 +36,7 @@ def checked(path: str, text: str) -> tuple[str, str]:
     """A place and what is said about it, as they are kept. InvalidInput, in words, where they cannot be."""
     text = text.strip()
     if not text:
-        raise InvalidInput("A context says something about a place. Remove it to say nothing.")
+        raise InvalidInput("A context cannot be empty. Remove it instead.")
     if len(text) > LONGEST:
         raise InvalidInput(f"A context has at most {LONGEST:,} characters.")
     if "\0" in text or any(0xD800 <= ord(mark) < 0xE000 for mark in text):
@@ -108,5 +108,5 @@ def _places(path: str) -> Iterator[str]:
 def _place(path: str) -> str:
     components = [component for component in path.split("/") if component not in ("", ".")]
     if ".." in components:
-        raise InvalidInput(f"A context hangs on a place inside its collection: not {path!r}.")
+        raise InvalidInput(f"A context describes a place inside its collection, which {path!r} is not.")
     return normalize("NFC", "/".join(components))

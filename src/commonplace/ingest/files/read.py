@@ -12,7 +12,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
 
-from commonplace.ingest.files.charset import mark_of, page_encoding
+from commonplace.ingest.files.charset import guessed_encoding, mark_of, page_encoding, wide_encoding
 from commonplace.ingest.prepare import RULES
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.chunk import LONGEST_PATH
@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 BINARY, EMPTY, NO_READER, DAMAGED, TOO_SLOW = "BINARY", "EMPTY", "NO_READER", "DAMAGED", "TOO_SLOW"
 LOOKED_AT = 8192
 """A NUL among so many first bytes makes a file binary."""
+CHARSET = 1
+"""Raise it when bytes that were no text would become some."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -69,9 +71,13 @@ class Reader:
 
 
 @cache
-def folder_stamp_of(reader: Reader) -> str:
-    """The same of a file in a folder, of which more is read than its text."""
-    return f"{stamp_of(reader)} properties-{reader.properties}" if reader.properties else stamp_of(reader)
+def folder_stamp_of(reader: Reader, is_doubtful: bool = False) -> str:
+    """Return the stamp of a file in a folder, of which more is read than its text.
+
+    `is_doubtful`: what was no text in it may be some, once more encodings are known.
+    """
+    properties = f" properties-{reader.properties}" if reader.properties else ""
+    return f"{stamp_of(reader)}{properties}{f' charset-{CHARSET}' if is_doubtful else ''}"
 
 
 @cache
@@ -84,7 +90,7 @@ def stamp_of(reader: Reader) -> str:
 def _html(data: bytes) -> tuple[str, str]:
     from commonplace.ingest.files.html import html_article
 
-    page = html_article(data.decode(page_encoding(data) or "utf-8", errors="replace"))
+    page = html_article(data.decode(page_encoding(data) or guessed_encoding(data) or "utf-8", errors="replace"))
     return page.text, page.title
 
 
@@ -117,6 +123,20 @@ def _docx(data: bytes) -> tuple[str, str]:
 
 _MARKDOWN = Reader("markdown", 2, properties=1)
 _TEXT, _HTML = Reader("text"), Reader("markdown", 4, _html)
+_TYPESCRIPT, _JAVASCRIPT, _C = Reader("typescript", 3), Reader("javascript", 3), Reader("c", 2)
+_PLAIN = (
+    "cpp cc cxx hpp hh hxx cs swift kt kts scala rb php pl pm lua r jl dart ex exs erl hs ml mli clj fs groovy gradle "
+    "m mm zig nim proto graphql tf cmake vue svelte sh bash zsh fish ps1 bat awk css scss sass less sql json jsonc "
+    "yaml yml toml ini cfg conf properties xml csv tsv tex bib adoc"
+)
+"""Endings of files whose text is kept as it is, and cut at blank lines."""
+_CAPITALS = "MD TXT HTM HTML PDF EPUB DOCX CSV XML JSON R"
+"""Endings that people and their programs write in capitals, too: globs tell them apart."""
+_NAMES = (
+    "README,LICENSE,NOTICE,CHANGELOG,AUTHORS,CONTRIBUTING,INSTALL,TODO,Dockerfile,Containerfile,Makefile,makefile,"
+    "GNUmakefile,Jenkinsfile,Vagrantfile,Procfile,Gemfile,Rakefile,Brewfile,Justfile,justfile"
+)
+"""Files of text without an ending."""
 READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": Reader("markdown", 2),
     ".rst": Reader("rst", 2), ".org": Reader("org"),
@@ -124,11 +144,13 @@ READERS: dict[str, Reader] = {
     ".ipynb": Reader("markdown", 3, _notebook),
     ".pdf": Reader("text", 2, _pdf),
     ".epub": Reader("markdown", 4, _epub), ".docx": Reader("markdown", 3, _docx),
-    ".py": Reader("python"), ".ts": Reader("typescript", 3), ".tsx": Reader("tsx", 3),
-    ".js": Reader("javascript", 3), ".jsx": Reader("javascript", 3),
-    ".go": Reader("go", 2), ".rs": Reader("rust"), ".java": Reader("java"), ".c": Reader("c", 2), ".h": Reader("c", 2),
+    ".py": Reader("python"), ".pyi": Reader("python"),
+    ".ts": _TYPESCRIPT, ".mts": _TYPESCRIPT, ".cts": _TYPESCRIPT, ".tsx": Reader("tsx", 3),
+    ".js": _JAVASCRIPT, ".mjs": _JAVASCRIPT, ".cjs": _JAVASCRIPT, ".jsx": _JAVASCRIPT,
+    ".go": Reader("go", 2), ".rs": Reader("rust"), ".java": Reader("java"), ".c": _C, ".h": _C,
+    **{f".{ending}": _TEXT for ending in _PLAIN.split()},
 }  # fmt: skip
-DEFAULT_PATTERN = f"**/*.{{{','.join(ending[1:] for ending in READERS)}}}"
+DEFAULT_PATTERN = f"**/*.{{{','.join([*(ending[1:] for ending in READERS), *_CAPITALS.split()])}}},**/{{{_NAMES}}}"
 
 
 def reader_of(path: str) -> Reader:
@@ -162,24 +184,26 @@ def no_text(places: int) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    return b"\0" in data[:LOOKED_AT] and not mark_of(data)
+    return b"\0" in data[:LOOKED_AT] and not (mark_of(data) or wide_encoding(data))
 
 
 def decode(data: bytes) -> tuple[str, int]:
-    """Bytes as text without its mark, and how many places were no text. Line endings stay."""
-    encoding = mark_of(data)
-    if encoding:
-        body = data.decode(encoding, errors="replace")
-        return body.replace("\0", _REPLACEMENT), body.count("\0") + body.count(_REPLACEMENT)
-    try:
-        body, warnings = data.decode("utf-8-sig"), 0
-    except UnicodeDecodeError:
-        body = data.decode("utf-8-sig", errors="replace")
-        warnings = body.count(_REPLACEMENT) - data.count(_REPLACEMENT.encode())
-    if "\0" in body:  # beyond the first bytes; the store takes none
-        warnings += body.count("\0")
-        body = body.replace("\0", _REPLACEMENT)
-    return body, warnings
+    """Return bytes as text without its mark, and how many places were no text. Line endings stay."""
+    encoding = mark_of(data) or wide_encoding(data)
+    written = 0
+    if not encoding:
+        try:
+            return _storable_body(data.decode("utf-8-sig"), 0)
+        except UnicodeDecodeError:
+            encoding = guessed_encoding(data) or "utf-8-sig"
+            written = data.count(_REPLACEMENT.encode()) if encoding == "utf-8-sig" else 0
+    body = data.decode(encoding, errors="replace")
+    return _storable_body(body, body.count(_REPLACEMENT) - written)
+
+
+def _storable_body(body: str, warnings: int) -> tuple[str, int]:
+    """Return a text without NULs, which the store takes none of, and its warnings with them."""
+    return (body.replace("\0", _REPLACEMENT), warnings + body.count("\0")) if "\0" in body else (body, warnings)
 
 
 def _converted(convert: Callable[[bytes], tuple[str, ...]], data: bytes) -> tuple[str, str, str, int]:

@@ -13,15 +13,16 @@ import os
 import stat
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from commonplace.errors import Busy, InvalidInput, NotFound
-from commonplace.index.files import writable
+from commonplace.errors import InvalidInput, NotFound
 from commonplace.ingest.files.collections import Collection, change, find_collection
+from commonplace.ingest.files.locks import collection_lock
+from commonplace.ingest.files.looks import note_look
 from commonplace.ingest.files.properties import Properties, properties_of
 from commonplace.ingest.files.read import (
     BINARY,
@@ -62,9 +63,8 @@ CHANGED = "CHANGED_WHILE_READ"
 YOUNG_NS = 2_000_000_000
 """A file written so shortly before it was read may have been written again in the same tick of its clock."""
 
-WAIT_S = 3600.0
 _ATTEMPTS = 3
-_TAKES_IT_AWAY = frozenset({OUTSIDE, TOO_LARGE, BAD_NAME, BINARY, EMPTY, "ENOENT"})
+TAKES_IT_AWAY = frozenset({OUTSIDE, TOO_LARGE, BAD_NAME, BINARY, EMPTY, "ENOENT"})
 """Reasons for which a document goes. For any other the file is only unreadable now, and its last version stays."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,6 +82,10 @@ class Report:
     """(path, code), by path"""
     warnings: list[tuple[str, str]] = field(default_factory=list)
     """(path, what it is that could not be read)"""
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many files the pattern does not name, by their endings."""
+    after: int = 0
+    """The last change before what it wrote."""
 
     @property
     def changed(self) -> bool:
@@ -111,29 +115,11 @@ def update(
     """
     with nullcontext() if dry else collection_lock(folder, name):
         collection = find_collection(store, name)
-        return _Update(store, collection, folder, force, dry, progress).run()
-
-
-@contextmanager
-def collection_lock(folder: Path, *names: str, timeout: float = WAIT_S) -> Iterator[None]:
-    """Be the only one to write these collections, among all threads and processes; a killed one gives it back."""
-    from filelock import FileLock, Timeout  # slow to load, and no search needs it
-
-    held = []
-    try:
-        for name in sorted(set(names)):
-            digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-            lock = FileLock(folder / "locks" / f"{digest}.lock", timeout=timeout, poll_interval=0.05)
-            with writable(folder):
-                (folder / "locks").mkdir(parents=True, exist_ok=True)
-                lock.acquire()
-            held.append(lock)
-        yield
-    except Timeout:
-        raise Busy(f"Another process has been updating {', '.join(names)} for {timeout:.0f} s. Try again.") from None
-    finally:
-        for lock in held:
-            lock.release()
+        work = _Update(store, collection, folder, force, dry, progress)
+        report = work.run()
+        if not dry:
+            note_look(folder, collection, work.walked_s)
+        return report
 
 
 class _Update:
@@ -153,10 +139,13 @@ class _Update:
         self._seen: set[str] = set()
         """Paths whose records stay or come."""
         self._fresh: list[FileRecord] = []
+        self.walked_s = 0.0
+        """How long it took to see which files there are."""
 
     def run(self) -> Report:
         mounted, was_mounted = os.path.ismount(self._root), self._collection.mounted
         survey = self._survey()
+        self._report.unread = survey.unread
         pending = [file for file in survey.files if not self._settled(file)]
         self._keep_unreadable(survey)
         with Stage(self._folder) as stage:
@@ -172,48 +161,36 @@ class _Update:
         return self._report
 
     def _survey(self) -> Survey:
+        started = time.monotonic()
         try:
             return walk(self._collection.selection())
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise unreadable(self._collection, error) from error
+        finally:
+            self.walked_s = time.monotonic() - started
 
     def _check_root(self, on_a_disk: bool) -> None:
         """Files that went because the root did, or the disk that was mounted there, are not deleted ones."""
         try:
             os.stat(self._root)
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise unreadable(self._collection, error) from error
         if on_a_disk and not os.path.ismount(self._root):
             raise NotFound(
                 f"The disk with collection {self._collection.name} is not mounted at {self._collection.root} any more. "
                 "Its documents stay as they were."
             )
 
-    def _unreadable(self, error: OSError) -> NotFound:
-        return NotFound(
-            f"The folder of collection {self._collection.name} cannot be read: {self._collection.root} "
-            f"({code_of(error)}). Its documents stay as they were."
-        )
-
     def _settled(self, file: File) -> bool:
         """Whether a file is as it was when it was read, and its document as it was made."""
         record = self._records.get(file.path)
-        if (
-            record is None
-            or self._force
-            or (record.mtime_ns, record.size, record.inode) != file[1:]
-            or record.read_at - record.mtime_ns < YOUNG_NS
-            or not self._is_current(record)
-        ):
+        if record is None or self._force or not is_settled(record, file, self._versions):
             return False
         self._count(record)
         return True
 
     def _is_current(self, record: FileRecord) -> bool:
-        """Whether reading the same bytes again would change nothing."""
-        if record.reader != folder_stamp_of(reader_of(record.path)):
-            return False
-        return bool(record.skipped) or self._versions.get(record.path) == record.version
+        return is_current(record, self._versions)
 
     def _count(self, record: FileRecord) -> None:
         self._seen.add(record.path)
@@ -227,7 +204,7 @@ class _Update:
 
     def _skip(self, path: str, code: str) -> None:
         self._report.skipped.append((path, code))
-        if code not in _TAKES_IT_AWAY:
+        if code not in TAKES_IT_AWAY:
             self._kept.add(path)
             self._seen.add(path)
 
@@ -256,8 +233,7 @@ class _Update:
             now = old._replace(mtime_ns=found.mtime_ns, size=found.size, inode=found.inode, read_at=read_at)
             self._refresh(old, now)
             return
-        reader = folder_stamp_of(reader_of(file.path))
-        record = FileRecord(*found, hash=digest, read_at=read_at, reader=reader, skipped="", warnings=0)
+        record = FileRecord(*found, hash=digest, read_at=read_at, reader=_stamp(file.path), skipped="", warnings=0)
         self._convert(record, data, stage)
 
     def _refresh(self, old: FileRecord, new: FileRecord) -> None:
@@ -275,7 +251,7 @@ class _Update:
             code = str(error) if isinstance(error, Skipped) else DAMAGED
             self._skip(record.path, code)
             self._seen.add(record.path)
-            self._fresh.append(record._replace(skipped=code))
+            self._fresh.append(record._replace(skipped=code, reader=_stamp(record.path, code)))
             return
         if text.warnings:
             self._report.warnings.append((record.path, no_text(text.warnings)))
@@ -285,7 +261,8 @@ class _Update:
         self._seen.add(record.path)
         self._kept.add(record.path)
         if not self._dry:
-            stage.add(write, record._replace(warnings=text.warnings))
+            reader = _stamp(record.path, warnings=text.warnings)
+            stage.add(write, record._replace(warnings=text.warnings, reader=reader))
         elif record.path in self._versions:
             self._report.updated += 1
         else:
@@ -315,11 +292,38 @@ class _Update:
             return
         if not (len(stage) or self._fresh or gone or forgotten):
             return
+        self._report.after = self._store.last_change()
         result = self._store.change_folder(FolderChange(self._collection.name, stage, self._fresh, gone, forgotten))
         self._report.added = result.added
         self._report.updated = result.updated
         self._report.unchanged += result.unchanged
         self._report.removed = result.removed
+
+
+def _stamp(path: str, skipped: str = "", warnings: int = 0) -> str:
+    """Return how a file was read, as its record says it."""
+    return folder_stamp_of(reader_of(path), bool(warnings) or skipped == BINARY)
+
+
+def unreadable(collection: Collection, error: OSError) -> NotFound:
+    """Return the error for a root that the system does not let anybody list."""
+    return NotFound(
+        f"The folder of collection {collection.name} cannot be read: {collection.root} ({code_of(error)}). Its "
+        "documents stay as they were."
+    )
+
+
+def is_settled(record: FileRecord, file: File, versions: Mapping[str, int]) -> bool:
+    """Return whether a file's time, size and number prove that nothing is to be done for it."""
+    same = (record.mtime_ns, record.size, record.inode) == file[1:]
+    return same and record.read_at - record.mtime_ns >= YOUNG_NS and is_current(record, versions)
+
+
+def is_current(record: FileRecord, versions: Mapping[str, int]) -> bool:
+    """Return whether reading the same bytes again would change nothing. `versions` are those of the documents."""
+    if record.reader != _stamp(record.path, record.skipped, record.warnings):
+        return False
+    return bool(record.skipped) or versions.get(record.path) == record.version
 
 
 def read_file(root: str, file: File, most: int = LARGEST) -> tuple[File, bytes]:

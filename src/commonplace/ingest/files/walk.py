@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
 from typing import NamedTuple
@@ -33,6 +34,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """What a name in a list of names must not hold: it would forge a line, or is no character at all."""
 
 _MOST_PARTS = 200
+_LONGEST_ENDING = 12
 _ON_THE_WAY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
 _AT_THE_END = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _INODE = (1 << 63) - 1  # SQLite's integers are signed, inodes are not
@@ -54,6 +56,8 @@ class Survey:
     files: list[File] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     """(path, code), for files that the pattern names and that are not taken"""
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many other files there are, by their endings: ".png", or "" where they have none."""
     unlisted: list[str] = field(default_factory=list)
     """Folders that could not be read, with a slash at the end: nobody knows what is in them now."""
 
@@ -96,7 +100,7 @@ def check_pattern(pattern: str) -> None:
         raise InvalidInput(f"A pattern has 1–{_MOST_PARTS} parts, such as **/*.md. This one has {len(parts)}.")
     for part in parts:
         if part.startswith(("/", "~")):
-            raise InvalidInput(f"A pattern speaks of paths inside the folder, such as **/*.md: not {part!r}.")
+            raise InvalidInput(f"A pattern matches paths inside the folder, such as **/*.md. {part!r} is absolute.")
     matcher(pattern)
 
 
@@ -177,9 +181,10 @@ class _Walk:
         is_folder = entry.is_dir(follow_symlinks=False)
         if is_folder and name in SKIPPED_FOLDERS:
             return None
-        if not is_folder and not self._matches(path):
-            return None
         if self._is_ignored(path, is_folder, rules):
+            return None
+        if not is_folder and not self._matches(path):
+            self._survey.unread.update([ending_of(name)] if entry.is_file(follow_symlinks=False) else [])
             return None
         if _UNSAFE.search(name):
             self._survey.skipped.append((repr(path)[1:-1], BAD_NAME))
@@ -215,6 +220,12 @@ class _Walk:
             if decided is not None:
                 return decided
         return False
+
+
+def ending_of(name: str) -> str:
+    """Return the ending of a file's name in small letters with its dot, or "" where none names a format."""
+    _, dot, ending = name.rpartition(".")
+    return f".{ending.lower()}" if dot and 0 < len(ending) <= _LONGEST_ENDING and ending.isalnum() else ""
 
 
 def file_of(path: str, found: os.stat_result) -> File:

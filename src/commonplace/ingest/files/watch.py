@@ -70,11 +70,13 @@ class Watch:
         stop: threading.Event,
         *,
         names: Iterable[str] = (),
+        wanted: Callable[[Collection], bool] = lambda collection: True,
         updated: Updated,
         failed: Failed,
     ) -> None:
+        """`names`: those to watch, which have to be there; none: all, and of them those that are `wanted`."""
         self._store, self._folder, self._stop = store, folder, stop
-        self._names = tuple(names)
+        self._names, self._wanted = tuple(names), wanted
         self._updated, self._failed = updated, failed
         self._looked: dict[str, tuple[float, float]] = {}
         """When a collection was last looked at, and how long that took."""
@@ -89,6 +91,8 @@ class Watch:
             self._update(collection)
         while not self._stop.is_set():
             try:
+                if self._is_outdated():
+                    return
                 self._turn()
             except (Busy, Unavailable) as error:  # a store that others share may be away for a while
                 self._tell("", str(error))
@@ -104,9 +108,15 @@ class Watch:
             self._stop.wait(POLL_S)
             self._look(collections, set())
 
+    def _is_outdated(self) -> bool:
+        """Whether a backup was put in the place of the store: what goes with it, such as its indexes, is another's."""
+        self._store.last_change()
+        return self._store.replaced
+
     def _collections(self) -> list[Collection]:
         found = all_collections(self._store)
-        return [collection for collection in found if not self._names or collection.name in self._names]
+        named = [collection for collection in found if not self._names or collection.name in self._names]
+        return [collection for collection in named if self._wanted(collection)]
 
     def _has_events(self, collection: Collection) -> bool:
         root = str(collection.root)
@@ -131,6 +141,8 @@ class Watch:
                 self._look(collections, {found.name for found in heard if first or _concerned(found, paths)})
                 first = False  # what was written before the system listened is found by the first look
                 gone = {path for change, path in events if change is Change.deleted}
+                if self._is_outdated():
+                    return
                 if self._standing(self._collections()) != known or not gone.isdisjoint(roots):
                     return  # nothing is heard of a root made anew, which may have the number of the old one
         except (OSError, RuntimeError) as error:  # no more watches to be had, or a root that has just gone

@@ -64,12 +64,6 @@ def check_format(kind: str, forced: str | None) -> None:
 
 def is_known(kind: str, source: Source) -> bool:
     """Whether a file found in a folder or archive is looked at."""
-    if (
-        kind == "chats"
-        and source.ending == ".json"
-        and (exported := {name for name in source.beside if _is_export(name)})
-    ):
-        return source.name in exported  # the other files of an export are about the account
     return source.ending in KINDS[kind].endings
 
 
@@ -77,7 +71,8 @@ def is_recording(source: Source) -> bool:
     return source.ending in AUDIO or source.ending in VIDEO
 
 
-def _is_export(name: str) -> bool:
+def is_export(name: str) -> bool:
+    """Return whether exports of chats keep the conversations in a file of this name."""
     stem, dot, ending = name.lower().rpartition(".")
     return dot != "" and ending == "json" and stem.rstrip("0123456789-_") == "conversations"
 

@@ -18,6 +18,7 @@ from commonplace.ingest.imports.archives import (
     named,
     said_of,
 )
+from commonplace.ingest.imports.beside import recognized, within_exports
 from commonplace.ingest.imports.formats import check_format, choose, is_known, is_recording, not_this
 from commonplace.ingest.imports.known import is_shared, remembered, was_imported
 from commonplace.ingest.imports.source import (
@@ -170,10 +171,9 @@ def _sources(
         try:
             if path.is_dir():
                 inside = folder_sources(path, lambda error: failed(Problem(named(error.filename), said_of(error))))
-                found = [one for one in inside if _is_wanted(kind, one, options, summary)]
+                found = _wanted(kind, list(inside), options, summary)
             elif is_archive(path):
-                entries = archive_sources(path, limits, closing)
-                found = [one for one in entries if _is_wanted(kind, one, options, summary)]
+                found = _wanted(kind, archive_sources(path, limits, closing), options, summary)
             else:
                 found = [file_source(path)]
         except Unreadable as error:
@@ -184,6 +184,19 @@ def _sources(
             if one.identity not in seen:
                 seen.add(one.identity)
                 yield one
+
+
+def _wanted(kind: str, sources: Sequence[Source], options: Options, summary: Summary) -> list[Source]:
+    """Those of the files that were found which are read. What an export of chats holds beside them is named."""
+    beside = within_exports(sources) if kind == "chats" else set()
+    others = [one for one in sources if one.identity in beside]
+    chats = {one.identity for one in recognized(others, summary.warnings)}
+    summary.skipped += len(others) - len(chats)
+    return [
+        one
+        for one in sources
+        if (one.identity in chats if one.identity in beside else _is_wanted(kind, one, options, summary))
+    ]
 
 
 def _is_wanted(kind: str, source: Source, options: Options, summary: Summary) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from commonplace.store.postgres.items import Items, reads, writes
-from commonplace.store.spelling import name_backwards, name_hash
+from commonplace.store.spelling import folded, name_backwards, name_hash
 
 _PIECE = 200
 
@@ -57,10 +57,10 @@ class Care(Items):
 
     def _wrong_names(self) -> int:
         rows = self._all(
-            """select parent, key, docid, backwards from items left join document_names on item_id = id
+            """select parent, key, docid, backwards, ending, stem from items left join document_names on item_id = id
                where kind = 'document'"""
         )
-        return sum((name_hash(*row[:2]), name_backwards(*row[:2])) != row[2:] for row in rows)
+        return sum((name_hash(*row[:2]), end := name_backwards(*row[:2]), *folded(end)) != row[2:] for row in rows)
 
     def _pieces(self, query: str, by: str, after: Any) -> Iterator[list[Any]]:
         """Rows in the order of their first column, a few at a time: they are large."""

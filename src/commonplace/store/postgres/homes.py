@@ -194,4 +194,6 @@ def _is_filled(there: tuple[Rows, Rows], wanted: tuple[Rows, Rows], name: str) -
 
 def _check_same(there: tuple[Rows, Rows], wanted: tuple[Rows, Rows]) -> None:
     if there != wanted:
-        raise StorageBroken("The users and keys are not what was copied. Remove them there and run this again.")
+        raise StorageBroken(
+            "Users and keys at the destination are not those that were copied. Remove them there and run this again."
+        )

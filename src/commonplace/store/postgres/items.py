@@ -41,7 +41,7 @@ from commonplace.store.shaping import (
     passage_row,
     says_the_same,
 )
-from commonplace.store.spelling import name_backwards, name_hash
+from commonplace.store.spelling import folded, name_backwards, name_hash
 from commonplace.store.sqlite import WHOLE_BODY
 from commonplace.text.outline import Outline
 
@@ -227,10 +227,12 @@ class Items:
             self._run("update records set folded = %s where item_id = %s", (fold_value(draft.title), item_id))
 
     def _name_document(self, item_id: int, parent: str, key: str) -> None:
+        end = name_backwards(parent, key)
         self._run(
-            """insert into document_names (item_id, docid, backwards) values (%s, %s, %s)
-               on conflict (space, item_id) do update set docid = excluded.docid, backwards = excluded.backwards""",
-            (item_id, name_hash(parent, key), name_backwards(parent, key)),
+            """insert into document_names (item_id, docid, backwards, ending, stem) values (%s, %s, %s, %s, %s)
+               on conflict (space, item_id) do update set docid = excluded.docid, backwards = excluded.backwards,
+                 ending = excluded.ending, stem = excluded.stem""",
+            (item_id, name_hash(parent, key), end, *folded(end)),
         )
 
     def _passage_rows(self, item_id: int) -> list[tuple[Any, ...]]:

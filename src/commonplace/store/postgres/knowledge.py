@@ -198,6 +198,12 @@ class Records(Items):
         query = "select kind, path, position, hash, item_id, version from import_sources where item_id = %s"
         return [ImportSource(*row) for row in self._all(query, (item_id,))]
 
+    @reads
+    def import_sources_at(self, kind: str, path: str) -> list[ImportSource]:
+        query = """select kind, path, position, hash, item_id, version from import_sources
+                   where kind = %s and path_head = %s and path = %s order by position"""
+        return [ImportSource(*row) for row in self._all(query, (kind, path[:HEAD], path))]
+
     @writes
     def set_import_source(self, source: ImportSource) -> None:
         self._run(

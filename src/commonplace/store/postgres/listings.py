@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.model import JSON, Filter, Item
-from commonplace.store.listings import MOST_ACTIVE, MOST_TAGS
+from commonplace.store.listings import ALL_TAGS, MOST_ACTIVE, MOST_TAGS
 from commonplace.store.postgres.items import Items, reads
 from commonplace.store.rows import Moment, Tally, ThreadRow
 
@@ -105,6 +105,10 @@ class Listings(Items):
             "failed_queries": self._database.failures,
             "circuit_state": "healthy",
         }
+
+    @reads
+    def tags(self) -> dict[str, int]:
+        return dict(self._all(ALL_TAGS))
 
     @reads
     def tally(self) -> Tally:

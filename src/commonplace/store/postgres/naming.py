@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.store.naming import _beginning, _telling
+from commonplace.store.naming import _beginning, _telling, stem_and_ending
 from commonplace.store.postgres.filters import HEAD
 from commonplace.store.postgres.items import Items, reads
 from commonplace.store.rows import Ending, Name
@@ -19,6 +19,9 @@ _ENDINGS: dict[Ending, str] = {
                and strpos(substr(backwards, length(%(end)s) + 2), '/') = 0""",
     "end": "backwards_head between %(from)s and %(to)s and starts_with(backwards, %(end)s || '/')",
 }
+_STEMS = """stem_head between left(%(stem)s, %(head)s) and left(%(stem)s || '0', %(head)s)
+            and (stem = %(stem)s or starts_with(stem, %(stem)s || '/'))
+            and (%(ending)s::text is null or ending = %(ending)s)"""
 
 
 class Names(Items):
@@ -39,8 +42,15 @@ class Names(Items):
         bounds = {"end": end, "head": end[:HEAD], "from": (end + "/")[:HEAD], "to": (end + "0")[:HEAD]}
         return self._named(_ENDINGS[ending], bounds, limit)
 
-    def _named(self, where: str, values: dict[str, Any], limit: int) -> tuple[list[Name], int]:
-        query = f"select items.id, parent, key from {_NAMES} where {where} order by parent, key limit %(limit)s"
+    @reads
+    def documents_in_any_case(self, path: str, limit: int, *, with_ending: bool) -> tuple[list[Name], int]:
+        values = {**stem_and_ending(path, with_ending=with_ending), "head": HEAD}
+        return self._named(_STEMS, values, limit, "length(backwards), parent, key")
+
+    def _named(
+        self, where: str, values: dict[str, Any], limit: int, order: str = "parent, key"
+    ) -> tuple[list[Name], int]:
+        query = f"select items.id, parent, key from {_NAMES} where {where} order by {order} limit %(limit)s"
         found = [Name(*row) for row in self._all(query, {**values, "limit": limit})]
         if len(found) < limit:
             return found, len(found)

@@ -60,15 +60,15 @@ class Outlines(Items):
         return Outline(found[0][0], found[0][1], tuple(_heading(row) for row in rows))
 
     @reads
-    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[str | None]:
+    def headings_at(self, places: Sequence[tuple[int, int]]) -> list[tuple[str, ...]]:
         rows = self._all(
-            """select (select title from headings where item_id = place.item and headings.line <= place.line
+            """select (select path from headings where item_id = place.item and headings.line <= place.line
                        order by headings.line desc limit 1)
                from unnest(%s::bigint[], %s::bigint[]) with ordinality as place (item, line, position)
                order by place.position""",
             ([item_id for item_id, _ in places], [line for _, line in places]),
         )
-        return [title for (title,) in rows]
+        return [() if path is None else tuple(path.split("\n")) for (path,) in rows]
 
     @reads
     def body_part(self, item_id: int, start: int, end: int) -> str:

@@ -146,7 +146,7 @@ def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
         case errors.QueryCanceled() if "timeout" in said:
             return Busy(f"{name} took longer than {STATEMENT_S} s. Ask for less, or try again when it is less busy.")
         case errors.QueryCanceled():  # pg_cancel_backend
-            return Busy(f"{name} gave this up: {said}. What was under way is not stored: repeat it.")
+            return Busy(f"{name} ended the operation: {said}. Nothing of it was stored. Repeat it.")
         case errors.UniqueViolation() if error.diag.constraint_name == "memories_pkey":
             return AlreadyExists(NUMBER_TAKEN)
         case errors.DeadlockDetected() | errors.SerializationFailure():
@@ -164,7 +164,7 @@ def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
         case errors.DataCorrupted() | errors.IndexCorrupted():
             return StorageBroken(f"{name} is damaged: {said}. Restore it from a backup.")
         case psycopg.DataError() if "NUL" in said or isinstance(error, errors.UntranslatableCharacter):
-            return InvalidInput("What was asked holds U+0000, which is never stored. Remove it.")
+            return InvalidInput("The query contains U+0000, which is never stored. Remove it.")
     return None
 
 

@@ -13,9 +13,12 @@ from commonplace.store.postgres.addresses import checked, shown
 from commonplace.store.postgres.connection import SCHEMA, lent, options
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained, explained_to_owner, owner_advice, refused
+from commonplace.store.spelling import folded
 
 LEAST_VERSION = 14
 _LOCK = 0x636F6D6D6F6E  # "common": one migrates at a time, whichever server it comes from
+
+_ROWS = 5_000
 
 
 def load_migrations() -> list[str]:
@@ -65,9 +68,26 @@ def _migrate_once(connection: Connection, role: str, name: str) -> bool:
                 "(number integer primary key, applied_at timestamptz not null default now())"
             )
             connection.execute(migrations[number].encode())
+            if number in _FILLED:
+                _FILLED[number](connection)
             connection.execute("insert into schema_versions (number) values (%s)", (number + 1,))
         _grant(connection, role)
     return number + 1 < len(migrations)
+
+
+def _fill_stems(connection: Connection) -> None:
+    """What documents of every space are found by in any case: the owner of the tables sees them all."""
+    with connection.cursor() as names, connection.cursor() as cursor:
+        names.execute("select space, item_id, backwards from document_names")
+        while rows := names.fetchmany(_ROWS):
+            cursor.executemany(
+                "update document_names set ending = %s, stem = %s where space = %s and item_id = %s",
+                [(*folded(backwards), space, item_id) for space, item_id, backwards in rows],
+            )
+
+
+_FILLED = {3: _fill_stems}
+"""What no statement can fill in after a migration, by the number of those before it."""
 
 
 def _grant(connection: Connection, role: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from commonplace.model import JSON
 from commonplace.store.postgres.items import Items, reads, writes
@@ -29,7 +30,10 @@ class Sessions(Items):
     def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
         found = self._session(session)
         if found is not None and found.used_at >= since:
-            return found
+            if client in ("", found.client):
+                return found
+            self._run("update sessions set client = %s where id = %s", (client, session))
+            return replace(found, client=client)
         self._sweep(session, since, most - 1)
         self._run(
             f"insert into sessions ({_SESSION}) values (%(id)s, %(client)s, '{{}}', '[]', %(now)s, %(now)s)",

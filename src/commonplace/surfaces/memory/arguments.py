@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from commonplace.errors import InvalidInput
 from commonplace.lazy_dataclass import dataclass
 from commonplace.memories.entry import MOST_METADATA, json_size
+from commonplace.memories.theirs import id_of, number_called
 from commonplace.model import JSON
 from commonplace.surfaces.arguments import Signature
 from commonplace.surfaces.schema import Schema
-from commonplace.surfaces.tool import Check
+from commonplace.surfaces.tool import Call, Check
 
 MIB = 1 << 20
 MOST_DEEP = 32
@@ -21,6 +22,8 @@ _MOST_ESCAPED, _MOST_NUMBER = 6, 303  # bytes of a character and of a number in 
 MOST_THREAD, MOST_TAGS, MOST_TAG, MOST_QUERY = 1000, 100, 200, 10_000
 MOST_BATCH, MOST_IDS, MOST_FILTERS, MOST_PAGE = 100, 1000, 100, 100
 
+_IDS = ("context_id", "context_ids", "supersedes")
+"""The arguments that name entries."""
 Read = Callable[[JSON, str], JSON]
 """Turns what was given under a name into what is meant, or raises a Wrong."""
 
@@ -145,17 +148,31 @@ def whole(least: int, most: int | None = None) -> Read:
     return read
 
 
-def number(value: JSON, name: str) -> int:
-    """The id of an entry: `12`, `"12"` or `"memory://12"`."""
-    text = value.removeprefix("memory://") if isinstance(value, str) else ""
+def number(value: JSON, name: str) -> int | str:
+    """The id of an entry: `12`, `"12"` or `"memory://12"`; a text where it is one that an import brought along."""
+    text = value.strip().removeprefix("memory://") if isinstance(value, str) else ""
     if text.isascii() and text.isdigit() and len(text) <= 400:
         value = int(text)
+    elif id := id_of(text):
+        return id
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         what = "context_id" if name == "context_ids" else name
         raise Wrong(f"{what} must be a positive integer", alone=True)
     return value
+
+
+def own_numbers(call: Call, given: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the same arguments with our numbers in the place of ids that an import brought along."""
+    own: dict[str, JSON] = {}
+    for name in _IDS:
+        value = given.get(name)
+        if isinstance(value, str):
+            own[name] = number_called(call.library.store, value)
+        elif isinstance(value, list) and any(isinstance(each, str) for each in value):
+            own[name] = [number_called(call.library.store, each) if isinstance(each, str) else each for each in value]
+    return {**given, **own} if own else given
 
 
 def numbers(most: int = MOST_IDS, least: int = 1) -> Read:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from commonplace.model import JSON
 from commonplace.surfaces.memory import writing
-from commonplace.surfaces.memory.arguments import Parameter, accept
+from commonplace.surfaces.memory.arguments import Parameter, accept, own_numbers
 from commonplace.surfaces.memory.parameters import (
     ATOMIC,
     DELETED,
@@ -16,7 +17,7 @@ from commonplace.surfaces.memory.parameters import (
     UPDATES,
 )
 from commonplace.surfaces.schema import BOOLEAN, INTEGER, OBJECT, STRING, STRINGS, Schema, answer, many, obj
-from commonplace.surfaces.tool import ADDS, CHANGES, Handler, Tool
+from commonplace.surfaces.tool import ADDS, CHANGES, Answer, Call, Handler, Tool
 
 _DELETES = {**CHANGES, "idempotentHint": True}
 _BATCH = answer(success=BOOLEAN, total=INTEGER, succeeded=INTEGER, failed=INTEGER, results=many(OBJECT), message=STRING)
@@ -35,8 +36,12 @@ def declare(
     """A tool of this surface: its schema and its check come from the same parameters."""
     properties = {each: parameter.schema for each, parameter in parameters.items()}
     check = accept(parameters, required)
+
+    def handle(call: Call, given: Mapping[str, JSON]) -> Answer:
+        return handler(call, own_numbers(call, given))
+
     return Tool(
-        name, title, description, obj(required=required, **properties), output, annotations, handler, check=check
+        name, title, description, obj(required=required, **properties), output, annotations, handle, check=check
     )
 
 

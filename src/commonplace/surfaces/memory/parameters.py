@@ -29,9 +29,9 @@ MOST_SUPERSEDED = 100
 ID: Schema = {"anyOf": [{"type": "integer", "minimum": 1}, STRING]}
 
 
-def _supersedes(value: JSON, name: str) -> list[int]:
+def _supersedes(value: JSON, name: str) -> list[int | str]:
     value = decoded(value, list, name)
-    found: list[int] = numbers(MOST_SUPERSEDED, least=0)(value if isinstance(value, list) else [value], name)
+    found: list[int | str] = numbers(MOST_SUPERSEDED, least=0)(value if isinstance(value, list) else [value], name)
     return found
 
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from commonplace.errors import CommonplaceError, InvalidInput
+from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.memories import UNSET, BatchFailed, Image, New, NoEntry, Revised, Revision, Stored
 from commonplace.memories.entry import Unset
 from commonplace.model import JSON
-from commonplace.surfaces.memory.arguments import MIB, Wrong, number, refusal, short
+from commonplace.surfaces.memory.arguments import MIB, Wrong, number, own_numbers, refusal, short
 from commonplace.surfaces.memory.dates import parse_date
 from commonplace.surfaces.memory.images import Limits, read_images
 from commonplace.surfaces.memory.parameters import REVISED, STORED
@@ -169,7 +169,7 @@ def update_context_batch(call: Call, given: Given) -> dict[str, JSON]:
         results.append(
             {
                 "index": place,
-                "context_id": _named(given["updates"][place]),
+                "context_id": _named(given["updates"][place], call),
                 "success": revised is not None,
                 "updated_fields": list(revised.changed) if revised else None,
                 "error": None if revised else _sentence(result),
@@ -214,12 +214,16 @@ def _sentence(result: object) -> str:
     return f"Context entry {result.number} not found" if isinstance(result, NoEntry) else str(result)
 
 
-def _named(update: JSON) -> int | None:
-    """The id that an item of a batch names, where it names one."""
-    try:
-        return number(update.get("context_id"), "context_id") if isinstance(update, Mapping) else None
-    except Wrong:
+def _named(update: JSON, call: Call) -> int | None:
+    """The number that an item of a batch names, where it names one."""
+    if not isinstance(update, Mapping):
         return None
+    try:
+        named = number(update.get("context_id"), "context_id")
+        found: int = own_numbers(call, {"context_id": named})["context_id"]
+    except (Wrong, NotFound):
+        return None
+    return found
 
 
 def _read_entry(entry: JSON, call: Call) -> New | str:
@@ -235,8 +239,9 @@ def _read_entry(entry: JSON, call: Call) -> New | str:
         if entry.get(name) is None:
             return f"Missing required field: {name}"
     try:
-        return _new({name: STORED[name].read(value, name) for name, value in entry.items() if value is not None}, call)
-    except (Wrong, InvalidInput) as problem:
+        given = {name: STORED[name].read(value, name) for name, value in entry.items() if value is not None}
+        return _new(own_numbers(call, given), call)
+    except (Wrong, InvalidInput, NotFound) as problem:
         return str(problem)
 
 
@@ -250,8 +255,8 @@ def _read_update(update: JSON, call: Call) -> Revision | str:
         return "Missing required field: context_id"
     try:
         given = {name: REVISED[name].read(value, name) for name, value in update.items() if value is not None}
-        return _revision(given, call)
-    except (Wrong, InvalidInput) as problem:
+        return _revision(own_numbers(call, given), call)
+    except (Wrong, InvalidInput, NotFound) as problem:
         return str(problem)
 
 

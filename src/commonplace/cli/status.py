@@ -1,0 +1,117 @@
+"""`commonplace status`: what is in the library, and how ready it is."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from commonplace.cli.common import counted, with_library
+from commonplace.cli.lazy import as_called
+from commonplace.cli.library import how_to_use
+from commonplace.library import Library
+from commonplace.model import number_of
+from commonplace.models import STATIC, catalog, is_gone
+
+if TYPE_CHECKING:
+    from commonplace.ingest.folders import FolderState
+    from commonplace.ingest.status import Status
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@with_library
+def status(library: Library, as_json: bool) -> None:
+    """Show what is in the library and how ready it is."""
+    state = library.status()
+    if as_json:
+        click.echo(json.dumps(_record(library, state), ensure_ascii=False, indent=2))
+        return
+    coverage = state.coverage
+    click.echo(f"Library: {library.folder}")
+    for kind, count in state.items.items():
+        click.echo(f"  {number_of(kind, count)}")
+    from commonplace.ingest.files.collections import packages  # walking and reading files, which a search does not
+
+    packaged = packages(library.store)
+    folders = {folder.collection: folder for folder in library.folders.states()}
+    for name, count in sorted({**dict.fromkeys(folders, 0), **state.collections}.items()):
+        kind = "package" if name in packaged else "collection"
+        click.echo(f"  {kind} {packaged.get(name, name)}: {counted(count, 'document')}")
+        if name in folders:
+            click.echo(as_called(f"    {_folder_line(folders[name])}"))
+    waiting = state.changes - state.indexed
+    ready = f"{counted(waiting, 'change')} still to be indexed, by the next search" if waiting > 0 else "all indexed"
+    click.echo(f"  {counted(state.chunks, 'passage')}, {ready}")
+    if state.index_trouble:
+        click.echo(f"  {state.index_trouble}")
+    if coverage.model is None:
+        click.echo(as_called("  no vectors yet: run `commonplace embed` to search by meaning"))
+    else:
+        done = f"{coverage.embedded} of {counted(coverage.total, 'passage')}"
+        click.echo(f"  {done} embedded with {coverage.model}{_reads(coverage.model)}")
+        if state.pending:
+            click.echo(as_called(f"  {state.pending.sentence}"))
+        if is_gone(coverage.model, library.settings.models):
+            pull = f"`commonplace models pull {coverage.model}`"
+            click.echo(as_called(f"  {coverage.model} is not here any more, so searches go by words only: {pull}"))
+    if moving := state.switching:
+        further = as_called(f"`commonplace embed --model {moving.model}`")
+        done = f"{moving.embedded} of {counted(moving.total, 'passage')}"
+        click.echo(f"  on the way to {moving.model}: {done}; {further} goes on")
+    if (better := state.better_model) and not moving:
+        click.echo(f"  {better} would find more: {how_to_use(library, better)}")
+
+
+def _folder_line(state: FolderState) -> str:
+    """Return where a collection's folder is, when it was last read, and whether it has changed since."""
+    at = state.looked_at
+    read = f"{state.root}, read {at.astimezone():%Y-%m-%d %H:%M:%S}" if at else f"{state.root}, not read from here yet"
+    if state.level:
+        return f"{read}, level"
+    if state.trouble:
+        return f"{read}. {state.trouble}"
+    changed = " and changed since" if state.level is False and at else ""
+    return f"{read}{changed}: `commonplace update {shlex.quote(state.collection)}` brings it level"
+
+
+def _record(library: Library, state: Status) -> dict[str, Any]:
+    coverage, moving = state.coverage, state.switching
+    return {
+        "library": str(library.folder),
+        "items": state.items,
+        "collections": state.collections,
+        "passages": state.chunks,
+        "changes": state.changes,
+        "indexed": state.indexed,
+        "index_trouble": state.index_trouble or None,
+        "model": coverage.model,
+        "embedded": coverage.embedded,
+        "pending": coverage.pending,
+        "better_model": state.better_model,
+        "on_the_way_to": moving.model if moving else None,
+        "folders": [_folder_record(folder) for folder in library.folders.states()],
+    }
+
+
+def _folder_record(state: FolderState) -> dict[str, Any]:
+    return {
+        "collection": state.collection,
+        "path": str(state.root),
+        "looked_at": state.looked_at.isoformat() if state.looked_at else None,
+        "level": state.level,
+        "trouble": state.trouble or None,
+    }
+
+
+def _reads(model: str) -> str:
+    """Return what languages a model of ours reads, as the end of a sentence; nothing of another's."""
+    languages = catalog()[model].card.languages if model in catalog() else frozenset({"en"} if model == STATIC else ())
+    if not languages:
+        return ""
+    return ", which reads English" if languages == {"en"} else f", which reads {len(languages)} languages"
+
+
+COMMANDS = {"status": status}
