@@ -31,7 +31,11 @@ from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.search.hybrid import Question
 from commonplace.search.typed import Search
+from commonplace.server.calls import run
 from commonplace.settings import Settings
+from commonplace.surfaces.tables import PROFILE
+from commonplace.surfaces.tables.types import run_tool
+from commonplace.surfaces.tool import Call
 from commonplace.text.analyze import stems
 from commonplace.text.languages import stop_words
 
@@ -256,6 +260,27 @@ def _knowledge(library: Library) -> Ask:
     return ask
 
 
+def tabled(library: Library, texts: Mapping[str, str]) -> Ask:
+    """A table with these texts, a row each, and the tool that searches it."""
+    call, keys = Call(library), sorted(texts)
+    tools = {tool.name: tool for tool in PROFILE.tools}
+    run(tools["project_create"], call, {"name": "known"})
+    data = {"rows": [{"text": texts[key]} for key in keys]}
+    made: Any = run(tools["table_create"], call, {"project_id": "known", "name": "items", "data": data})
+    bound = {"table_id": made["table"]["table_id"], "type": "search", "name": "find", "json_path": "/rows"}
+    tool: Any = run(tools["tool_create"], call, bound)
+    while library.tables.jobs.step():
+        pass
+    library.embed()
+
+    def ask(query: str, limit: int) -> list[tuple[str, float]]:
+        found = library.tables.tool(tool["tool"]["tool_id"])
+        hits: Any = run_tool(library, found, {"query": query, "top_k": limit})["results"]
+        return [(keys[int(hit["json_path"].split("/")[1])], hit["score"]) for hit in hits]
+
+    return ask
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=700)
@@ -275,6 +300,8 @@ def main() -> None:
             fill(library, made.texts)
             for name, (ask, kinds) in asks(library).items():
                 print_row(name, ask, [item for item in made.items if item.kind in kinds])
+            ask = tabled(library, made.texts["notes"])
+            print_row("tables", ask, [item for item in made.items if item.kind == "notes"])
 
 
 def print_row(name: str, ask: Ask, items: Sequence[Known]) -> None:

@@ -60,7 +60,7 @@ def session() -> str:
         }
         lines = []
         for command in SESSION:
-            done = subprocess.run(  # noqa: S603 - our own commands
+            done = subprocess.run(
                 shlex.split(command), env={**others, **ours}, cwd=home, stdout=subprocess.PIPE, text=True, check=True
             )
             lines += [f"$ {command}", *done.stdout.rstrip().replace(str(home), "~").splitlines()]

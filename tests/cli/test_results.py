@@ -196,7 +196,7 @@ def test_a_title_keeps_what_looks_like_a_tag(piped: Run, shown: Run) -> None:
 def test_every_path_and_the_command_that_are_printed_lead_to_what_they_name(piped: Run, place: Path) -> None:
     piped("call", "remember", '{"kind": "memory", "text": "Fencing tokens grow."}')
     for cwd in (place, place / "vault", place / "vault" / "Ops", place / "code"):
-        lines = piped("search", "fencing", "tokens", "leader", cwd=cwd).splitlines()
+        lines = piped("search", "fencing", "tokens", "leader", "election", "lease", cwd=cwd).splitlines()
         assert "%20" not in "".join(lines)
         paths = [lines[at - 1] for at, line in enumerate(lines) if re.match(" +1?1  ", line)]
         assert len(paths) == 2
@@ -205,7 +205,7 @@ def test_every_path_and_the_command_that_are_printed_lead_to_what_they_name(pipe
         assert texts == {LOCKS, "Fencing tokens grow.\n"}, paths
         command = shlex.split(lines[-1].split("ms", 1)[1])
         assert piped(*command[1:], cwd=cwd).startswith("- Leader election needs")
-    (hit, _) = json.loads(piped("search", "fencing tokens leader", "--json", cwd=place / "vault"))
+    (hit, _) = json.loads(piped("search", "fencing tokens leader election lease", "--json", cwd=place / "vault"))
     assert hit["path"] == os.path.realpath(place / "vault" / "Ops" / "Distributed locks.md")
     assert (hit["uri"], hit["line"]) == ("qmd://vault/Ops/Distributed%20locks.md", 11)
     assert datetime.fromisoformat(hit["updated_at"]) < datetime.now(UTC) - timedelta(days=2)

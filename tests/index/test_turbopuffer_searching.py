@@ -151,7 +151,9 @@ def nodes() -> Nodes:
 @pytest.fixture
 def index(server: TurbopufferServer, nodes: Nodes, tmp_path: Path) -> Iterator[TurbopufferIndex]:
     wire = Wire(service())
-    yield TurbopufferIndex(tmp_path / "i", nodes, "en", wire=wire, naming=Naming("", "default", "log"), models=nodes)
+    yield TurbopufferIndex(
+        tmp_path / "i", nodes, "en", wire=wire, naming=lambda: Naming("", "default", "log"), models=nodes
+    )
     wire.close()
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from commonplace.index.turbopuffer import TurbopufferIndex
-from commonplace.library import Library
+from commonplace.library import Library, restore
 from commonplace.model import Draft
 from opening import library_settings, serving_index, space_of
 from postgres_server import LIBRARY_CONNECTIONS, postgres
@@ -209,3 +209,23 @@ def test_vectors_of_another_model_are_in_namespaces_of_their_own_until_the_store
     index.drop_left()
     assert list(server.rows()) == [before]
     assert uris(library, "oolong") == ["notes://tea"]
+
+
+@pytest.mark.parametrize("later", [0, 40])
+def test_a_backup_restored_under_an_open_library_has_namespaces_of_its_own(
+    library: Library, server: TurbopufferServer, tmp_path: Path, later: int
+) -> None:
+    library.put(TEA)
+    library.backup(tmp_path / "backup.db")
+    library.put_many(replace(TEA, key=f"gone{n}") for n in range(20))
+    library.embed()
+    assert len(uris(library, "oolong", limit=50)) == 21
+    (before,) = server.rows()
+    restore(tmp_path / "backup.db", library.settings.home, library.folder.name, library.settings)
+    library.put_many(replace(TEA, key=f"new{n}", body="Espresso.") for n in range(later))
+    library.embed()
+    assert uris(library, "oolong", mode="lexical", limit=50) == ["notes://tea"]
+    assert {name: len(rows) for name, rows in server.rows().items() if name != before} == {
+        library.lexical.places([1 << 20])[1 << 20][0]: 1 + later
+    }
+    assert library.doctor() == []

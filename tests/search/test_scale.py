@@ -112,3 +112,51 @@ def test_right_answers_on_short_texts_are_above_the_least_score_of_vsearch(
     library.embed()
     kept = [dict(asked(library, Search("vec", query))).get(str(n), 0.0) >= 0.3 for n, (_, query) in enumerate(pairs)]
     assert sum(kept) >= 10
+
+
+ALIKE = {
+    "tea": (
+        "Oolong tea wants water just off the boil and three minutes in the pot. Rinse the leaves once before brewing.",
+        "Brew green tea with water well below the boil, two minutes in the pot, or the leaves turn bitter.",
+    ),
+    "backup": (
+        "The database is copied to a second disk every night, and the last seven backups are kept.",
+        "A nightly job backs the database up to another disk; once a month a backup is restored to be sure.",
+    ),
+    "garden": (
+        "Tomatoes need a sunny bed and a stake. Water the plants in the morning and pinch out the side shoots.",
+        "Plant tomatoes in full sun, tie them to a stake and water at the roots, never on the leaves.",
+    ),
+    "train": (
+        "The night train to Vienna leaves at nine. A couchette has to be booked early, the dining car is closed.",
+        "For the sleeper train to Vienna book a couchette weeks ahead; the train departs in the evening.",
+    ),
+}
+"""Pairs of notes that say much the same. Those of two names have nothing to do with each other."""
+
+
+@pytest.fixture
+def paired(library: Library) -> Library:
+    for name, (one, other) in ALIKE.items():
+        library.put(Draft("document", name, parent="notes", body=one))
+        library.put(Draft("document", f"{name}-too", parent="notes", body=other))
+    library.put(Draft("document", "locks", parent="notes", body=NOTES["locks"]))
+    return library
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_what_is_like_a_note_is_told_from_what_is_not(paired: Library, embedded: bool) -> None:
+    if embedded:
+        paired.embed()
+    for name in ALIKE:
+        scores = {hit.item.key: hit.score for hit in paired.related(f"qmd://notes/{name}").hits}
+        assert scores.pop(f"{name}-too") > 0.6
+        assert all(score < 0.35 for score in scores.values())
+
+
+def test_an_imagined_answer_is_compared_as_a_passage(paired: Library) -> None:
+    paired.embed()
+    for name, (_, other) in ALIKE.items():
+        scores = dict(asked(paired, Search("hyde", other)))
+        assert min(scores.pop(name), scores.pop(f"{name}-too")) > 0.6
+        assert all(score < 0.35 for score in scores.values())

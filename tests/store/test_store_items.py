@@ -125,6 +125,16 @@ def test_an_unchanged_put_makes_no_change(store: Store, again: Draft) -> None:
     assert store.last_change() == 1
 
 
+def test_the_same_text_in_another_language_is_a_change_and_no_new_version(store: Store) -> None:
+    first = put(store, TEA)[0]
+    write = replace(prepare(TEA), language="no")
+    assert store.put([write]) == [first]
+    assert log(store)[1:] == [("put", first.id, 1)]
+    assert [item.language for item in store.indexed([first.id])] == ["no"]
+    store.put([write])
+    assert store.last_change() == 2
+
+
 @pytest.mark.parametrize("draft", [replace(TEA, metadata={"k": (1, 2)}), replace(TEA, tags=("a", "A", "b"))])
 def test_putting_the_same_again_is_no_change_whatever_it_holds(store: Store, draft: Draft) -> None:
     put(store, draft)

@@ -31,5 +31,5 @@ def second(library: Library, folder: Path, wire: Wire | None = None) -> Turbopuf
     identity = str(library.store.setting("identity"))
     naming = Naming(library.settings.turbopuffer_prefix, library.folder.name, identity)
     return TurbopufferIndex(
-        folder, library.store, "en", wire=wire or Wire(service()), naming=naming, models=library.store
+        folder, library.store, "en", wire=wire or Wire(service()), naming=lambda: naming, models=library.store
     )

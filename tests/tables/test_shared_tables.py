@@ -36,6 +36,11 @@ def library(server: TurbopufferServer, tmp_path: Path) -> Iterator[Library]:
         yield library
 
 
+def state(calls: Calls) -> str:
+    """How ready the search tool says it is when nobody searches."""
+    return str(calls("search_status", tool_id="find")["tools"][0]["search_index"]["status"])
+
+
 def uris(library: Library, query: str) -> list[str]:
     return [hit.uri for hit in library.search(query, filter=Filter(kinds=("note",))).hits]
 
@@ -113,6 +118,8 @@ def test_a_namespace_that_cannot_be_sent_again_is_not_ready(
     server.fail("write", "accepted", times=99)
     answer = calls.run("find", query="zebra")
     assert (answer["results"], answer["index"]["status"]) == ([], "indexing")
+    assert state(calls) != "ready"
     server.forgive()
     answer = calls.run("find", query="zebra")
     assert (len(answer["results"]), answer["index"]["status"]) == (1, "ready")
+    assert state(calls) == "ready"

@@ -53,9 +53,10 @@ class TurbopufferIndex:
         fallback_language: str,
         *,
         wire: Wire,
-        naming: Naming,
+        naming: Callable[[], Naming],
         models: Models | None = None,
     ) -> None:
+        """`naming` tells what the namespaces of the log are called that the source was last asked about."""
         self._folder, self._source, self._fallback = folder, source, fallback_language
         self._wire, self._log = wire, Log(source, models, fallback_language, naming)
         self._lock = threading.RLock()
@@ -72,15 +73,19 @@ class TurbopufferIndex:
     # following
 
     def position(self) -> int:
-        return self._healing(lambda: self._read(lambda ledger: ledger.position()) if self.exists() else 0)
+        return self._healing(lambda: self._read(self._position) if self.exists() else 0)
 
     def position_of(self, fingerprint: str) -> int:
         """The last change whose vectors of a model are there too; 0 where the rows hold those of another."""
 
         def ask(ledger: Ledger) -> int:
-            return ledger.position() if ledger.fact("model") == fingerprint else 0
+            return self._position(ledger) if ledger.fact("model") == fingerprint else 0
 
         return self._healing(lambda: self._read(ask) if self.exists() else 0)
+
+    def _position(self, ledger: Ledger) -> int:
+        """The last change that the service surely has: none, while rows of it are in doubt, or it is of another log."""
+        return ledger.position() if self._is_of_this_log(ledger) and not ledger.doubted() else 0
 
     def catch_up(self, progress: Progress | None = None) -> int:
         """Apply what is pending. What the service does not take stays pending, and `check` says why."""
@@ -195,7 +200,7 @@ class TurbopufferIndex:
 
     def _naming(self, ledger: Ledger) -> Naming:
         """What the namespaces are called whose rows hold the vectors that are wanted."""
-        return self._log.naming.with_model(str(ledger.fact("model") or ""))
+        return self._log.naming().with_model(str(ledger.fact("model") or ""))
 
     def places(self, chunks: Sequence[int]) -> dict[int, tuple[str, str]]:
         """The namespace and document id of each chunk that is there."""
@@ -237,7 +242,7 @@ class TurbopufferIndex:
                 return
             with self._writing() as ledger:
                 try:
-                    self._choose_first(ledger)
+                    self._begin(ledger)
                     Following(self._wire, ledger, self._log).run(progress)
                 except NotReady:
                     sentence = "The index has not acknowledged a write. It stays pending; try again in a moment."
@@ -248,14 +253,25 @@ class TurbopufferIndex:
                     raise
                 ledger.note(trouble=None)
 
-    def _choose_first(self, ledger: Ledger) -> None:
-        """Until somebody says which vectors are wanted, those of the newest model that the store knows."""
+    def _begin(self, ledger: Ledger) -> None:
+        """Begin anew where the log is another: a backup was restored. Its changes have numbers of their own.
+
+        Until somebody says which vectors are wanted, they are those of the newest model that the store knows.
+        """
+        if not self._is_of_this_log(ledger):
+            ledger.follow(self._log.naming().log)
         models = self._log.models.models() if self._log.models and not ledger.fact("model") else ()
         if models:
             newest = max(models, key=lambda model: model.id)
             ledger.choose(newest.fingerprint, newest.dims)
 
+    def _is_of_this_log(self, ledger: Ledger) -> bool:
+        self._source.last_change()  # which also notices that the log is another
+        return bool(ledger.fact("log") == self._log.naming().log)
+
     def _is_level(self, ledger: Ledger) -> bool:
+        if not self._is_of_this_log(ledger):
+            return False
         if not ledger.fact("ready") or ledger.fact("trouble") or ledger.in_doubt() or ledger.doubted():
             return False
         return ledger.position() == self._source.last_change()

@@ -7,7 +7,7 @@ says which version of the log it is of. What is there of a later one stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -34,6 +34,7 @@ GROUP = 100
 """Items read at a time."""
 READINGS = 4
 """How often items are read again because the store has changed meanwhile, before the older version is claimed."""
+_ANY_VERSION = 1 << 62
 
 
 class Model(Protocol):
@@ -61,7 +62,7 @@ class Log:
     source: WordSource
     models: Models | None
     fallback_language: str
-    naming: Naming
+    naming: Callable[[], Naming]
 
 
 class Following:
@@ -70,7 +71,7 @@ class Following:
     def __init__(self, wire: Wire, ledger: Ledger, log: Log) -> None:
         self._wire, self._ledger, self._source, self._models = wire, ledger, log.source, log.models
         self._fallback = log.fallback_language
-        self._naming = log.naming.with_model(str(ledger.fact("model") or ""))
+        self._naming = log.naming().with_model(str(ledger.fact("model") or ""))
         self._model = self._chosen()
         self._sender = Sender(wire, ledger, ledger.fact("dims"))
 
@@ -165,15 +166,19 @@ class Following:
     def drop_left(self, namespaces: Iterable[str], *, others: bool = False) -> None:
         """Remove namespaces of this log that hold the vectors of no model that the store still knows.
 
-        One without vectors, from before there was a model, goes when this server has made it, or with `others`.
+        One without vectors, from before there was a model, goes when this server has made it, or with `others`. So
+        does what this server has left of a log that is no more.
         """
         known = {model_tag(model.fingerprint) for model in (self._models.models() if self._models else ())}
         kept = {*known, model_tag(self._naming.model)}
         for namespace in namespaces:
             tag = self._naming.model_of(namespace)
-            if tag is None or tag in kept or not (tag or others or self._ledger.has_made(namespace)):
+            version = self._source.last_change()
+            if tag is None and namespace in self._ledger.left() and not namespace.startswith(self._naming.mark):
+                version = _ANY_VERSION
+            elif tag is None or tag in kept or not (tag or others or self._ledger.has_made(namespace)):
                 continue
-            self._wire.vacate(namespace, self._source.last_change())
+            self._wire.vacate(namespace, version)
             self._ledger.gone(namespace)
 
     # items

@@ -101,9 +101,16 @@ class Ledger:
 
     def choose(self, fingerprint: str, dims: int) -> None:
         """Have the rows of a model's vectors from now on, and remember the namespaces that are left for it."""
+        self._leave(model=fingerprint, dims=dims)
+
+    def follow(self, log: str) -> None:
+        """Have the rows of another log from now on, and remember the namespaces that are left for it."""
+        self._leave(log=log)
+
+    def _leave(self, **facts: Any) -> None:
         sending = {name for (name,) in self._db.execute("select distinct namespace from sending")}
         left = [(name,) for name in {*self.counts(), *sending}]
-        self.clear(model=fingerprint, dims=dims)
+        self.clear(**facts)
         with self._db:
             self._db.executemany("insert or ignore into left values (?)", left)
 

@@ -28,7 +28,7 @@ create table left (namespace text primary key) without rowid;
 CLEAR = """
 delete from rows; delete from terms; delete from tallies; delete from sending; delete from refused; delete from emptied;
 delete from found; delete from looked;
-delete from facts where name not in ('format', 'model', 'dims');
+delete from facts where name not in ('format', 'model', 'dims', 'log');
 """
 TALLIED = """
 select namespace, generation, kind, language, many, embedded, title, body, words from rows

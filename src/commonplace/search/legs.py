@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -24,10 +25,12 @@ from commonplace.search.scale import (
     Scale,
     Strangers,
     complete_passages,
+    fused_alike_line,
     fused_line,
     highest,
     nearness_line,
     stands_apart,
+    words_alike_line,
     words_line,
 )
 from commonplace.search.strangers import strangers
@@ -109,8 +112,6 @@ class VectorLeg:
     items: Ids | None
     trust: float
     without: Ids | None = None
-    alike: bool = False
-    """Whether the query is itself a passage."""
 
     @property
     def strangers(self) -> Strangers:
@@ -149,16 +150,17 @@ class VectorLeg:
 def scale_of(lexical: LexicalLeg, vector: VectorLeg | None, weights: Weights, complete: Ids) -> Scale:
     """What the scores of these legs mean, fused with these weights, or each by itself."""
     plan, passages = lexical.plan, lexical.index.passages()
-    words = words_line(plan.mass, passages)
+    words = words_alike_line() if plan.alike else words_line(plan.mass, passages)
     if vector is None:
         return Scale(words, words, highest(plan.telling), complete)
     most = highest(told(plan, vector.embedder))
     if not weights.lexical:
-        return Scale(words, vector.line(alike=vector.alike), most, complete)
+        return Scale(words, vector.line(alike=plan.alike), most, complete)
     apart, believed = vector.strangers, vector.trust * vector.embedder.evidence
     near = believed * (vector.embedder.unrelated - apart.cosine)
     usual = weights.lexical * weights.evidence + TRUE_NEARNESS * believed * apart.scatter
-    return Scale(words, fused_line(weights.evidence, near, usual, passages), most, complete)
+    fused = fused_alike_line if plan.alike else partial(fused_line, passages=passages)
+    return Scale(words, fused(weights.evidence, near, usual), most, complete)
 
 
 def told(plan: LexicalPlan, embedder: Embedder) -> float:

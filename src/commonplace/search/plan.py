@@ -62,6 +62,8 @@ class LexicalPlan:
     """The words that say something and are in no text."""
     telling: float = 0.0
     """How much the known ones tell together: 0 for words that one text in five has."""
+    alike: bool = False
+    """Whether the words are those of a whole text, and what is like it is looked for."""
     guesses: tuple[str, ...] = ()
     """What is said of whole words that no text has."""
 
@@ -129,10 +131,10 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
         mass + mean * len(begun),
         shares,
         (*languages, *others),
-        tuple(_in_all_languages(term, foreign) for term, _ in content) if not begun else (),
-        tuple(term.written or term.forms[0] for term in unknown if not term.function),
-        telling([idf for _, idf in content], vocabulary.passages()),
-        _guesses(words, unknown, guesses),
+        content=tuple(_in_all_languages(term, foreign) for term, _ in content) if not begun else (),
+        unknown=tuple(term.written or term.forms[0] for term in unknown if not term.function),
+        telling=telling([idf for _, idf in content], vocabulary.passages()),
+        guesses=_guesses(words, unknown, guesses),
     )
 
 
@@ -212,4 +214,5 @@ def plan_telling(text: str, vocabulary: Vocabulary, most: int = 25) -> LexicalPl
     worth = {form: count * vocabulary.idf(form) for form, count in counts.items()}
     telling = sorted((form for form in worth if worth[form]), key=lambda form: -worth[form])[:most]
     query, mass = LexicalQuery(tuple(Term((form,), 1.0) for form in telling)), sum(map(vocabulary.idf, telling))
-    return LexicalPlan(query, mass, languages=tuple(dict.fromkeys((language, *vocabulary.languages()))))
+    languages = tuple(dict.fromkeys((language, *vocabulary.languages())))
+    return LexicalPlan(query, mass, languages=languages, telling=mass, alike=True)

@@ -54,7 +54,8 @@ TRUE_NEARNESS = 3.5
 """How many times their scatter a true answer is away from strangers."""
 
 _APART = 0.3
-_WORDS, _BOTH, _NEARNESS, _LIKENESS = (0.46, -0.32, 1.3), (2.4, -0.36, 0.7), (0.5, 3.3), (1.0, 2.6)
+_WORDS, _BOTH, _NEARNESS, _LIKENESS = (0.46, -0.32, 1.3), (2.4, -0.36, 0.7), (0.5, 3.3), (1.2, 2.55)
+_WORDS_ALIKE, _BOTH_ALIKE = (15.0, 0.25), (8.0, 0.25)
 """What was learned on judged sets: see `Scale` and the functions below for what each number does."""
 
 
@@ -112,9 +113,10 @@ NO_SCALE = Scale(Line(1.0, 0.0), Line(1.0, 0.0))
 
 
 def pressed(sureness: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """`p = 1 / (1 + e^−x)`, and above 0.6 `0.6 + 0.4 · ((p − 0.6) / 0.4)²`: to be called sure takes a lot."""
+    """`p = 1 / (1 + e^−x)`, and above 0.6 `0.6 + 0.4 · ((p − 0.6) / 0.4)³`: to be called sure takes a lot."""
     even = 1.0 / (1.0 + np.exp(-np.clip(sureness, -40.0, 40.0)))
-    return np.asarray(np.where(even > SPARING, SPARING + (even - SPARING) ** 2 / (1.0 - SPARING), even))
+    rest = 1.0 - SPARING
+    return np.asarray(np.where(even > SPARING, SPARING + rest * ((even - SPARING) / rest) ** 3, even))
 
 
 def least_of(complete: Ids) -> float:
@@ -141,6 +143,17 @@ def fused_line(evidence: float, near: float, usual: float, passages: int) -> Lin
     """
     slope = _BOTH[0] / usual
     return Line(slope * evidence, slope * near + _BOTH[1] * _chances(passages) + _BOTH[2])
+
+
+def words_alike_line() -> Line:
+    """Of a lexical score in masses of the telling words of a text: few texts have as many as a quarter of them."""
+    return Line(_WORDS_ALIKE[0], -_WORDS_ALIKE[0] * _WORDS_ALIKE[1])
+
+
+def fused_alike_line(evidence: float, near: float, usual: float) -> Line:
+    """As `fused_line`, for what is like a text: that has a quarter of what a good answer has of a question."""
+    slope = _BOTH_ALIKE[0] / usual
+    return Line(slope * evidence, slope * near - _BOTH_ALIKE[0] * _BOTH_ALIKE[1])
 
 
 def nearness_line(strangers: Strangers, *, alike: bool = False) -> Line:

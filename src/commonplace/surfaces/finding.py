@@ -227,7 +227,7 @@ SEARCH = Tool(
     description=(
         "Search what the user keeps: notes, documents, code, chats, memories, tables. Use it whenever the answer may "
         'be there. Ask in plain words; "quotes" require a phrase, -word excludes. Returns the best passage of each '
-        "item with its uri, line and a score from 0 to 1: above 0.8 is surely about it, below 0.2 only shares a word. "
+        "item with its uri, line and a score from 0 to 1: above 0.8 is very likely about it, below 0.2 hardly ever. "
         "notes say what was guessed. Read on with fetch; continue with next_cursor."
     ),
     input=obj(

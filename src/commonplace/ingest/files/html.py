@@ -188,15 +188,19 @@ class _Page(Tags):
 
     def _end_dropped_before(self, tag: str) -> None:
         """Throw away what is not closed but cannot go on where this tag begins."""
-        names = {dropped.tag for dropped in self._dropped}
-        if (tag == "body" and not self._dropped[0].outer) or (tag == "main" and names <= _NO_PLACE_FOR_MAIN):
+        if tag == "body":
+            ends = not self._dropped[0].outer  # an unclosed tag of the head hides no page
+        else:
+            ends = tag == "main" and all(dropped.tag in _NO_PLACE_FOR_MAIN for dropped in self._dropped)
+        if ends:
             self._leave(0)
         elif tag in _OF_PAGES:
             self._end_foreign()
 
     def _end_foreign(self) -> None:
         while self._dropped and self._dropped[-1].tag in _FOREIGN:
-            if not _EMBEDDING.isdisjoint(self._open[self._dropped[-1].depth :]):
+            depth = self._dropped[-1].depth
+            if any(self._places[name] and self._places[name][-1] >= depth for name in _EMBEDDING):
                 return
             self._leave(len(self._dropped) - 1)
 

@@ -195,7 +195,7 @@ SEARCH = Tool(
     description=(
         "Find passages of documentation by words and by meaning. Ask in plain words; a quoted phrase is required and "
         "-word excludes one. Each hit is a passage with its document, section, lines and a relevance from 0 to 1 "
-        "(above 0.8 surely about it, below 0.2 a shared word). Read on with documents_get_section and matchHeading."
+        "(above 0.8 very likely about it, below 0.2 hardly ever). Read on with documents_get_section and matchHeading."
     ),
     input=obj(
         required=("query",),

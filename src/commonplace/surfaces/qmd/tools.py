@@ -79,7 +79,7 @@ _INTENT = text("What you are after: steers, does not search.", maxLength=2000)
 
 
 def _min_score(default: float) -> Schema:
-    described = "0.8: surely about it; 0.5: partly."
+    described = "0.8: very likely about it; 0.5: partly."
     return {"type": "number", "description": described, "default": default, "minimum": 0, "maximum": 1}
 
 
