@@ -72,8 +72,9 @@ class Library:
         self.store = store
         self.settings = settings
         self.folder = folder
-        self._indexes = folder / f"index-{_identity(store)}"
-        self._remote = _remote(store, folder, settings)
+        identity = _identity(store)
+        self._indexes = folder / f"index-{identity}"
+        self._remote = _remote(store, folder, settings, identity)
         make = self._remote.words if self._remote else LexicalIndex
         self.lexical: WordIndex = make(self._indexes / "lexical", store, settings.language)
         self._pipeline = Pipeline(store, self.lexical, self._semantic)
@@ -479,7 +480,7 @@ def restore(source: Path, home: Path, space: str = "default", settings: Settings
         shutil.rmtree(stale, ignore_errors=True)
 
 
-def _remote(store: Store, folder: Path, settings: Settings) -> TurbopufferSpace | None:
+def _remote(store: Store, folder: Path, settings: Settings, identity: str) -> TurbopufferSpace | None:
     """The service that holds the indexes, where they are not kept here."""
     if settings.index == "local":
         return None
@@ -487,7 +488,7 @@ def _remote(store: Store, folder: Path, settings: Settings) -> TurbopufferSpace 
     from commonplace.index.turbopuffer_space import TurbopufferSpace
 
     require_allowed(urlsplit(service().base_url).hostname or "", "index = turbopuffer", offline=settings.offline)
-    return TurbopufferSpace(settings, folder.name, store)
+    return TurbopufferSpace(settings, folder.name, identity, store)
 
 
 def _identity(store: Store) -> str:

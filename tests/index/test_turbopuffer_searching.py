@@ -93,7 +93,7 @@ def test_a_long_query_is_cut_for_the_service_and_answered(library: Library, serv
     for logged in server.requests("query"):
         for part in logged.body["queries"]:
             if part["rank_by"][1] == "BM25":
-                assert len(" ".join(part["rank_by"][2])) <= 8000
+                assert len(" ".join(part["rank_by"][2]).encode()) <= 8_192
 
 
 # tables
@@ -151,7 +151,9 @@ def nodes() -> Nodes:
 @pytest.fixture
 def index(server: TurbopufferServer, nodes: Nodes, tmp_path: Path) -> Iterator[TurbopufferIndex]:
     wire = Wire(service())
-    yield TurbopufferIndex(tmp_path / "i", nodes, "en", wire=wire, naming=Naming("", "default"), models=nodes)
+    yield TurbopufferIndex(
+        tmp_path / "i", nodes, "en", wire=wire, naming=lambda: Naming("", "default", "log"), models=nodes
+    )
     wire.close()
 
 
@@ -168,15 +170,17 @@ def test_a_table_has_a_namespace_and_its_rows_their_place(
     nodes.put(1, "/a/0", "green tea")
     nodes.put(2, "/b", "black tea", table="t2")
     assert index.catch_up() == 2
-    assert sorted(server.rows()) == ["project_p1_table_t1", "project_p1_table_t2"]
-    (row,) = server.rows()["project_p1_table_t1"].values()
+    naming = Naming("", "default", "log", model="print")
+    first, second = naming.table("p1", "t1"), naming.table("p1", "t2")
+    assert sorted(server.rows()) == [first, second]
+    (row,) = server.rows()[first].values()
     assert (row["table_id"], row["json_pointer"], row["scopes"]) == ("t1", "/a/0", ["", "/a", "/a/0"])
     assert (row["generation"], row["chunk_index"]) == (1, 0)
-    assert index.places([chunk_id(1, 0), 5]) == {chunk_id(1, 0): ("project_p1_table_t1", row["id"])}
+    assert index.places([chunk_id(1, 0), 5]) == {chunk_id(1, 0): (first, row["id"])}
     nodes.delete(1)
     index.catch_up()
-    assert [logged.namespace for logged in server.requests("delete")][-1] == "project_p1_table_t1"
-    assert sorted(server.rows()) == ["project_p1_table_t2"]
+    assert [logged.namespace for logged in server.requests("delete")][-1] == first
+    assert sorted(server.rows()) == [second]
 
 
 def test_a_table_s_queries_name_the_table_the_generation_and_the_place(
@@ -196,7 +200,7 @@ def test_a_table_s_queries_name_the_table_the_generation_and_the_place(
 
     assert index.ask(both) == ([chunk_id(1, 0)], [chunk_id(1, 0)])
     (logged,) = server.log
-    assert logged.namespace == "project_p1_table_t1"
+    assert logged.namespace == Naming("", "default", "log", model="print").table("p1", "t1")
     assert len(logged.body["queries"]) == 2
     for part in logged.body["queries"]:
         for asked in (["scopes", "Contains", "/stock"], ["generation", "Eq", 1], ["table_id", "Eq", "t1"]):
@@ -300,7 +304,10 @@ def test_items_score_as_in_the_local_index(library: Library, tmp_path: Path, ask
         ({"status": 429, "headers": {"retry-after-ms": "2500"}}, "index_busy", "in 2.5 s"),
         ({"status": 500}, "index_unavailable", "a fault of its own (500)"),
         ({"status": 400}, "index_rejected", "told to say 400"),
-        ({"status": 409}, "index_rejected", "told to say 409"),
+        ({"status": 402}, "index_unavailable", "asks for a payment"),
+        ({"status": 408}, "index_unavailable", "a fault of its own (408)"),
+        ({"status": 409, "headers": {"retry-after-ms": "2500"}}, "index_busy", "in 2.5 s"),
+        ({"status": 413}, "index_rejected", "as large as this"),
         ({"status": 422}, "index_rejected", "told to say 422"),
         ({"trouble": "drop"}, "index_unreachable", "127.0.0.1"),
         ({"trouble": "delay", "seconds": 1.0}, "index_unreachable", "127.0.0.1"),
@@ -337,10 +344,13 @@ def test_a_busy_service_is_asked_again(library: Library, server: TurbopufferServ
     assert uris(library, "oolong") == ["notes://tea"]
 
 
-def test_a_namespace_that_is_gone_is_an_empty_one(library: Library, server: TurbopufferServer) -> None:
+@pytest.mark.parametrize("mode", ["lexical", "semantic", "hybrid"])
+def test_a_namespace_that_is_gone_is_sent_again_and_never_taken_for_an_empty_one(
+    library: Library, server: TurbopufferServer, mode: str
+) -> None:
     library.put(TEA)
-    library.lexical.catch_up()
+    library.embed()
+    assert uris(library, "oolong") == ["notes://tea"]
     server.namespaces.clear()
-    assert uris(library, "oolong", mode="lexical") == []
-    assert library.doctor() != []
-    assert uris(library, "oolong", mode="lexical") == ["notes://tea"]
+    assert uris(library, "oolong", mode=mode) == ["notes://tea"]
+    assert library.doctor() == []

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import struct
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -26,7 +28,9 @@ def server() -> Iterator[TurbopufferServer]:
 
 @pytest.fixture
 def client(server: TurbopufferServer) -> Iterator[turbopuffer.Turbopuffer]:
-    with turbopuffer.Turbopuffer(api_key=server.key, base_url=server.url, max_retries=0) as client:
+    with turbopuffer.Turbopuffer(
+        api_key=server.key, base_url=server.url, max_retries=0, _strict_response_validation=True
+    ) as client:
         yield client
 
 
@@ -128,7 +132,9 @@ def test_columns_patches_and_deletes_do_what_they_say(
     namespace.write(patch_rows=[{"id": 2, "m": 5}])
     done = namespace.write(delete_by_filter=("n", "Gte", 3), deletes=[1])
     assert (done.rows_deleted, server.rows()["n"]) == (2, {2: {"id": 2, "n": 2, "m": 5}})
-    assert namespace.metadata().approx_row_count == 1
+    found = namespace.metadata()
+    assert (found.approx_row_count != 1, found.index.status) == (True, "up-to-date")
+    assert namespace.query(aggregate_by={"rows": ("Count",)}).aggregations == {"rows": 1}
     assert namespace.schema()["n"].type == "int"
     assert namespace.hint_cache_warm().status == "ACCEPTED"
     namespace.delete_all()
@@ -150,10 +156,118 @@ def test_a_wrong_key_is_refused_and_a_zipped_request_is_read(server: Turbopuffer
     ):
         wrong.namespace("n").metadata()
     with turbopuffer.Turbopuffer(api_key=server.key, base_url=server.url, compression=True) as zipping:
-        zipping.namespace("n").write(upsert_rows=[{"id": 1, "text": "long " * 1000}])
+        zipping.namespace("n").write(upsert_rows=[{"id": 1, "text": "long " * 800}])
     (logged,) = server.requests("write")
     assert logged.headers["Content-Encoding"] == "gzip"
     assert len(server.rows()["n"]) == 1
+
+
+REFUSED: list[tuple[str, dict[str, Any]]] = [
+    ("4096 bytes", {"upsert_rows": [{"id": 5, "tags": ["x" * 4097]}]}),
+    ("4096 bytes", {"upsert_rows": [{"id": 5, "said": "é" * 2049}]}),
+    ("8388608 bytes", {"upsert_rows": [{"id": 5, "raw": "x" * (8 * 1024 * 1024 + 1)}]}),
+    ("cannot be patched", {"patch_rows": [{"id": 1, "vector": [1.0, 1.0]}]}),
+    ("cannot be added", {"schema": {"second": {"type": "[2]f32", "ann": True}}}),
+    ("is int", {"upsert_rows": [{"id": 1, "n": "one"}]}),
+    ("unknown fields", {"upserts": []}),
+    ("max_token_length", {"schema": {"w": {"type": "[]string", "full_text_search": {"max_token_length": 255}}}}),
+    ("not in the schema", {"deletes": [1], "delete_condition": ("nothing", "Eq", 1)}),
+    ("cannot become", {"schema": {"n": "uint"}}),
+]
+
+
+@pytest.mark.parametrize(("said", "body"), REFUSED)
+def test_limits_and_types_are_those_of_the_documentation(
+    server: TurbopufferServer, client: turbopuffer.Turbopuffer, said: str, body: dict[str, Any]
+) -> None:
+    first = {"id": 1, "vector": [1.0, 0.0], "n": 1, "tags": ["a"], "said": "x", "raw": "y"}
+    write(client, first, schema={"raw": {"type": "string", "filterable": False}, "words": WORDS})
+    rows = [row | {"vector": [1.0, 0.0]} for row in body.get("upsert_rows", ())]
+    before = server.rows()
+    with pytest.raises(turbopuffer.BadRequestError, match=said):
+        client.post("/v2/namespaces/n", cast_to=object, body=body | ({"upsert_rows": rows} if rows else {}))
+    assert server.rows() == before
+
+
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("not in the schema", {"rank_by": ("id", "asc"), "include_attributes": ["nothing"]}),
+        ("not in the schema", {"rank_by": ("id", "asc"), "filters": ("nothing", "Eq", 1)}),
+        ("not in the schema", {"rank_by": ("nothing", "asc")}),
+        ("cannot be compared", {"rank_by": ("id", "asc"), "filters": ("n", "Eq", "one")}),
+        ("kNN needs filters", {"rank_by": ("vector", "kNN", [1.0, 0.0])}),
+        ("8192 bytes", {"rank_by": ("words", "BM25", ["é" * 100] * 50)}),
+        ("array of tokens", {"rank_by": ("words", "BM25", "tea")}),
+    ],
+)
+def test_a_query_that_the_documentation_rules_out_is_refused(
+    client: turbopuffer.Turbopuffer, said: str, asked: dict[str, Any]
+) -> None:
+    write(client, {"id": 1, "vector": [1.0, 0.0], "n": 1, "words": ["tea"]}, schema={"words": WORDS})
+    with pytest.raises(turbopuffer.BadRequestError, match=said):
+        ids(client, **asked)
+
+
+def test_a_token_that_is_too_long_is_found_by_a_filter_and_by_no_ranking(client: turbopuffer.Turbopuffer) -> None:
+    write(client, {"id": 1, "words": ["x" * 39, "y" * 40]}, schema={"words": WORDS})
+    assert ids(client, rank_by=("words", "BM25", ["x" * 39])) == [1]
+    assert ids(client, rank_by=("words", "BM25", ["y" * 40])) == []
+    assert ids(client, rank_by=("id", "asc"), filters=("words", "Contains", "y" * 40)) == [1]
+
+
+def test_a_condition_is_asked_of_what_is_there(server: TurbopufferServer, client: turbopuffer.Turbopuffer) -> None:
+    write(client, {"id": 1, "v": 5}, {"id": 2, "v": 5})
+    newer = ("v", "Lte", {"$ref_new": "v"})
+    done = client.namespace("n").write(
+        upsert_rows=[{"id": 1, "v": 4}, {"id": 2, "v": 6}, {"id": 3, "v": 1}], upsert_condition=newer
+    )
+    assert done.rows_upserted == 2
+    assert {key: row["v"] for key, row in server.rows()["n"].items()} == {1: 5, 2: 6, 3: 1}
+    assert client.namespace("n").write(deletes=[1, 2, 9], delete_condition=("v", "Lte", 5)).rows_deleted == 1
+
+
+def test_a_namespace_is_made_by_rows_alone(client: turbopuffer.Turbopuffer) -> None:
+    for write in ({"deletes": [1]}, {"schema": {"n": "int"}}):
+        with pytest.raises(turbopuffer.NotFoundError):
+            client.namespace("n").write(**write)  # type: ignore[arg-type]
+
+
+def test_a_key_may_lack_the_right_to_list(server: TurbopufferServer, client: turbopuffer.Turbopuffer) -> None:
+    server.may_list = False
+    with pytest.raises(turbopuffer.PermissionDeniedError):
+        list(client.namespaces())
+
+
+def test_a_request_and_what_is_not_indexed_have_their_limits(
+    server: TurbopufferServer, client: turbopuffer.Turbopuffer
+) -> None:
+    write(client, {"id": 1})
+    server.namespaces["n"].unindexed = 3_000_000_000
+    index = client.namespace("n").metadata().index
+    assert (index.status, getattr(index, "unindexed_bytes", 0)) == ("updating", 3_000_000_000)
+    with pytest.raises(turbopuffer.RateLimitError):
+        write(client, {"id": 2})
+    server.most_bytes = 1_000
+    with pytest.raises(turbopuffer.APIStatusError) as told:
+        write(client, {"id": 3, "text": "x" * 1_000})
+    assert told.value.status_code == 413
+
+
+def test_more_than_sixteen_queries_at_once_wait_and_are_refused(
+    server: TurbopufferServer, client: turbopuffer.Turbopuffer
+) -> None:
+    write(client, {"id": 1})
+    query: Any = {"rank_by": ("id", "asc"), "top_k": 1}
+    server.fail("query", "delay", seconds=2.0)
+    with ThreadPoolExecutor(1) as others:
+        slow = others.submit(client.namespace("n").multi_query, queries=[query] * 13)
+        while not server.requests("query"):
+            time.sleep(0.005)
+        assert len(client.namespace("n").multi_query(queries=[query] * 3).results) == 3
+        with pytest.raises(turbopuffer.RateLimitError):
+            client.namespace("n").query(aggregate_by={"rows": ("Count",)})
+        assert len(slow.result().results) == 13
 
 
 def test_errors_have_one_shape(server: TurbopufferServer) -> None:
@@ -189,7 +303,7 @@ FILTERS = st.recursive(
 @settings(max_examples=100)
 def test_a_filter_and_its_negation_divide_all_rows(row: dict[str, Any], filter: list[Any]) -> None:
     def allows(asked: list[Any]) -> bool:
-        return condition(asked, lambda name: True)(row)
+        return condition(asked, lambda *_: None)(row)
 
     assert allows(filter) is not allows(["Not", filter])
     assert allows(["And", [filter, filter]]) is allows(["Or", [filter, filter]]) is allows(filter)

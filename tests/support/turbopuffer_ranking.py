@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 K1, B = 1.2, 0.75
+LONGEST_TOKEN = 39
 Row = Mapping[str, Any]
 
 
@@ -37,32 +38,44 @@ COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     "In": lambda found, wanted: any(found == one for one in wanted),
     "NotIn": lambda found, wanted: all(found != one for one in wanted),
     "Contains": lambda found, wanted: wanted in (found or ()),
+    "NotContains": lambda found, wanted: wanted not in (found or ()),
     "ContainsAny": lambda found, wanted: not set(found or ()).isdisjoint(wanted),
-    "Lt": lambda found, wanted: found is not None and found < wanted,
-    "Lte": lambda found, wanted: found is not None and found <= wanted,
+    "NotContainsAny": lambda found, wanted: set(found or ()).isdisjoint(wanted),
+    "Lt": lambda found, wanted: wanted is not None and (found is None or found < wanted),
+    "Lte": lambda found, wanted: found is None or found <= wanted,
     "Gt": lambda found, wanted: found is not None and found > wanted,
     "Gte": lambda found, wanted: found is not None and found >= wanted,
 }
 
 
-def condition(filter: object, filterable: Callable[[str], bool]) -> Callable[[Row], bool]:
-    """A filter as a function of rows. Refuses an attribute that cannot be filtered by."""
+Check = Callable[[str, str, Any], None]
+"""Refuses a condition by its attribute, its operator and its value."""
+
+
+def resolved(filter: object, new: Row) -> object:
+    """Return a condition with the values that are being written in the place of its references to them."""
+    if isinstance(filter, dict) and set(filter) == {"$ref_new"}:
+        return new.get(filter["$ref_new"])
+    return [resolved(part, new) for part in filter] if isinstance(filter, list) else filter
+
+
+def condition(filter: object, check: Check) -> Callable[[Row], bool]:
+    """A filter as a function of rows. Refuses what cannot be asked of an attribute."""
     if filter is None:
         return lambda row: True
     if not isinstance(filter, list) or not filter:
         raise BadRequest(f"a filter is a list, not {filter!r}")
     if filter[0] in ("And", "Or"):
-        parts = [condition(part, filterable) for part in filter[1]]
+        parts = [condition(part, check) for part in filter[1]]
         combine = all if filter[0] == "And" else any
         return lambda row: combine(part(row) for part in parts)
     if filter[0] == "Not":
-        inner = condition(filter[1], filterable)
+        inner = condition(filter[1], check)
         return lambda row: not inner(row)
     if len(filter) != 3 or filter[1] not in COMPARED:
         raise BadRequest(f"no such filter: {filter!r}")
     name, operator, wanted = filter
-    if not filterable(name):
-        raise BadRequest(f"attribute {name} is not filterable")
+    check(name, operator, wanted)
     if operator in ("In", "NotIn") and len(wanted) > 20 and all(isinstance(one, int | str) for one in wanted):
         among = set(wanted)
         return (lambda row: row.get(name) in among) if operator == "In" else (lambda row: row.get(name) not in among)
@@ -84,10 +97,13 @@ def nearest(rows: Sequence[Row], query: object, dims: int | None) -> list[tuple[
     return [(rows[place], float(distances[place])) for place in order]
 
 
-def bm25(rows: Sequence[Row], everything: Sequence[Row], name: str, query: object) -> list[tuple[Row, float]]:
-    """Scores with the counts of the whole namespace, highest first, without zeros."""
-    wanted = query if isinstance(query, list) else re.findall(r"\w+", str(query).lower())
-    counts = {id(row): _terms(row.get(name)) for row in everything}
+def bm25(
+    rows: Sequence[Row], everything: Sequence[Row], name: str, query: object, settings: object
+) -> list[tuple[Row, float]]:
+    """Scores with the counts of the whole namespace, highest first, without zeros. Tokens that are too long are out."""
+    longest = longest_token(settings)
+    wanted = [term for term in (query if isinstance(query, list) else _words(query)) if len(term.encode()) <= longest]
+    counts = {id(row): _terms(row.get(name), longest) for row in everything}
     mean = sum(map(Counter.total, counts.values())) / max(len(counts), 1) or 1.0
     scored = []
     frequencies = {term: sum(term in found for found in counts.values()) for term in set(wanted)}
@@ -104,7 +120,15 @@ def bm25(rows: Sequence[Row], everything: Sequence[Row], name: str, query: objec
     return scored
 
 
-def _terms(value: object) -> Counter[str]:
-    if isinstance(value, str):
-        return Counter(re.findall(r"\w+", value.lower()))
-    return Counter(value if isinstance(value, list) else ())
+def longest_token(settings: object) -> int:
+    """Return how many bytes a token of a full-text attribute has at most; longer ones are left out."""
+    return int(settings.get("max_token_length", LONGEST_TOKEN)) if isinstance(settings, Mapping) else LONGEST_TOKEN
+
+
+def _words(value: object) -> list[str]:
+    return re.findall(r"\w+", str(value).lower())
+
+
+def _terms(value: object, longest: int) -> Counter[str]:
+    terms = _words(value) if isinstance(value, str) else value if isinstance(value, list) else ()
+    return Counter(term for term in terms if len(term.encode()) <= longest)

@@ -3,7 +3,28 @@
     with TurbopufferServer() as server:
         client = Turbopuffer(base_url=server.url, api_key=server.key)
 
-It answers as the service does, goes wrong when it is told to, and remembers every request it was sent.
+It answers as the service does, goes wrong when it is told to, and remembers every request it was sent. The real service
+could not be asked: the rules are those of its documentation (turbopuffer.com/docs, by page) and of its Python SDK 3.1.
+
+    write         a namespace is made by the first request that writes rows; an id twice in a request is 400
+    write         deletes by filter come first; a condition is asked of what is there, `$ref_new` is what is written,
+                  and an upsert of what is not there is done whatever the condition says
+    write         vectors cannot be patched; vector columns and dimensions stay; an attribute keeps its type
+    write         tokens above `max_token_length` bytes (39, unless it says 1 to 254) are left out of full-text search
+    query         an unknown attribute in filters, rankings or `include_attributes` is 400; kNN needs filters
+    query         `Lt` and `Lte` match null; a value has the type of its attribute; a request has 16 queries at most
+    fts           with `pre_tokenized_array`, rows and queries are arrays of tokens
+    limits        4 KiB for a filterable value or an element of an array, 8 MiB for a value, 8,192 for a full-text query
+    limits        10,000 rows of a query, 1,024 attributes, names of attributes of 128 bytes, ids of 64 bytes
+    limits        16 queries of a namespace at once: each part of a request is one, a kNN two, an aggregation four;
+                  what has waited 800 ms for its turn is 429, and so is a write while 2 GB are not indexed
+    metadata      `approx_row_count` is approximate; `index` is up-to-date, or updating with `unindexed_bytes`
+    namespaces    listing needs a key with the right to list; a page has 1,000 at most
+    api-overview  errors are {"status": "error", "error": …}
+    SDK           the shapes of answers, held to by its own validation, and what it tries again: 408, 409, 429, 5xx
+
+No page says, and this is assumed: 403 for a key that may not list, 404 for a write of deletes alone where there is no
+namespace, 413 above 512 MB, and that the length of a full-text query is counted in bytes.
 """
 
 from __future__ import annotations
@@ -14,16 +35,22 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from support.turbopuffer_namespace import NAME, Namespace
+from support.turbopuffer_namespace import MOST_UNINDEXED, NAME, Namespace
 from support.turbopuffer_ranking import BadRequest
 
+MOST_AT_ONCE, PATIENCE_S = 16, 0.8
+PERFORMANCE = {
+    "approx_namespace_size": 1, "cache_hit_ratio": 1.0, "cache_temperature": "hot", "exhaustive_search_count": 0,
+    "query_execution_ms": 1, "server_total_ms": 1,
+}  # fmt: skip
 Kind = Literal["write", "query", "delete", "metadata", "list", "schema", "warm", "poll", "any"]
 Trouble = Literal["status", "delay", "drop", "drop after", "accepted", "async", "stale"]
 _ROUTES = (
@@ -68,6 +95,35 @@ class Failure(Exception):
         self.status = status
 
 
+class Slots:
+    """How many queries of a namespace run at once."""
+
+    def __init__(self) -> None:
+        self._taken: Counter[str] = Counter()
+        self._freed = threading.Condition()
+
+    @contextmanager
+    def held(self, namespace: str, count: int) -> Iterator[None]:
+        """Hold some slots, once they are free. Fails where that takes longer than the service lets a query wait."""
+        with self._freed:
+            if not self._freed.wait_for(lambda: self._taken[namespace] + count <= MOST_AT_ONCE, PATIENCE_S):
+                raise Failure(429, f"more than {MOST_AT_ONCE} queries of this namespace at once")
+            self._taken[namespace] += count
+        try:
+            yield
+        finally:
+            with self._freed:
+                self._taken[namespace] -= count
+                self._freed.notify_all()
+
+
+def slots_of(body: Any) -> int:
+    """Return how many slots the queries of a request take."""
+    queries = body.get("queries", [body]) if isinstance(body, dict) else []
+    taken = sum(4 if "aggregate_by" in one else 2 if "kNN" in (one.get("rank_by") or ()) else 1 for one in queries)
+    return min(taken, MOST_AT_ONCE)
+
+
 class TurbopufferServer:
     """Namespaces survive `die` and `revive`; the port stays the same."""
 
@@ -77,7 +133,13 @@ class TurbopufferServer:
         self.log: list[Logged] = []
         self._faults: list[tuple[Kind, Fault]] = []
         self._operations: dict[str, tuple[bool, Any]] = {}
+        self.may_list = True
+        """Whether the key has the right to list namespaces."""
+        self.most_bytes = 512_000_000
+        self.refuses: Callable[[Mapping[str, Any]], bool] = lambda row: False
+        """Which rows are bad, for a reason that only the service knows."""
         self._lock = threading.RLock()
+        self._slots = Slots()
         self._port = 0
         self._http: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
@@ -170,6 +232,8 @@ class TurbopufferServer:
 
     def _answer(self, kind: str, name: str, body: Any, asked: Mapping[str, list[str]], *, stale: bool) -> Any:
         if kind == "list":
+            if not self.may_list:
+                raise Failure(403, "this key may not list namespaces")
             return self._listed(asked)
         if kind == "poll":
             running, result = self._operations[name]
@@ -178,31 +242,43 @@ class TurbopufferServer:
         if not NAME.fullmatch(name):
             raise BadRequest(f"{name!r} is no name of a namespace")
         if kind == "write":
-            namespace = self.namespaces.get(name, Namespace())
-            done = namespace.write(body)
-            if namespace.rows or name in self.namespaces:
-                self.namespaces[name] = namespace
-            return {"status": "OK", "message": "", **done}
+            return self._written(name, body)
         if name not in self.namespaces:
             raise Failure(404, f"namespace {name} was not found")
         namespace = self.namespaces[name]
         if kind == "query":
             used = {"billing": {"billable_logical_bytes_queried": 1, "billable_logical_bytes_returned": 1}}
-            return {**namespace.query(body, stale=stale), **used, "performance": {"server_total_ms": 1}}
+            return {**namespace.query(body, stale=stale), **used, "performance": PERFORMANCE}
         if kind == "delete":
             del self.namespaces[name]
             return {"status": "OK"}
         if kind == "metadata":
-            return {"approx_row_count": len(namespace.rows), "schema": namespace.schema, "approx_logical_bytes": 1}
+            return namespace.metadata()
         if kind == "schema":
             if body is not None:
                 namespace.declare(body)
             return namespace.schema
         return {"status": "ACCEPTED", "message": ""}
 
+    def _written(self, name: str, body: Any) -> dict[str, Any]:
+        namespace = self.namespaces.get(name)
+        rows = "upsert_rows" in body or "upsert_columns" in body
+        if any(map(self.refuses, body.get("upsert_rows", ()))):
+            raise BadRequest("a row of this request is bad")
+        if namespace is None and not rows:
+            raise Failure(404, f"namespace {name} was not found")
+        namespace = namespace or Namespace()
+        if rows and namespace.unindexed > MOST_UNINDEXED:
+            raise Failure(429, "too much of this namespace is not indexed yet")
+        done = namespace.write(body)
+        self.namespaces[name] = namespace
+        return {"status": "OK", "message": "documents committed successfully", **done}
+
     def _listed(self, asked: Mapping[str, list[str]]) -> dict[str, Any]:
         prefix, cursor = asked.get("prefix", [""])[0], asked.get("cursor", [""])[0]
         size = int(asked.get("page_size", ["100"])[0])
+        if not 1 <= size <= 1_000:
+            raise BadRequest("a page has 1 to 1,000 namespaces")
         names = [name for name in sorted(self.namespaces) if name.startswith(prefix) and name > cursor]
         more = {"next_cursor": names[size - 1]} if len(names) > size else {}
         return {"namespaces": [{"id": name} for name in names[:size]], **more}
@@ -256,7 +332,7 @@ class _Handler(BaseHTTPRequestHandler):
         found = [(m[1] if m.groups() else "", kind) for method, pattern, kind in _ROUTES
                  if method == self.command and (m := re.fullmatch(pattern, parts.path))]  # fmt: skip
         if not found:
-            self._send(404, {"status": "error", "error": f"there is no {self.command} {parts.path}"})
+            self._send(404, "<html>there is nothing here</html>", {"content-type": "text/html"})
             return
         name, kind = found[0]
         body = json.loads(raw) if raw else None
@@ -264,7 +340,15 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("authorization") != f"Bearer {self.server_of.key}":
             self._send(401, {"status": "error", "error": "the API key is invalid"})
             return
-        self._carry_out(kind, name, body, parse_qs(parts.query), self.server_of.fault_for(kind) or Fault("delay"))
+        if len(raw) > self.server_of.most_bytes:
+            self._send(413, {"status": "error", "error": "the request is too large"})
+            return
+        try:
+            with self.server_of._slots.held(name, slots_of(body) if kind == "query" else 0):
+                fault = self.server_of.fault_for(kind) or Fault("delay")
+                self._carry_out(kind, name, body, parse_qs(parts.query), fault)
+        except Failure as failure:
+            self._send(failure.status, {"status": "error", "error": str(failure)})
 
     def _carry_out(self, kind: str, name: str, body: Any, asked: Mapping[str, list[str]], fault: Fault) -> None:
         time.sleep(fault.seconds)
@@ -293,7 +377,7 @@ class _Handler(BaseHTTPRequestHandler):
         _hang_up(self.connection)
 
     def _send(self, status: int, content: Any, headers: Mapping[str, str] | None = None) -> None:
-        body = json.dumps(content).encode()
+        body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
         self.send_response(status)
         for name, value in {"content-type": "application/json", **(headers or {})}.items():
             self.send_header(name, value)

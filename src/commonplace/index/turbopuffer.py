@@ -5,15 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from commonplace.errors import StorageBroken, StorageFull, Unavailable
 from commonplace.index.base import Progress, Unacknowledged, WordSource
@@ -22,51 +19,30 @@ from commonplace.index.files import writable, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.turbopuffer_audit import compare, drop_gone, remove_stray
+from commonplace.index.turbopuffer_audit import compare
+from commonplace.index.turbopuffer_errors import Missing, NotReady
+from commonplace.index.turbopuffer_following import Following, Log, Models
 from commonplace.index.turbopuffer_ledger import Ledger
 from commonplace.index.turbopuffer_reader import TurbopufferReader
-from commonplace.index.turbopuffer_rows import Row, rows_of
-from commonplace.index.turbopuffer_send import Sender, Unit, full_requests
-from commonplace.index.turbopuffer_settings import Naming, is_table
-from commonplace.index.turbopuffer_wire import NotReady, Wire
-from commonplace.index.vector_scan import NORM_TOLERANCE, widen
-from commonplace.model import CHUNK_BITS
+from commonplace.index.turbopuffer_settings import Naming
+from commonplace.index.turbopuffer_wire import Wire
 
 log = logging.getLogger(__name__)
 
 LEDGER = "ledger.db"
-BATCH = 1_000
-"""Changes read at a time."""
-GROUP = 100
-"""Items read at a time."""
 LOCK_S = 60.0
+INDEXING_S = 5.0
+"""How long `check` waits for the service to have indexed what was written."""
 _LONGEST_ERROR = 500
+_NOT_THERE = "The index lacks rows that the service had taken. They are being sent again; try again in a moment."
 
 T = TypeVar("T")
-
-
-class Model(Protocol):
-    """A model whose vectors the store has."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def dims(self) -> int: ...
-    @property
-    def fingerprint(self) -> str: ...
-
-
-class Models(Protocol):
-    """Where vectors come from. The store implements it."""
-
-    def models(self) -> Sequence[Model]: ...
-    def vectors_of(self, model_id: int, item_ids: Sequence[int]) -> tuple[Ids, NDArray[np.float16]]: ...
 
 
 class TurbopufferIndex:
     """A `WordIndex`, and what `TurbopufferVectors` searches. Any number of threads and processes may share it.
 
-    What is wrong with the ledger ends in sending everything anew; what is wrong with the service is said: a search is
+    What is wrong with the ledger ends in comparing all rows anew; what is wrong with the service is said: a search is
     refused, and what was to be written waits for the next one.
     """
 
@@ -77,11 +53,12 @@ class TurbopufferIndex:
         fallback_language: str,
         *,
         wire: Wire,
-        naming: Naming,
+        naming: Callable[[], Naming],
         models: Models | None = None,
     ) -> None:
+        """`naming` tells what the namespaces of the log are called that the source was last asked about."""
         self._folder, self._source, self._fallback = folder, source, fallback_language
-        self._wire, self._naming, self._models = wire, naming, models
+        self._wire, self._log = wire, Log(source, models, fallback_language, naming)
         self._lock = threading.RLock()
         self._failed: tuple[float, Unavailable] | None = None
 
@@ -96,15 +73,19 @@ class TurbopufferIndex:
     # following
 
     def position(self) -> int:
-        return self._healing(lambda: self._read(lambda ledger: ledger.position()) if self.exists() else 0)
+        return self._healing(lambda: self._read(self._position) if self.exists() else 0)
 
     def position_of(self, fingerprint: str) -> int:
         """The last change whose vectors of a model are there too; 0 where the rows hold those of another."""
 
         def ask(ledger: Ledger) -> int:
-            return ledger.position() if ledger.fact("model") == fingerprint else 0
+            return self._position(ledger) if ledger.fact("model") == fingerprint else 0
 
         return self._healing(lambda: self._read(ask) if self.exists() else 0)
+
+    def _position(self, ledger: Ledger) -> int:
+        """The last change that the service surely has: none, while rows of it are in doubt, or it is of another log."""
+        return ledger.position() if self._is_of_this_log(ledger) and not ledger.doubted() else 0
 
     def catch_up(self, progress: Progress | None = None) -> int:
         """Apply what is pending. What the service does not take stays pending, and `check` says why."""
@@ -121,31 +102,34 @@ class TurbopufferIndex:
             raise self._failed[1]
 
     def reset(self) -> None:
+        """Have every row sent anew by who writes next. What should be there stays meanwhile: others may search it."""
+
         def empty() -> None:
             with self._lock, self._writing() as ledger:
-                ledger.clear()
+                ledger.clear(anew=1)
 
         self._healing(empty)
 
     def use(self, fingerprint: str, dims: int) -> None:
-        """Keep the vectors of this model from now on. Rows are sent anew where they have those of another, or none."""
+        """Keep the vectors of this model from now on, in namespaces of their own."""
 
         def choose() -> None:
             if self.exists() and self._read(lambda ledger: ledger.fact("model")) == fingerprint:
                 return
             with self._lock, self._writing() as ledger:
                 if ledger.fact("model") != fingerprint:
-                    ledger.clear()
-                    ledger.note(model=fingerprint, dims=dims)
+                    ledger.choose(fingerprint, dims)
 
         self._healing(choose)
 
     def check(self) -> list[str]:
-        """What is wrong, one sentence each. Where the service has other rows than were sent, they are sent anew."""
+        """What is wrong, one sentence each. Rows that the service lacks are sent again by who writes next."""
         try:
             return self._healing(lambda: self._read(self._problems)) if self.exists() else []
         except Unavailable as error:
             return [str(error)]
+        except NotReady:
+            return ["The service has not answered yet what rows it has. Look again in a moment."]
 
     def trouble(self) -> str:
         """Why something is still pending, in one sentence; empty where nothing went wrong."""
@@ -159,42 +143,64 @@ class TurbopufferIndex:
 
     def doubt(self, project_id: str, table_id: str) -> None:
         """Have the rows of a table compared with what was sent, and put right, before the next search."""
-        namespace = self._naming.table(project_id, table_id)
         if self.exists():
-            self._healing(lambda: self._read(lambda ledger: ledger.doubt(namespace)) if self.exists() else None)
+            self._healing(
+                lambda: self._read(lambda ledger: ledger.doubt(self._naming(ledger).table(project_id, table_id)))
+            )
 
     def clean(self, tables: Sequence[tuple[str, str]], *, others: bool, dry_run: bool) -> tuple[int, int]:
         """Remove the rows of these tables that nothing explains, and of `others` that are none of them all rows.
 
         Returns how many rows that were, and how many tables could not be looked at. After the first of these no
-        other is tried: it is the service that is not there.
+        other is tried: it is the service that is not there. A key that may not list namespaces finds no others.
         """
-        names = [self._naming.table(*table) for table in tables]
         removed = done = 0
+        names: list[str] = []
         try:
             if not dry_run:
                 self._healing(self._level)
+                if others:
+                    self.drop_left()
+            elif not self.exists():
+                return 0, 0
+            naming = self._healing(lambda: self._read(self._naming))
+            names = [naming.table(*table) for table in tables]
             if others:
-                listed = self._wire.namespaces(self._naming.tables)
-                names += [name for name in listed if self._naming.is_table(name) and name not in names]
+                listed = self._wire.namespaces(naming.mark) or ()
+                names += [name for name in listed if naming.is_table(name) and name not in names]
             for name in names:
-                removed += self._healing(partial(self._cleaned, name, dry_run=dry_run))
+                removed += self._healing(lambda name=name: self._cleaned(name, dry_run=dry_run))  # type: ignore[misc]
                 done += 1
         except (Unavailable, NotReady) as error:
             log.info("The index could not be looked over: %s", error)
-            return removed, max(1, len(names) - done)
+            return removed, max(1, (len(names) or len(tables)) - done)
         return removed, 0
+
+    def drop_left(self) -> None:
+        """Remove the namespaces of this log that were made for vectors of models that the store no longer knows."""
+
+        def drop() -> None:
+            with self._lock, self._writing() as ledger:
+                naming = self._naming(ledger)
+                if naming.model:
+                    names = {*ledger.left(), *(self._wire.namespaces(naming.mark) or ())}
+                    Following(self._wire, ledger, self._log).drop_left(sorted(names), others=True)
+
+        try:
+            self._healing(drop)
+        except (Unavailable, NotReady) as error:
+            log.info("What is left of other models stays for now: %s", error)
 
     def _cleaned(self, namespace: str, *, dry_run: bool) -> int:
         """How many rows of a namespace nobody knows of."""
-        if dry_run and not self.exists():
-            return len(compare(self._wire, None, namespace).stray)
         if dry_run:
             return self._read(lambda ledger: len(compare(self._wire, ledger, namespace).stray))
         with self._lock, self._writing() as ledger:
-            found = compare(self._wire, ledger, namespace)
-            remove_stray(self._wire, Sender(self._wire, ledger, None), namespace, found)
-            return len(found.stray)
+            return Following(self._wire, ledger, self._log).remove_stray(namespace)
+
+    def _naming(self, ledger: Ledger) -> Naming:
+        """What the namespaces are called whose rows hold the vectors that are wanted."""
+        return self._log.naming().with_model(str(ledger.fact("model") or ""))
 
     def places(self, chunks: Sequence[int]) -> dict[int, tuple[str, str]]:
         """The namespace and document id of each chunk that is there."""
@@ -204,14 +210,30 @@ class TurbopufferIndex:
         problems = [str(trouble)] if (trouble := ledger.fact("trouble")) else []
         if ledger.position() == self._source.last_change():
             for namespace, count in ledger.counts().items():
-                there = self._wire.count(namespace)
-                if there != count:
-                    problems.append(f"The namespace {namespace} has {there} rows, not {count}. They will be sent anew.")
-                    ledger.note(suspect=1)
+                problems += self._problems_of(ledger, namespace, count)
         refused = ledger.refusals()
         if refused:
             problems.append(f"{len(refused)} passages were rejected and cannot be found: {refused[0][1]}")
         return problems
+
+    def _problems_of(self, ledger: Ledger, namespace: str, count: int) -> list[str]:
+        """What is wrong with a namespace. Only its ids tell what it lacks, and they are read where a count differs."""
+        try:
+            same = self._wire.count(namespace) == count
+        except Missing:
+            same = False
+        found = None if same else compare(self._wire, ledger, namespace)
+        if found and (found.lost or found.stray):
+            ledger.doubt(namespace)
+            lost, stray = len(found.lost), len(found.stray)
+            more = f" and has {stray} that nobody sent" if stray else ""
+            return [f"The namespace {namespace} lacks {lost} of {count} rows{more}. The next search puts that right."]
+        deadline = time.monotonic() + INDEXING_S
+        while left := self._wire.unindexed(namespace):
+            if time.monotonic() > deadline:
+                return [f"The service has {left} bytes of {namespace} to index yet. They are found, but slowly."]
+            time.sleep(min(0.2, INDEXING_S))
+        return []
 
     def _level(self, progress: Progress | None = None) -> None:
         """Raises Unavailable where the service does not take what is pending."""
@@ -220,7 +242,8 @@ class TurbopufferIndex:
                 return
             with self._writing() as ledger:
                 try:
-                    self._follow(ledger, progress)
+                    self._begin(ledger)
+                    Following(self._wire, ledger, self._log).run(progress)
                 except NotReady:
                     sentence = "The index has not acknowledged a write. It stays pending; try again in a moment."
                     ledger.note(trouble=sentence)
@@ -230,111 +253,58 @@ class TurbopufferIndex:
                     raise
                 ledger.note(trouble=None)
 
+    def _begin(self, ledger: Ledger) -> None:
+        """Begin anew where the log is another: a backup was restored. Its changes have numbers of their own.
+
+        Until somebody says which vectors are wanted, they are those of the newest model that the store knows.
+        """
+        if not self._is_of_this_log(ledger):
+            ledger.follow(self._log.naming().log)
+        models = self._log.models.models() if self._log.models and not ledger.fact("model") else ()
+        if models:
+            newest = max(models, key=lambda model: model.id)
+            ledger.choose(newest.fingerprint, newest.dims)
+
+    def _is_of_this_log(self, ledger: Ledger) -> bool:
+        self._source.last_change()  # which also notices that the log is another
+        return bool(ledger.fact("log") == self._log.naming().log)
+
     def _is_level(self, ledger: Ledger) -> bool:
-        if not ledger.fact("ready") or ledger.fact("suspect") or ledger.fact("trouble") or ledger.in_doubt():
+        if not self._is_of_this_log(ledger):
             return False
-        if ledger.doubted():
+        if not ledger.fact("ready") or ledger.fact("trouble") or ledger.in_doubt() or ledger.doubted():
             return False
         return ledger.position() == self._source.last_change()
-
-    def _follow(self, ledger: Ledger, progress: Progress | None) -> None:
-        if ledger.position() > self._source.last_change() or ledger.fact("suspect"):
-            ledger.clear()
-        if not ledger.fact("ready"):
-            self._empty_service()
-            ledger.note(ready=1)
-        self._drop_gone(ledger)
-        model = self._model(ledger)
-        sender = Sender(self._wire, ledger, None if model is None else model.dims)
-        while batch := self._source.changes(ledger.position(), BATCH):
-            items = list(dict.fromkeys(change.item_id for change in batch))
-            done = 0
-            for some in full_requests(self._units(items, model), sender.dims):
-                done += len(some)
-                sender.send(some, batch[-1].seq if done == len(items) else None)
-                if progress:
-                    progress(done, len(items))
-        sender.sweep()
-        for namespace in ledger.doubted():
-            self._mend(ledger, sender, model, namespace)
-        self._drop_empty(ledger)
-
-    def _drop_gone(self, ledger: Ledger) -> None:
-        if not any(map(is_table, ledger.counts())):
-            return
-        deleted: set[int] = set()
-        after = ledger.position()
-        while batch := self._source.changes(after, BATCH):
-            deleted.update(change.item_id for change in batch if change.op == "delete")
-            after = batch[-1].seq
-        if deleted:
-            drop_gone(self._wire, ledger, deleted)
-
-    def _mend(self, ledger: Ledger, sender: Sender, model: Model | None, namespace: str) -> None:
-        """Remove rows that nobody knows of; send again those that are not there, or were rejected."""
-        found = compare(self._wire, ledger, namespace)
-        remove_stray(self._wire, sender, namespace, found)
-        ledger.lost(found.lost)
-        rejected = [chunk for chunk, _ in ledger.refusals()]
-        items = sorted({chunk >> CHUNK_BITS for chunk in (*found.lost, *rejected)})
-        for some in full_requests(self._units(items, model), sender.dims):
-            sender.send(some, None)
-        sender.sweep()
-        ledger.trust(namespace)
-
-    def _empty_service(self) -> None:
-        """Rows that nobody here knows of must not answer, nor be counted."""
-        self._wire.delete_all(self._naming.items)
-        for namespace in self._wire.namespaces(self._naming.tables):
-            if self._naming.is_table(namespace):
-                self._wire.delete_all(namespace)
-
-    def _drop_empty(self, ledger: Ledger) -> None:
-        """The namespace of a table that is gone goes too."""
-        for namespace in ledger.emptied():
-            self._wire.delete_all(namespace)
-            ledger.forget(namespace)
-
-    def _model(self, ledger: Ledger) -> Model | None:
-        """The model whose vectors the rows hold."""
-        chosen = ledger.fact("model")
-        known = self._models.models() if chosen and self._models else ()
-        return next((model for model in known if model.fingerprint == chosen), None)
-
-    def _units(self, items: Sequence[int], model: Model | None) -> Iterator[Unit]:
-        """What each item has now, in the order they were first changed: what took the place of another comes after."""
-        for start in range(0, len(items), GROUP):
-            group = items[start : start + GROUP]
-            vectors = self._vectors(group, model)
-            found = {item.id: item for item in self._source.indexed(group)}
-            for item_id in group:
-                item = found.get(item_id)
-                rows = rows_of(item, self._fallback, self._naming) if item else iter(())
-                yield item_id, [_with(row, vectors.get(row.chunk)) for row in rows]
-
-    def _vectors(self, items: Sequence[int], model: Model | None) -> dict[int, Floats]:
-        if model is None or self._models is None:
-            return {}
-        ids, halves = self._models.vectors_of(model.id, items)
-        if not len(ids):
-            return {}
-        wide = widen(halves.reshape(len(ids), model.dims))
-        sound = np.abs(np.vecdot(wide, wide) - 1) < NORM_TOLERANCE
-        return dict(zip(ids[sound].tolist(), wide[sound], strict=True))
 
     # searching
 
     def ask(self, work: Callable[[TurbopufferReader], T]) -> T:
-        """Do something with a reader of the index, level with the log."""
+        """Do something with a reader of the index, level with the log.
+
+        Where the service turns out to lack a namespace that has rows, they are sent again, and the work is done again.
+        """
 
         def run() -> T:
-            self._level()
-            ledger = Ledger(self._path)
-            ledger.begin()  # kept for as long as somebody keeps the reader
-            return work(TurbopufferReader(self._wire, ledger, self._fallback))
+            for _ in range(2):
+                self._level()
+                ledger = Ledger(self._path)
+                ledger.begin()  # kept for as long as somebody keeps the reader
+                reader = TurbopufferReader(self._wire, ledger, self._fallback)
+                answer = work(reader)
+                if not reader.missing:
+                    return answer
+                self._doubt_all(reader.missing)
+            raise Unacknowledged(_NOT_THERE, retry_after=1.0)
 
         with self._wire.asking():
             return self._healing(run)
+
+    def _doubt_all(self, namespaces: Iterable[str]) -> None:
+        def doubt(ledger: Ledger) -> None:
+            for namespace in namespaces:
+                ledger.doubt(namespace)
+
+        self._read(doubt)
 
     def languages(self) -> tuple[str, ...]:
         """The languages that stem this library's queries, commonest first."""
@@ -387,7 +357,3 @@ class TurbopufferIndex:
             ) from None
         except apsw.Error as error:
             raise IndexDamaged(f"{self._path}: {error}") from error
-
-
-def _with(row: Row, vector: Floats | None) -> Row:
-    return row if vector is None else row.with_vector(vector)

@@ -8,7 +8,6 @@ ids come from a text that is gone. One SQLite file, disposable: without it every
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,66 +16,17 @@ from typing import Any
 import apsw
 
 from commonplace.index.follower import IndexDamaged
+from commonplace.index.turbopuffer_ledger_sql import CLEAR, EMPTIED, INSERT, SCHEMA, TALLIED
+from commonplace.index.turbopuffer_parts import Hit
 from commonplace.index.turbopuffer_rows import TABLE, Row
 from commonplace.index.turbopuffer_settings import is_table
+from commonplace.index.turbopuffer_tallies import FIELDS, Tallied, Tally, Terms, apart, tallied
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
-FORMAT = 4
+FORMAT = 5
 _DOUBT = "doubt:"
-FIELDS = ("title", "body", "words")
 _BUSY_MS = 30_000
-_SCHEMA = """
-create table facts (name text primary key, value) without rowid;
-create table rows (
-  chunk integer primary key, namespace text not null, id text not null, digest blob not null, embedded integer not null,
-  kind text not null, parent text not null, language text not null, many integer not null,
-  created integer not null, updated integer not null, generation integer not null,
-  title text not null, body text not null, words text not null
-);
-create index rows_by_id on rows (namespace, id);
-create index rows_by_parent on rows (parent, namespace);
-create index rows_by_language on rows (language);
-create table terms (field text, term text, count integer not null, primary key (field, term)) without rowid;
-create table tallies (name text primary key, count integer not null) without rowid;
-create table sending (namespace text, id text, primary key (namespace, id)) without rowid;
-create table emptied (namespace text primary key) without rowid;
-create table refused (chunk integer primary key, reason text not null);
-"""
-_CLEAR = """
-delete from rows; delete from terms; delete from tallies; delete from sending; delete from refused; delete from emptied;
-delete from facts where name not in ('format', 'model', 'dims');
-"""
-_TALLIED = """
-select namespace, generation, kind, language, many, embedded, title, body, words from rows
-where chunk >= ? and chunk < ?
-"""
-_INSERT = """
-insert or replace into rows values (
-  :chunk, :namespace, :id, :digest, :embedded, :kind, :parent, :language, :many,
-  :created, :updated, :generation, :title, :body, :words
-)
-"""
-_EMPTIED = """
-insert or ignore into emptied
-  select substr(name, 11) from tallies where count <= 0 and name >= 'namespace:' and name < 'namespace;';
-delete from emptied where exists (select 1 from tallies where name = 'namespace:' || namespace and count > 0);
-delete from tallies where count <= 0;
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """A row's terms, each field with a blank before and after every term."""
-
-    chunk: int
-    created: int
-    title: str
-    body: str
-    words: str
-
-    def of(self, field: str) -> str:
-        return self.words if field == "words" else self.body if field == "body" else self.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +56,7 @@ class Ledger:
 
     def _make(self) -> None:
         with self._db:
-            self._db.execute(_SCHEMA)
+            self._db.execute(SCHEMA)
             self._set("format", FORMAT)
 
     def close(self) -> None:
@@ -128,10 +78,27 @@ class Ledger:
                 self._db.execute("rollback")
             raise
 
-    def clear(self) -> None:
-        """Forget all rows and the position, but not which model's vectors are wanted."""
+    def clear(self, **facts: Any) -> None:
+        """Forget all rows and the position, but not which model's vectors are wanted, and keep some facts."""
         with self.transaction():
-            self._db.execute(_CLEAR)
+            self._db.execute(CLEAR)
+            for name, value in facts.items():
+                self._set(name, value)
+
+    def choose(self, fingerprint: str, dims: int) -> None:
+        """Have the rows of a model's vectors from now on, and remember the namespaces that are left for it."""
+        self._leave(model=fingerprint, dims=dims)
+
+    def follow(self, log: str) -> None:
+        """Have the rows of another log from now on, and remember the namespaces that are left for it."""
+        self._leave(log=log)
+
+    def _leave(self, **facts: Any) -> None:
+        sending = {name for (name,) in self._db.execute("select distinct namespace from sending")}
+        left = [(name,) for name in {*self.counts(), *sending}]
+        self.clear(**facts)
+        with self._db:
+            self._db.executemany("insert or ignore into left values (?)", left)
 
     # facts
 
@@ -171,7 +138,7 @@ class Ledger:
         query = """select chunk, created, title, body, words from rows
                    where chunk in (select value from json_each(?)) order by chunk"""
         for chunk, created, *fields in self._db.execute(query, (json.dumps(list(chunks)),)):
-            yield Terms(chunk, created, *map(_apart, fields))
+            yield Terms(chunk, created, *map(apart, fields))
 
     def chunks_of(self, items: Iterable[int]) -> list[int]:
         """The chunks of items, ascending."""
@@ -228,10 +195,61 @@ class Ledger:
             found.setdefault(namespace, {})[item] = count
         return found
 
-    def all_ids(self, namespace: str) -> dict[str, int]:
-        """The chunk of every row of a namespace, by the row's id."""
-        rows = self._db.execute("select id, chunk from rows where namespace = ?", (namespace,))
-        return dict(rows)
+    def all_ids(self, namespace: str) -> dict[str, tuple[int, bytes]]:
+        """The chunk and the digest of every row of a namespace, by the row's id."""
+        rows = self._db.execute("select id, chunk, digest from rows where namespace = ?", (namespace,))
+        return {identity: (chunk, digest) for identity, chunk, digest in rows}
+
+    def left(self) -> list[str]:
+        """Namespaces that had rows with the vectors of a model before this one."""
+        return [name for (name,) in self._db.execute("select namespace from left")]
+
+    def has_made(self, namespace: str) -> bool:
+        """Whether nobody had a row there when this server came."""
+        return self._one("select 1 from made where namespace = ?", (namespace,)) is not None
+
+    def gone(self, namespace: str) -> None:
+        """A namespace that was left is not there any more."""
+        with self._db:
+            self._db.execute("delete from left where namespace = ?", (namespace,))
+            self._db.execute("delete from made where namespace = ?", (namespace,))
+
+    # what others sent
+
+    def has_looked(self, namespace: str) -> bool:
+        return self._one("select 1 from looked where namespace = ?", (namespace,)) is not None
+
+    def look(self, namespace: str, hits: Iterable[Hit]) -> None:
+        """Keep what a namespace had when it was first seen."""
+        with self.transaction():
+            rows = ((namespace, hit.id, bytes.fromhex(hit.digest), hit.version) for hit in hits)
+            self._db.executemany("insert or replace into found values (?, ?, ?, ?)", rows)
+            self._db.execute("insert or ignore into looked values (?)", (namespace,))
+            if self._one("select 1 from found where namespace = ?", (namespace,)) is None:
+                self._db.execute("insert or ignore into made values (?)", (namespace,))
+
+    def found(self, rows: Sequence[Row]) -> set[int]:
+        """Those rows, by their chunks, that were there as they are when their namespace was first seen."""
+        if not rows or self._one("select 1 from found", ()) is None:
+            return set()
+        query = "select 1 from found where namespace = ? and id = ? and digest = ?"
+        return {row.chunk for row in rows if self._one(query, (row.namespace, row.id, row.digest)) is not None}
+
+    def strays(self) -> dict[str, list[str]]:
+        """What was there when it was first seen, and is neither a row nor of a later change, by namespace."""
+        query = """select namespace, id from found where version <= ? and not exists
+                   (select 1 from rows where rows.namespace = found.namespace and rows.id = found.id)"""
+        strays: dict[str, list[str]] = {}
+        for namespace, identity in self._db.execute(query, (self.position(),)):
+            strays.setdefault(namespace, []).append(identity)
+        return strays
+
+    def settle(self) -> None:
+        """What was there is known now, as rows or not at all."""
+        with self.transaction():
+            self._db.execute("delete from found; delete from looked")
+            self._set("ready", 1)
+            self._set("anew", None)
 
     # doubts
 
@@ -262,6 +280,11 @@ class Ledger:
         with self._db:
             self._db.executemany("insert or ignore into sending values (?, ?)", ids)
 
+    def withdraw(self, ids: Iterable[tuple[str, str]]) -> None:
+        """What was announced and rejected was never there."""
+        with self._db:
+            self._db.executemany("delete from sending where namespace = ? and id = ?", ids)
+
     def orphans(self) -> list[tuple[str, str]]:
         """What was announced and may be there, though no row is known by it."""
         query = """select namespace, id from sending where not exists
@@ -285,17 +308,17 @@ class Ledger:
         Where there is no position, it is not followed further yet.
         """
         with self.transaction():
-            changed = _Tally()
+            changed = Tally()
             for item in items:
                 span = (item << CHUNK_BITS, (item + 1) << CHUNK_BITS)
-                old: list[Any] = self._db.execute(_TALLIED, span).fetchall()
+                old: list[Any] = self._db.execute(TALLIED, span).fetchall()
                 for values in old:
-                    changed.add(_Tallied(*values), -1)
+                    changed.add(Tallied(*values), -1)
                 self._db.execute("delete from rows where chunk >= ? and chunk < ?", span)
                 self._db.execute("delete from refused where chunk >= ? and chunk < ?", span)
             for row in rows:
                 self._insert(row)
-                changed.add(_tallied(row), 1)
+                changed.add(tallied(row), 1)
             self._db.executemany("insert or replace into refused values (?, ?)", refused.items())
             self._count(changed)
             if position is not None:
@@ -304,9 +327,9 @@ class Ledger:
     def _insert(self, row: Row) -> None:
         names = ("chunk", "namespace", "id", "digest", "kind", "parent", "language", "many", "created", "updated")
         values = {name: getattr(row, name) for name in (*names, "generation", *FIELDS)}
-        self._db.execute(_INSERT, {**values, "embedded": row.vector is not None})
+        self._db.execute(INSERT, {**values, "embedded": row.vector is not None})
 
-    def _count(self, changed: _Tally) -> None:
+    def _count(self, changed: Tally) -> None:
         self._db.executemany(
             "insert into terms values (?, ?, ?) on conflict (field, term) do update set count = count + excluded.count",
             [(field, term, count) for (field, term), count in changed.terms.items() if count],
@@ -317,7 +340,7 @@ class Ledger:
         )
         gone = [key for key, count in changed.terms.items() if count < 0]
         self._db.executemany("delete from terms where field = ? and term = ? and count <= 0", gone)
-        self._db.execute(_EMPTIED)
+        self._db.execute(EMPTIED)
 
     # counts
 
@@ -359,48 +382,3 @@ class Ledger:
     def _one(self, query: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self._db.execute(query, values).fetchone()
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Tallied:
-    namespace: str
-    generation: int
-    kind: str
-    language: str
-    many: int
-    embedded: int
-    title: str
-    body: str
-    words: str
-
-
-def _tallied(row: Row) -> _Tallied:
-    embedded = row.vector is not None
-    place = (row.namespace, row.generation, row.kind, row.language, row.many, embedded)
-    return _Tallied(*place, row.title, row.body, row.words)
-
-
-def _apart(terms: str) -> str:
-    """A blank before and after every term, and no more where a sign that is no term stood between two."""
-    text = f" {terms} "
-    return text if "  " not in text else f" {' '.join(terms.split())} "
-
-
-class _Tally:
-    """What some rows add to the counts, and others take from them."""
-
-    def __init__(self) -> None:
-        self.terms: Counter[tuple[str, str]] = Counter()
-        self.tallies: Counter[str] = Counter()
-
-    def add(self, row: _Tallied, sign: int) -> None:
-        names = ["rows", f"namespace:{row.namespace}", f"kind:{row.kind}", f"language:{row.language}"]
-        names.append(f"generation:{row.namespace}:{row.generation}")
-        names += ["many"] * bool(row.many) + ["embedded"] * bool(row.embedded)
-        for name in names:
-            self.tallies[name] += sign
-        for field, text in zip(FIELDS, (row.title, row.body, row.words), strict=True):
-            terms = text.split()
-            self.tallies[f"length:{field}"] += sign * len(terms)
-            for term in set(terms):
-                self.terms[field, term] += sign

@@ -15,8 +15,9 @@ from rapidfuzz.distance import OSA
 
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery
 from commonplace.index.phrases import Phrase
-from commonplace.index.turbopuffer_ledger import FIELDS, Ledger, Terms
-from commonplace.index.turbopuffer_wire import Filter, all_of, any_of
+from commonplace.index.turbopuffer_ledger import Ledger
+from commonplace.index.turbopuffer_parts import Filter, all_of, any_of, token_of
+from commonplace.index.turbopuffer_tallies import FIELDS, Terms
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term, ends_in_beginning
 
@@ -52,8 +53,8 @@ def having(terms: Sequence[str]) -> Filter | None:
     if not terms:
         return NEVER
     if len(terms) == 1:
-        return (CONTENT, "Contains", terms[0])
-    return (CONTENT, "ContainsAny", tuple(terms)) if len(terms) <= MOST_EXPANDED else None
+        return (CONTENT, "Contains", token_of(terms[0]))
+    return (CONTENT, "ContainsAny", tuple(map(token_of, terms))) if len(terms) <= MOST_EXPANDED else None
 
 
 def both(needs: Sequence[Filter | None]) -> Filter | None:
@@ -89,7 +90,7 @@ class Sequenced:
         return self.weight * found / (found + K1 * (1 - B + B * (text.count(" ") - 1) / self.mean))
 
     def need(self) -> Filter | None:
-        return both([(CONTENT, "Contains", term) for term in self.terms]) if self.weight else NEVER
+        return both([having((term,)) for term in self.terms]) if self.weight else NEVER
 
     def tokens(self) -> Sequence[str]:
         return self.terms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import numpy as np
@@ -15,33 +15,24 @@ from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.lexical_reader import MOST_MARKS
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer_entries import EntryMatches
+from commonplace.index.turbopuffer_errors import Missing, NotReady
 from commonplace.index.turbopuffer_items import ItemMatches
-from commonplace.index.turbopuffer_ledger import Ledger, Terms
+from commonplace.index.turbopuffer_ledger import Ledger
 from commonplace.index.turbopuffer_match import CONTENT, NEVER, Match, Vocabulary
-from commonplace.index.turbopuffer_rows import GENERATION, SCOPE, TABLE, scope_of
+from commonplace.index.turbopuffer_parts import MOST_HITS, Filter, Hit, Part, all_of, one_of, token_of
+from commonplace.index.turbopuffer_rows import GENERATION, TABLE
+from commonplace.index.turbopuffer_scope import LISTED, conditions, is_place
 from commonplace.index.turbopuffer_settings import is_table
-from commonplace.index.turbopuffer_wire import (
-    MOST_HITS,
-    MOST_QUERIES,
-    Filter,
-    Hit,
-    NotReady,
-    Part,
-    Wire,
-    all_of,
-    one_of,
-)
+from commonplace.index.turbopuffer_tallies import Terms
+from commonplace.index.turbopuffer_wire import Wire
 from commonplace.index.vector_scan import unit
 from commonplace.index.wanted import Wanted
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term
 
-LISTED = 1_000
-"""Item ids in one condition."""
-
-MOST_LISTED = LISTED * MOST_QUERIES
-"""Item ids a request lists; more are checked here."""
+MOST_LISTED = 16_000
+"""Item ids a search lists; more are checked here."""
 
 LEAST_DEPTH, PER_HIT = 200, 4
 """How deep the service looks for each hit wanted: its order is near ours, not the same."""
@@ -50,7 +41,7 @@ SPARE = 50
 """Further chunks looked at beyond the nearest that are wanted."""
 
 LONGEST_QUERY = 8_000
-"""Characters of terms the service ranks by."""
+"""Bytes of terms the service ranks by."""
 
 SCORED = 2_000
 """Rows whose terms are in memory at a time."""
@@ -87,6 +78,8 @@ class Candidates:
 
     def __init__(self, wire: Wire, ledger: Ledger) -> None:
         self._wire, self._ledger = wire, ledger
+        self.missing: set[str] = set()
+        """Namespaces whose rows are counted here and which the service does not have."""
 
     def ranked(self, tokens: Sequence[str], need: Filter | None, scope: Scope, depth: int) -> Look:
         """The best rows by BM25, in the service's eyes."""
@@ -102,7 +95,8 @@ class Candidates:
         for namespace, some in (*self._by_meaning(*near), *self._by_words(*words)):
             parts[namespace] += some
         for namespace, all_parts in parts.items():
-            self._wire.prefetch(namespace, all_parts)
+            with self._noting(namespace):
+                self._wire.prefetch(namespace, all_parts)
 
     def scope_of(self, items: Ids | None, without: Ids | None) -> Scope:
         """The scope of a search by meaning."""
@@ -122,11 +116,24 @@ class Candidates:
                 while True:
                     further: Filter = ("chunk", "Gt", after)
                     asked = all_of([*filter(None, (each, need)), *([further] if after >= 0 else [])])
-                    hits = self._wire.query(namespace, [Part(("chunk", "asc"), asked, MOST_HITS)])[0]
+                    hits = self._query(namespace, [Part(("chunk", "asc"), asked, MOST_HITS)])[0]
                     yield hits
                     if len(hits) < MOST_HITS:
                         break
                     after = hits[-1].chunk
+
+    def _query(self, namespace: str, parts: Sequence[Part]) -> list[list[Hit]]:
+        with self._noting(namespace):
+            return self._wire.query(namespace, parts)
+
+    @contextmanager
+    def _noting(self, namespace: str) -> Iterator[None]:
+        """A namespace that is asked has rows, as far as is known here: where it is not there, it is not ready."""
+        try:
+            yield
+        except Missing:
+            self.missing.add(namespace)
+            raise
 
     def _requests(self, rank_by: tuple[object, ...], need: Filter | None, scope: Scope, depth: int) -> Requests:
         return [
@@ -139,14 +146,14 @@ class Candidates:
         found: dict[str, tuple[int, float]] = {}
         cuts: list[float] = []
         for namespace, parts in requests:
-            for part, hits in zip(parts, self._wire.query(namespace, parts), strict=True):
+            for part, hits in zip(parts, self._query(namespace, parts), strict=True):
                 found.update((hit.id, (hit.chunk, better * hit.distance)) for hit in hits)
                 cuts += [better * hits[-1].distance] if len(hits) >= part.limit else []
         return Look([Hit(each, *place) for each, place in found.items()], max(cuts) if cuts else None)
 
     def _places(self, scope: Scope) -> Iterator[tuple[str, list[Filter | None]]]:
         """The namespaces to ask, and for each the conditions to ask with, of which a row meets at most one."""
-        few = scope.items is not None and len(scope.items) <= MOST_LISTED and not _is_place(scope)
+        few = scope.items is not None and len(scope.items) <= MOST_LISTED and not is_place(scope)
         listed = scope.items.tolist() if few and scope.items is not None else None
         among = [None] if listed is None else [tuple(listed[at : at + LISTED]) for at in range(0, len(listed), LISTED)]
         if listed is not None:
@@ -154,11 +161,11 @@ class Candidates:
         else:
             namespaces = self._ledger.namespaces(scope.kinds, scope.parents)
         for namespace in namespaces:
-            fields = _conditions(scope)
+            fields = conditions(scope)
             if is_table(namespace):
                 if scope.kinds and TABLE not in scope.kinds:
                     continue
-                fields = [*_conditions(replace(scope, kinds=())), *self._of_table(namespace, scope)]
+                fields = [*conditions(replace(scope, kinds=())), *self._of_table(namespace, scope)]
             yield namespace, [all_of([*fields, *([("item", "In", ids)] if ids is not None else [])]) for ids in among]
 
     def _of_table(self, namespace: str, scope: Scope) -> Iterator[Filter]:
@@ -176,6 +183,11 @@ class TurbopufferReader:
         self.ledger, self.vocabulary = ledger, Vocabulary(ledger)
         self._wire, self._fallback = wire, fallback_language
         self.candidates = Candidates(wire, ledger)
+
+    @property
+    def missing(self) -> set[str]:
+        """Namespaces with rows that the service turned out not to have."""
+        return self.candidates.missing
 
     # words
 
@@ -326,34 +338,6 @@ class TurbopufferReader:
             yield from self.ledger.terms(chunks[start : start + SCORED])
 
 
-def _conditions(scope: Scope) -> list[Filter]:
-    """What the service can check of a scope by itself, but for long lists of items."""
-    asked: list[Filter] = []
-    for name, values in (("kind", scope.kinds), ("parent", scope.parents), ("part", scope.parts)):
-        if values:
-            asked.append(one_of(name, values))
-    if scope.tags:
-        asked.append(("tags", "ContainsAny", tuple(scope.tags)))
-    if len(scope.facets) == 1:
-        asked.append(("scopes", "Contains", scope_of(scope.facets[0])))
-    elif scope.facets:
-        asked.append(("scopes", "ContainsAny", tuple(map(scope_of, scope.facets))))
-    for facet in scope.must:
-        generation = facet.removeprefix(GENERATION) if facet.startswith(GENERATION) else ""
-        asked.append(("generation", "Eq", int(generation)) if generation else ("scopes", "Contains", scope_of(facet)))
-    for name, (low, high) in (("created", scope.created), ("updated", scope.updated)):
-        asked += [(name, "Gte", low)] if low is not None else []
-        asked += [(name, "Lte", high)] if high is not None else []
-    if scope.without is not None and 0 < len(scope.without) <= LISTED:
-        asked.append(("item", "NotIn", tuple(scope.without.tolist())))
-    return asked
-
-
-def _is_place(scope: Scope) -> bool:
-    """Whether it is a place in a table, which says by itself what is in it."""
-    return bool(scope.parents) and any(facet.startswith(SCOPE) for facet in scope.facets)
-
-
 def first_depth(k: int) -> int:
     """How deep to look for the best `k` by words."""
     return max(LEAST_DEPTH, PER_HIT * k)
@@ -384,8 +368,8 @@ def _cut(tokens: Sequence[str]) -> tuple[str, ...]:
     """As many different terms as a query may have."""
     kept: list[str] = []
     room = LONGEST_QUERY
-    for token in dict.fromkeys(tokens):
-        room -= len(token) + 1
+    for token in dict.fromkeys(map(token_of, tokens)):
+        room -= len(token.encode()) + 1
         if room < 0:
             break
         kept.append(token)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from commonplace.index.turbopuffer_parts import LONGEST_TOKEN, token_of, value_of
 from commonplace.index.turbopuffer_settings import Naming, document_id
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, IndexedItem
@@ -23,8 +24,8 @@ _ORDINAL = (1 << CHUNK_BITS) - 1
 TABLE = "table"
 PROJECT, GENERATION, NODE, SCOPE = "project:", "generation:", "node:", "scope:"
 """Facets that tell a table's items where they belong and what they are; the rest of a facet is the value."""
-_ROUND_A_ROW = 64
-"""Bytes for the names of a vector and its mark, and for what stands between rows."""
+_ROUND_A_ROW = 160
+"""Bytes for the names of a vector and its mark, for a digest and a version, and for what stands between rows."""
 _OF_GENERATION = re.compile(r"~g[0-9]+\Z")
 
 
@@ -49,6 +50,8 @@ class Row:
     sent: Mapping[str, Any]
     """The attributes of the row, but for its vector."""
     vector: NDArray[np.float32] | None = None
+    version: int = 0
+    """The last change of the log that its item and vector were read with."""
 
     @property
     def digest(self) -> bytes:
@@ -66,14 +69,15 @@ class Row:
 
     def payload(self, dims: int | None) -> dict[str, Any]:
         """As it is written. A namespace with vectors wants one of every row: one that has none gets a fixed one."""
+        sent = {**self.sent, "digest": self.digest.hex(), "version": self.version}
         if dims is None:
-            return dict(self.sent)
+            return sent
         vector = self.vector
         if vector is None:
             vector = np.zeros(dims, np.float32)
             vector[0] = 1.0
         encoded = base64.b64encode(vector.astype("<f4").tobytes()).decode()
-        return {**self.sent, "vector": encoded, "embedded": self.vector is not None}
+        return {**sent, "vector": encoded, "embedded": self.vector is not None}
 
 
 def schema(dims: int | None, *, of_table: bool) -> dict[str, Any]:
@@ -83,7 +87,7 @@ def schema(dims: int | None, *, of_table: bool) -> dict[str, Any]:
         "content": {
             "type": "[]string",
             "filterable": True,
-            "full_text_search": {"tokenizer": "pre_tokenized_array"},
+            "full_text_search": {"tokenizer": "pre_tokenized_array", "max_token_length": LONGEST_TOKEN},
         },
         "embedded": {"type": "bool", "filterable": True},
     }
@@ -92,11 +96,11 @@ def schema(dims: int | None, *, of_table: bool) -> dict[str, Any]:
     asked["kind"] = {"type": "string", "filterable": not of_table}
     for name in ("parent", "part", "table_id"):
         asked[name] = {"type": "string", "filterable": True}
-    for name in ("item", "chunk", "generation"):
+    for name in ("item", "chunk", "generation", "version"):
         asked[name] = {"type": "uint", "filterable": True}
     for name in ("created", "updated"):
         asked[name] = {"type": "int", "filterable": True}
-    for name in ("json_pointer", "content_hash"):
+    for name in ("json_pointer", "content_hash", "digest"):
         asked[name] = {"type": "string", "filterable": False}
     for name in ("chunk_index", "total_chunks"):
         asked[name] = {"type": "uint", "filterable": False}
@@ -138,9 +142,9 @@ def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterat
             words,
             {},
         )
-        more = {"part": part.partition("[")[0]} if part else {}
+        more = {"part": value_of(part.partition("[")[0])} if part else {}
         if item.kind == TABLE:
-            more |= {"kind": kind, "table_id": item.parent, "json_pointer": key}
+            more |= {"kind": kind, "table_id": value_of(item.parent), "json_pointer": key}
         yield replace(row, sent={**_sent(row, item, facets, content_hash), **more})
 
 
@@ -158,9 +162,9 @@ def _sent(row: Row, item: IndexedItem, facets: _Facets, content_hash: str) -> di
         "id": row.id,
         "content": terms_of(row),
         "scopes": list(facets.scopes),
-        "tags": list(item.tags),
+        "tags": list(map(value_of, item.tags)),
         "kind": item.kind,
-        "parent": item.parent,
+        "parent": value_of(item.parent),
         "item": item.id,
         "chunk": row.chunk,
         "generation": facets.generation,
@@ -174,8 +178,8 @@ def _sent(row: Row, item: IndexedItem, facets: _Facets, content_hash: str) -> di
 
 def terms_of(row: Row) -> list[str]:
     """What the service matches and ranks by: the stems as often as they stand there, every other term once."""
-    stemmed = row.body.split()
-    others = dict.fromkeys((*row.words.split(), *row.title.split()))
+    stemmed = list(map(token_of, row.body.split()))
+    others = dict.fromkeys(map(token_of, (*row.words.split(), *row.title.split())))
     known = set(stemmed)
     return [*stemmed, *(term for term in others if term not in known)]
 
@@ -207,4 +211,4 @@ class _Facets:
 
 def scope_of(facet: str) -> str:
     """A facet as it is sent."""
-    return facet.removeprefix(SCOPE)
+    return str(value_of(facet.removeprefix(SCOPE)))

@@ -6,25 +6,37 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from urllib.parse import quote, urlsplit
 
 from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import BadSetting
 
 KEY, REGION, BASE_URL = "TURBOPUFFER_API_KEY", "TURBOPUFFER_REGION", "TURBOPUFFER_BASE_URL"
+PLACE = "{region}"
+"""Where an address has its region."""
+_ADDRESS = f"https://{PLACE}.turbopuffer.com"
+_REGION = re.compile(r"[A-Za-z0-9-]{1,63}")
 _PREFIX = re.compile(r"[A-Za-z0-9-]{0,20}")
 _LONGEST_NAMESPACE = 128
+_LONGEST_SPACE = 13
 ITEMS = "items"
 _ID = "[a-z0-9]{1,26}"
+_MODEL_DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
     """A turbopuffer service. Neither the key nor a password in its address is in any text that this makes."""
 
-    base_url: str = field(repr=False)
+    address: str = field(repr=False)
+    """As it is given to the SDK: with a place for the region where there is one."""
     key: str = field(repr=False)
+    region: str | None = None
+
+    @property
+    def base_url(self) -> str:
+        return self.address.replace(PLACE, self.region or "")
 
     @property
     def host(self) -> str:
@@ -37,38 +49,53 @@ def service(environment: Mapping[str, str] | None = None) -> Service:
     key, region, base_url = (values.get(name, "") for name in (KEY, REGION, BASE_URL))
     if not key:
         raise BadSetting(f"The index is turbopuffer, and {KEY} is not set. Set it to a key of your organisation.")
-    if bool(region) == bool(base_url):
-        state = "both are" if region else "neither is"
+    address = (base_url or _ADDRESS).rstrip("/")
+    if PLACE in base_url and not region:
+        raise BadSetting(f"{BASE_URL} has a place for a region, and {REGION} is not set. Set it too.")
+    if bool(region) != (PLACE in address):
+        state = "both are" if base_url else "neither is"
         raise BadSetting(f"One of {REGION} and {BASE_URL} says where turbopuffer is, and {state} set. Set just one.")
-    url = base_url or f"https://{region}.turbopuffer.com"
-    if not _names_a_host(url):
-        shown = url.rpartition("@")[2]  # what is before it may be a password
-        raise BadSetting(f"{BASE_URL if base_url else REGION} must name a host, as in https://HOST, not {shown!r}.")
-    return Service(url.rstrip("/"), key)
+    if region and not _REGION.fullmatch(region):
+        raise BadSetting(f"{REGION} must be letters, digits and dashes, as in gcp-us-central1, not {region!r}.")
+    found = Service(address, key, region or None)
+    if not _names_a_host(found.base_url):
+        shown = address.rpartition("@")[2]  # what is before it may be a password
+        raise BadSetting(f"{BASE_URL} must name a host, as in https://HOST, not {shown!r}.")
+    return found
 
 
 def _names_a_host(url: str) -> bool:
     try:
         parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """The namespaces of one space."""
+    """The namespaces of one space's log: `PREFIX.SPACE.LOG-MODEL.` and what is in them.
+
+    The log's id is theirs alone: what does not begin so is somebody else's, or of a log that a restored backup has
+    replaced. A namespace keeps the vectors it was made for, so those of another model have others.
+    """
 
     prefix: str
     space: str
+    log: str
     suffix: str = ""
     """Tells the namespaces of one index from those of another of the same space."""
+    model: str = ""
+    """The fingerprint of the model whose vectors the rows hold; empty where they hold none."""
 
     def __post_init__(self) -> None:
         if not _PREFIX.fullmatch(self.prefix):
             raise BadSetting(
                 f"COMMONPLACE_TURBOPUFFER_PREFIX must be at most 20 letters, digits and dashes, not {self.prefix!r}."
             )
+
+    def with_model(self, fingerprint: str) -> Naming:
+        return replace(self, model=fingerprint)
 
     @property
     def items(self) -> str:
@@ -79,30 +106,46 @@ class Naming:
         return self._full(f"project_{project_id}_table_{table_id}")
 
     @property
-    def tables(self) -> str:
-        """What the names of all tables' namespaces begin with."""
-        return self._before + "project_"
+    def mark(self) -> str:
+        """What the names of all namespaces of this log begin with, whatever model they are for."""
+        return ".".join(filter(None, (self.prefix, self._space, self.log)))
 
     def is_table(self, namespace: str) -> bool:
-        """Whether it is one of a table of this space and this index."""
-        own = f"{re.escape(self.tables)}{_ID}_table_{_ID}{re.escape(self.suffix)}"
-        return re.fullmatch(own, namespace) is not None
+        """Whether it is one of a table of this log, index and model."""
+        return re.fullmatch(f"{re.escape(self._before)}{self._tables}", namespace) is not None
+
+    def model_of(self, namespace: str) -> str | None:
+        """What stands for a model in the name of a namespace of this log and index; None for anybody else's."""
+        names = f"{ITEMS}{re.escape(self.suffix)}|{self._tables}"
+        own = rf"{re.escape(self.mark)}(-[0-9a-f]{{{_MODEL_DIGITS}}}|)\.({names})"
+        found = re.fullmatch(own, namespace)
+        return found and found[1]
+
+    @property
+    def _tables(self) -> str:
+        return f"project_{_ID}_table_{_ID}{re.escape(self.suffix)}"
 
     @property
     def _before(self) -> str:
-        space = "" if self.space == "default" else f"s.{self._space}."
-        return f"{self.prefix}.{space}" if self.prefix else space
+        return f"{self.mark}{model_tag(self.model)}."
 
     @property
     def _space(self) -> str:
         """A space with a long name goes by its hash: with a project and a table it would not fit."""
-        return self.space if len(self.space) <= 32 else hashlib.sha256(self.space.encode()).hexdigest()[:24]
+        if len(self.space) <= _LONGEST_SPACE:
+            return self.space
+        return hashlib.sha256(self.space.encode()).hexdigest()[:_LONGEST_SPACE]
 
     def _full(self, name: str) -> str:
         full = f"{self._before}{name}{self.suffix}"
         if len(full) > _LONGEST_NAMESPACE:
             raise BadSetting(f"The namespace {full} is longer than turbopuffer's {_LONGEST_NAMESPACE} characters.")
         return full
+
+
+def model_tag(fingerprint: str) -> str:
+    """Stands for a model in the name of a namespace."""
+    return f"-{hashlib.sha256(fingerprint.encode()).hexdigest()[:_MODEL_DIGITS]}" if fingerprint else ""
 
 
 def is_table(namespace: str) -> bool:

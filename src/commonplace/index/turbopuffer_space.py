@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from commonplace.index.base import NearSource, WordSource
-from commonplace.index.turbopuffer import Models, TurbopufferIndex
+from commonplace.index.turbopuffer import TurbopufferIndex
+from commonplace.index.turbopuffer_following import Models
 from commonplace.index.turbopuffer_settings import Naming, service
 from commonplace.index.turbopuffer_vectors import TurbopufferVectors
 from commonplace.index.turbopuffer_wire import Wire
@@ -15,21 +19,33 @@ PASSAGES = "lexical"
 """The folder of the index of chunks, whose rows carry vectors too."""
 
 
+class LoggedModels(Models, Protocol):
+    """A store, as far as it is asked here."""
+
+    log: str | None
+
+
 class TurbopufferSpace:
     """Makes indexes as the local ones are made. Refuses to be made where the environment does not say how."""
 
-    def __init__(self, settings: Settings, space: str, models: Models) -> None:
-        self._prefix, self._space, self._models = settings.turbopuffer_prefix, space, models
-        Naming(self._prefix, space)  # refuses a prefix that cannot be one
+    def __init__(self, settings: Settings, space: str, log: str, store: LoggedModels) -> None:
+        """`log` is the id of the log that the store has now: no other log has it."""
+        self._store = store
+        self._naming = Naming(settings.turbopuffer_prefix, space, log)  # refuses a prefix that cannot be one
         self._wire = Wire(service())
         self._passages: TurbopufferIndex | None = None
 
     def words(self, folder: Path, source: WordSource, language: str) -> TurbopufferIndex:
         """An index of words. That of passages is one with the index of their vectors."""
         passages = folder.name == PASSAGES
-        naming = Naming(self._prefix, self._space, "" if passages else f"_{folder.name}")
+        suffix = "" if passages else f"_{folder.name}"
         place = folder.with_name(f"turbopuffer-{folder.name}")
-        models = self._models if passages else None
+        models = self._store if passages else None
+
+        def naming() -> Naming:
+            log = json.loads(self._store.log) if self._store.log else self._naming.log
+            return replace(self._naming, log=log, suffix=suffix)
+
         index = TurbopufferIndex(place, source, language, wire=self._wire, naming=naming, models=models)
         if passages:
             self._passages = index

@@ -11,8 +11,9 @@ from commonplace.index.base import NearSource
 from commonplace.index.engine import Floats
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer import TurbopufferIndex
+from commonplace.index.turbopuffer_errors import NotReady
+from commonplace.index.turbopuffer_parts import MOST_HITS
 from commonplace.index.turbopuffer_reader import Look, TurbopufferReader, deeper, near_depth
-from commonplace.index.turbopuffer_wire import MOST_HITS, NotReady
 from commonplace.index.vector_scan import unit, widen
 from commonplace.model import CHUNK_BITS
 
@@ -45,8 +46,9 @@ class TurbopufferVectors:
         self._index.use(self._fingerprint, self._dims)
 
     def compact(self) -> None:
-        """Catch up. The service gives room back by itself."""
+        """Catch up, and remove what was sent for models that are gone. The service gives room back by itself."""
         self.catch_up()
+        self._index.drop_left()
 
     def check(self) -> list[str]:
         """What is wrong with the vectors alone. The rows are looked over as what they are, an index of words."""

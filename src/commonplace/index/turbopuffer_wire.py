@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from commonplace.errors import Unavailable
 from commonplace.index.base import Near
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.turbopuffer_settings import KEY, Service
-from commonplace.lazy_dataclass import dataclass
+from commonplace.index.turbopuffer_errors import Missing, NotAllowed, NotReady, plain, translated, unreadable
+from commonplace.index.turbopuffer_parts import MOST_HITS, Filter, Hit, Part
+from commonplace.index.turbopuffer_settings import Service
 from commonplace.settings import BadSetting
 
 if TYPE_CHECKING:
@@ -24,66 +25,13 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 10.0
 RETRIES = 4
-MOST_HITS = 10_000
-MOST_QUERIES = 16
+MOST_QUERIES = 4
+"""Parts of a request: each counts as one of the 16 queries of a namespace that the service runs at once."""
 READY_S = 5.0
 """How long an index that says it is not ready is asked again."""
 _PAUSE_S = 0.1
-_LONGEST_SENTENCE = 300
 
-Filter = tuple[Any, ...]
-"""As the service reads it: ("kind", "In", (…)), ("And", (…))."""
 T = TypeVar("T")
-
-
-class Refused(Unavailable):
-    """The service read the request and would not do it."""
-
-    code = "index_rejected"
-
-
-class NotReady(Exception):
-    """The service took the request and has no answer yet. Never reaches a caller."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A row of an answer."""
-
-    id: str
-    chunk: int
-    distance: float
-    """BM25: the score, higher is better. Vectors: lower is better."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One query of a request: how to rank, what may answer, and how many are wanted."""
-
-    rank_by: tuple[Any, ...]
-    filter: Filter | None
-    limit: int
-
-    def body(self) -> dict[str, Any]:
-        asked = {"rank_by": self.rank_by, "top_k": self.limit, "include_attributes": ["chunk"]}
-        return asked if self.filter is None else {**asked, "filters": self.filter}
-
-
-def all_of(filters: Sequence[Filter]) -> Filter | None:
-    """All of some conditions, side by side; None where there are none."""
-    parts = [part for each in filters for part in (each[1] if each[0] == "And" else (each,))]
-    if not parts:
-        return None
-    return parts[0] if len(parts) == 1 else ("And", tuple(parts))
-
-
-def one_of(name: str, values: Sequence[Any]) -> Filter:
-    """An attribute that is one of some values."""
-    return (name, "Eq", values[0]) if len(values) == 1 else (name, "In", tuple(values))
-
-
-def any_of(filters: Sequence[Filter]) -> Filter:
-    return filters[0] if len(filters) == 1 else ("Or", tuple(filters))
 
 
 class Wire:
@@ -153,9 +101,9 @@ class Wire:
         return found
 
     def query(self, namespace: str, parts: Sequence[Part]) -> list[list[Hit]]:
-        """The hits of each part, all from one moment; none where there is no such namespace.
+        """The hits of each part; those of up to `MOST_QUERIES` parts are from one moment.
 
-        Raises NotReady when there is still no answer after some seconds.
+        Raises Missing where there is no such namespace, and NotReady when there is still no answer after some seconds.
         """
         known = self._answers
         if known and all((namespace, part) in known for part in parts):
@@ -179,7 +127,7 @@ class Wire:
                     consistency={"level": "strong"},
                 )
             )
-            results = getattr(found, "results", None) or []
+            results = self._told(found, "results") or []
             if len(results) != len(parts) or any(result.rows is None for result in results):
                 raise NotReady(namespace)
             return [[_hit(row) for row in result.rows or ()] for result in results]
@@ -187,19 +135,66 @@ class Wire:
         if self.waiting:
             raise NotReady(namespace)
         try:
-            return _until_ready(lambda: self._translated(ask, missing=lambda: [[] for _ in parts]))
+            return _until_ready(lambda: self._translated(ask))
+        except Missing:
+            raise
         except NotReady:
             self._fetched.waiting = bool(getattr(self._fetched, "asking", False))
             raise
 
-    def ids(self, namespace: str) -> Iterator[str]:
-        """The id of every row of a namespace, in their order."""
+    def rows(self, namespace: str, *include: str) -> Iterator[Hit]:
+        """Yield every row of a namespace, in the order of their ids; none where there is no such namespace.
+
+        Of `include`, an attribute that the namespace has never had is left out: the service refuses to tell it.
+        """
         after: Filter | None = None
-        while hits := self._query(namespace, [Part(("id", "asc"), after, MOST_HITS)])[0]:
-            yield from (hit.id for hit in hits)
+        try:
+            known = self._attributes(namespace)
+        except Missing:
+            return
+        told = tuple(name for name in include if name in known)
+        while True:
+            try:
+                hits = self._query(namespace, [Part(("id", "asc"), after, MOST_HITS, told)])[0]
+            except Missing:
+                return
+            yield from hits
             if len(hits) < MOST_HITS:
                 return
             after = ("id", "Gt", hits[-1].id)
+
+    def count(self, namespace: str) -> int:
+        """Return how many rows there are. Its own count of them is approximate, so they are counted. Raises Missing."""
+
+        def ask() -> int:
+            found = (
+                self._client_now()
+                .namespace(namespace)
+                .query(aggregate_by={"rows": ("Count",)}, consistency={"level": "strong"})
+            )
+            counts = self._told(found, "aggregations") or {}
+            if "rows" not in counts:
+                raise NotReady(namespace)
+            return int(counts["rows"])
+
+        return _until_ready(lambda: self._translated(ask))
+
+    def unindexed(self, namespace: str) -> int:
+        """Return how many bytes were written and are not indexed yet; 0 where there is no such namespace."""
+
+        try:
+            index = self._metadata(namespace, "index")
+        except Missing:
+            return 0
+        return int(getattr(index, "unindexed_bytes", None) or 0)
+
+    def _attributes(self, namespace: str) -> Collection[str]:
+        return self._metadata(namespace, "schema_") or ()
+
+    def _metadata(self, namespace: str, name: str) -> Any:
+        return self._translated(lambda: self._told(self._client_now().namespace(namespace).metadata(), name))
+
+    # writing
 
     def write(
         self,
@@ -207,39 +202,56 @@ class Wire:
         rows: Sequence[Mapping[str, Any]],
         deletes: Sequence[str],
         schema: Mapping[str, Any],
+        version: int,
         *,
         vectors: bool,
     ) -> None:
-        """Durable when it returns. A request that was not acknowledged is sent again; NotReady when that fails too."""
-        body: dict[str, Any] = {"deletes": list(deletes)} if deletes else {}
+        """Write rows, and delete others, unless what is there is of a later version of the log than these are.
+
+        Durable when it returns. A request that was not acknowledged is sent again; NotReady when that fails too.
+        """
+        body: dict[str, Any] = {}
+        if deletes:
+            body = {"deletes": list(deletes), "delete_condition": ("version", "Lte", version)}
         if rows:
             body |= {"upsert_rows": list(rows), "schema": dict(schema)}
+            body["upsert_condition"] = ("version", "Lte", {"$ref_new": "version"})
             if vectors:
                 body["distance_metric"] = "cosine_distance"
+        try:
+            self._send(namespace, body)
+        except Missing as error:
+            if rows:  # a write of rows makes the namespace: whoever says this is no turbopuffer
+                raise unreadable(self._service) from plain(error)
 
+    def vacate(self, namespace: str, version: int) -> None:
+        """Remove what is of a version of the log or an earlier one: the namespace, where nothing later is there."""
+        later = Part(("id", "asc"), ("version", "Gt", version), 1, ())
+        try:
+            if "version" in self._attributes(namespace) and self._query(namespace, [later])[0]:
+                self._send(namespace, {"delete_by_filter": ("version", "Lte", version)})
+            else:
+                self._translated(lambda: self._client_now().namespace(namespace).delete_all())
+        except Missing:
+            return
+
+    def _send(self, namespace: str, body: Mapping[str, Any]) -> None:
         def send() -> None:
-            answer = self._client_now().namespace(namespace).write(**body)
-            if getattr(answer, "status", None) != "OK":
+            if self._told(self._client_now().namespace(namespace).write(**body), "status") != "OK":
                 raise NotReady(namespace)
 
-        _until_ready(lambda: self._translated(send, missing=lambda: None))
+        _until_ready(lambda: self._translated(send))
 
-    def delete_all(self, namespace: str) -> None:
-        self._translated(lambda: self._client_now().namespace(namespace).delete_all(), missing=lambda: None)
+    def namespaces(self, prefix: str) -> list[str] | None:
+        """Return the names that begin so; None where the key may not list them."""
 
-    def count(self, namespace: str) -> int:
-        """How many rows there are, as far as the service knows."""
-
-        def ask() -> int:
-            return int(self._client_now().namespace(namespace).metadata().approx_row_count or 0)
-
-        return self._translated(ask, missing=lambda: 0)
-
-    def namespaces(self, prefix: str) -> list[str]:
         def ask() -> list[str]:
-            return [found.id for found in self._client_now().namespaces(prefix=prefix)]
+            return [found.id for found in self._client_now().namespaces(prefix=prefix, page_size=1_000)]
 
-        return self._translated(ask, missing=list)
+        try:
+            return self._translated(ask)
+        except NotAllowed:
+            return None
 
     # the SDK
 
@@ -248,50 +260,30 @@ class Wire:
             if self._client is None:
                 self._client = self._sdk.Turbopuffer(
                     api_key=self._service.key,
-                    base_url=self._service.base_url,
+                    base_url=self._service.address,
+                    region=self._service.region,
                     timeout=TIMEOUT_S,
                     max_retries=RETRIES,
                     telemetry=False,
                 )
             return self._client
 
-    def _translated(self, work: Callable[[], T], *, missing: Callable[[], T]) -> T:
-        """Do it. What the SDK raises becomes ours; a namespace that is not there is an empty one."""
-        sdk, host = self._sdk, self._service.host
+    def _told(self, answer: Any, name: str) -> Any:
+        """Return what an answer tells; None where it does not yet. Raises Unavailable for what is no answer at all."""
+        if isinstance(answer, str | bytes):
+            raise unreadable(self._service)
+        return getattr(answer, name, None)
+
+    def _translated(self, work: Callable[[], T]) -> T:
+        """Do it. What the SDK raises becomes ours."""
         try:
             return work()
-        except sdk.NotFoundError:
-            return missing()
-        except (sdk.AuthenticationError, sdk.PermissionDeniedError) as error:
-            raise Unavailable(
-                f"{host} refused the key. Set {KEY} to one that may read and write this index.", code="index_auth"
-            ) from _plain(error)
-        except sdk.RateLimitError as error:
-            seconds = _wait_of(error.response.headers)
-            raise Unavailable(
-                f"{host} is too busy for now. Try again in {seconds:g} s.", code="index_busy", retry_after=seconds
-            ) from _plain(error)
-        except sdk.APIConnectionError as error:
-            raise Unavailable(
-                f"{host} cannot be reached. Check the network and where the index is said to be.",
-                code="index_unreachable",
-            ) from _plain(error)
-        except sdk.InternalServerError as error:
-            raise Unavailable(
-                f"{host} has a fault of its own ({error.status_code}). Try again later.", code="index_unavailable"
-            ) from _plain(error)
-        except sdk.APIStatusError as error:
-            raise Refused(f"{host} rejected the request: {self._sentence(error)}") from _plain(error)
-        except sdk.APIError as error:
-            raise Unavailable(
-                f"{host} answered with something that cannot be read.", code="index_unavailable"
-            ) from _plain(error)
-
-    def _sentence(self, error: Any) -> str:
-        body = error.body
-        said = body.get("error") if isinstance(body, dict) else None
-        text = " ".join(str(said or f"status {error.status_code}").split())
-        return text.replace(self._service.key, "…")[:_LONGEST_SENTENCE]
+        except self._sdk.TurbopufferError as error:
+            raise translated(error, self._sdk, self._service) from plain(error)
+        except (Unavailable, NotReady):
+            raise
+        except ValueError as error:  # what should be JSON and is not
+            raise unreadable(self._service) from plain(error)
 
 
 def _sdk() -> Any:
@@ -304,23 +296,15 @@ def _sdk() -> Any:
     return turbopuffer
 
 
-def _plain(error: Exception) -> Exception:
-    """The cause without the request it belongs to, which carries the key."""
-    return RuntimeError(f"{type(error).__name__}: status {getattr(error, 'status_code', 'none')}")
-
-
-def _wait_of(headers: Mapping[str, str]) -> float:
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            return max(0.0, float(headers[name]) / unit)
-        except (KeyError, ValueError):
-            continue
-    return 1.0
-
-
 def _hit(row: Any) -> Hit:
     values = row.model_extra or {}
-    return Hit(str(row.id), int(values.get("chunk", -1)), float(values.get("$dist") or 0.0))
+    return Hit(
+        str(row.id),
+        int(values.get("chunk", -1)),
+        float(values.get("$dist") or 0.0),
+        str(values.get("digest") or ""),
+        int(values.get("version") or 0),
+    )
 
 
 def _until_ready(work: Callable[[], T]) -> T:
@@ -329,6 +313,8 @@ def _until_ready(work: Callable[[], T]) -> T:
     while True:
         try:
             return work()
+        except Missing:
+            raise
         except NotReady:
             if time.monotonic() + pause > deadline:
                 raise

@@ -1,0 +1,35 @@
+"""Further servers that follow the log of a library over turbopuffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from commonplace.index.turbopuffer import TurbopufferIndex
+from commonplace.index.turbopuffer_settings import Naming, service
+from commonplace.index.turbopuffer_wire import Wire
+from commonplace.library import Library
+
+
+class Late(Wire):
+    """Before its first write reaches the service, something else happens."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        super().__init__(service())
+        self._meanwhile: Callable[[], object] | None = meanwhile
+
+    def write(self, *given: Any, **more: Any) -> None:
+        if self._meanwhile is not None:
+            meanwhile, self._meanwhile = self._meanwhile, None
+            meanwhile()
+        super().write(*given, **more)
+
+
+def second(library: Library, folder: Path, wire: Wire | None = None) -> TurbopufferIndex:
+    """The index of another server that follows the same log, with a ledger of its own."""
+    identity = str(library.store.setting("identity"))
+    naming = Naming(library.settings.turbopuffer_prefix, library.folder.name, identity)
+    return TurbopufferIndex(
+        folder, library.store, "en", wire=wire or Wire(service()), naming=lambda: naming, models=library.store
+    )
