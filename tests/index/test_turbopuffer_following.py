@@ -18,14 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import Unavailable
 from commonplace.index import turbopuffer_send, turbopuffer_wire
-from commonplace.index.turbopuffer_ledger import Ledger
 from commonplace.library import Library
 from commonplace.model import Draft
 from opening import library_settings, serving_index, space_of
@@ -400,21 +398,3 @@ def test_after_any_writes_and_faults_the_service_has_what_a_rebuild_would_send(
         again = rebuilt(library, server)
         assert mine == {name: found for name, found in again.items() if name.startswith(space_of(folder))}
         assert library.doctor() == []
-
-
-def test_a_ledger_that_found_no_room_says_so_and_is_as_before(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.db", create=True)
-    try:
-        ledger.note(first="kept")
-        pages = int(ledger._db.pragma("page_count"))
-        ledger._db.pragma("max_page_count", pages)
-        with pytest.raises(apsw.FullError), ledger.transaction():
-            ledger._set("large", "x" * 1_000_000)
-        assert ledger.fact("first") == "kept"
-        assert ledger.fact("large") is None
-        ledger._db.pragma("max_page_count", pages + 10_000)
-        with ledger.transaction():
-            ledger._set("second", "kept")
-        assert ledger.fact("second") == "kept"
-    finally:
-        ledger.close()

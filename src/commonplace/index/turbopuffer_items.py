@@ -10,9 +10,9 @@ import numpy as np
 from commonplace.index.lexical_items import BEGUN, MISSING_SHARE, SATURATION, Ranked, Scoring, shown
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.turbopuffer_ledger import Terms
 from commonplace.index.turbopuffer_match import ANYTHING, BegunTitle, Every, Match, Times, either
 from commonplace.index.turbopuffer_parts import Filter
+from commonplace.index.turbopuffer_tallies import Terms
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term
 

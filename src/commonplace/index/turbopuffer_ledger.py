@@ -20,27 +20,13 @@ from commonplace.index.turbopuffer_ledger_sql import CLEAR, EMPTIED, INSERT, SCH
 from commonplace.index.turbopuffer_parts import Hit
 from commonplace.index.turbopuffer_rows import TABLE, Row
 from commonplace.index.turbopuffer_settings import is_table
-from commonplace.index.turbopuffer_tallies import FIELDS, Tallied, Tally, tallied
+from commonplace.index.turbopuffer_tallies import FIELDS, Tallied, Tally, Terms, apart, tallied
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 FORMAT = 5
 _DOUBT = "doubt:"
 _BUSY_MS = 30_000
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """A row's terms, each field with a blank before and after every term."""
-
-    chunk: int
-    created: int
-    title: str
-    body: str
-    words: str
-
-    def of(self, field: str) -> str:
-        return self.words if field == "words" else self.body if field == "body" else self.title
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +138,7 @@ class Ledger:
         query = """select chunk, created, title, body, words from rows
                    where chunk in (select value from json_each(?)) order by chunk"""
         for chunk, created, *fields in self._db.execute(query, (json.dumps(list(chunks)),)):
-            yield Terms(chunk, created, *map(_apart, fields))
+            yield Terms(chunk, created, *map(apart, fields))
 
     def chunks_of(self, items: Iterable[int]) -> list[int]:
         """The chunks of items, ascending."""
@@ -396,9 +382,3 @@ class Ledger:
     def _one(self, query: str, values: tuple[Any, ...]) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self._db.execute(query, values).fetchone()
         return found
-
-
-def _apart(terms: str) -> str:
-    """A blank before and after every term, and no more where a sign that is no term stood between two."""
-    text = f" {terms} "
-    return text if "  " not in text else f" {' '.join(terms.split())} "

@@ -15,9 +15,9 @@ from rapidfuzz.distance import OSA
 
 from commonplace.index.lexical_query import TITLE_WEIGHT, LexicalQuery
 from commonplace.index.phrases import Phrase
-from commonplace.index.turbopuffer_ledger import Ledger, Terms
+from commonplace.index.turbopuffer_ledger import Ledger
 from commonplace.index.turbopuffer_parts import Filter, all_of, any_of, token_of
-from commonplace.index.turbopuffer_tallies import FIELDS
+from commonplace.index.turbopuffer_tallies import FIELDS, Terms
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term, ends_in_beginning
 

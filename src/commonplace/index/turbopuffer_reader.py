@@ -18,12 +18,13 @@ from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer_entries import EntryMatches
 from commonplace.index.turbopuffer_errors import Missing, NotReady
 from commonplace.index.turbopuffer_items import ItemMatches
-from commonplace.index.turbopuffer_ledger import Ledger, Terms
+from commonplace.index.turbopuffer_ledger import Ledger
 from commonplace.index.turbopuffer_match import CONTENT, NEVER, Every, Match, Vocabulary
 from commonplace.index.turbopuffer_parts import MOST_HITS, Filter, Hit, Part, all_of, one_of, token_of
 from commonplace.index.turbopuffer_rows import GENERATION, TABLE
 from commonplace.index.turbopuffer_scope import LISTED, conditions, is_place
 from commonplace.index.turbopuffer_settings import is_table
+from commonplace.index.turbopuffer_tallies import Terms
 from commonplace.index.turbopuffer_wire import Wire
 from commonplace.index.vector_scan import unit
 from commonplace.index.wanted import Wanted

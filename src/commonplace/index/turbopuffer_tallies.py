@@ -1,4 +1,4 @@
-"""How often terms and other coordinates occur in rows: what some rows add to the counts, and others take from them."""
+"""The terms of rows, and how often they occur: what some rows add to the counts, and others take from them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,26 @@ from commonplace.index.turbopuffer_rows import Row
 from commonplace.lazy_dataclass import dataclass
 
 FIELDS = ("title", "body", "words")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A row's terms, each field with a blank before and after every term."""
+
+    chunk: int
+    created: int
+    title: str
+    body: str
+    words: str
+
+    def of(self, field: str) -> str:
+        return self.words if field == "words" else self.body if field == "body" else self.title
+
+
+def apart(terms: str) -> str:
+    """A blank before and after every term, and no more where a sign that is no term stood between two."""
+    text = f" {terms} "
+    return text if "  " not in text else f" {' '.join(terms.split())} "
 
 
 @dataclass(frozen=True, slots=True)
