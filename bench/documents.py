@@ -27,9 +27,10 @@ from typing import Any
 
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.profiles.registry import profile
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import Registry, profile
-from commonplace.surfaces.tool import Call
+from commonplace.tools.profile import Registry
+from commonplace.tools.tool import Call
 from corpus import Corpus
 from files import Row
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.model import JSON
-from commonplace.surfaces.profile import Profile
-from commonplace.surfaces.schema import STRING, answer, obj
-from commonplace.surfaces.tool import READ_ONLY, Call, Tool
+from commonplace.tools.profile import Profile
+from commonplace.tools.schema import STRING, answer, obj
+from commonplace.tools.tool import READ_ONLY, Call, Tool
 
 
 def ping(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -22,11 +22,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from commonplace.knowledge.records import put_record
+from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library
+from commonplace.profiles.registry import profile
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import Registry, profile
-from commonplace.surfaces.tool import Call
+from commonplace.tools.profile import Registry
+from commonplace.tools.tool import Call
 
 VOCABULARY, CALLS, BATCH = 20_000, 100, 1000
 SEARCH_MS, WINDOW_MS = 5.0, 2.0

@@ -27,17 +27,17 @@ from pathlib import Path
 from pydoc_data import topics
 from typing import Any
 
+from commonplace.kinds.tables.tools import PROFILE
+from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.search.hybrid import Question
 from commonplace.search.typed import Search
 from commonplace.server.calls import run
 from commonplace.settings import Settings
-from commonplace.surfaces.tables import PROFILE
-from commonplace.surfaces.tables.types import run_tool
-from commonplace.surfaces.tool import Call
 from commonplace.text.analyze import stems
 from commonplace.text.languages import stop_words
+from commonplace.tools.tool import Call
 
 KINDS = ("docs", "code", "chats", "notes")
 SHAPES = ("rare", "name", "code", "together", "apart")
@@ -249,7 +249,7 @@ def _qmd(library: Library, kinds: Sequence[Any]) -> Ask:
 
 
 def _knowledge(library: Library) -> Ask:
-    from commonplace.knowledge.finding import Search as Knowledge
+    from commonplace.kinds.knowledge.finding import Search as Knowledge
 
     sources = ("notes", "media", "characters", "prompts", "documents", "chats")
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.settings import Settings
-from commonplace.surfaces.tables.types import run_tool
 
 WORDS = 20_000
 PER_ROW = 4

@@ -11,10 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from commonplace.errors import CommonplaceError
-from commonplace.ingest.files.contexts import set_context
+from commonplace.kinds.documents.folders.contexts import set_context
 from commonplace.library import Library
-from commonplace.surfaces.profile import profile
-from commonplace.surfaces.tool import Call, Reply
+from commonplace.profiles.registry import profile
+from commonplace.tools.tool import Call, Reply
 
 TOPICS = (
     ("tea", "Oolong wants water just off the boil. Steep the leaves for three minutes."),

@@ -60,9 +60,10 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 def test_every_room_is_in_the_table_of_rooms() -> None:
     explained = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    for path in (ROOT / "src" / "commonplace").iterdir():
-        if not path.name.startswith("__") and (path.is_dir() or path.suffix == ".py"):
-            assert f"| `{path.name}{'/' if path.is_dir() else ''}` |" in explained
+    package = ROOT / "src" / "commonplace"
+    for path in (*package.iterdir(), *(package / "kinds").iterdir()):
+        if not path.name.startswith("__") and path.name != "kinds" and (path.is_dir() or path.suffix == ".py"):
+            assert f"| `{path.relative_to(package)}{'/' if path.is_dir() else ''}` |" in explained
 
 
 def test_every_dependency_is_explained() -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from commonplace.errors import CommonplaceError, NotFound, RateLimited, VersionConflict, WritesDisabled
-from commonplace.memories.entry import EntryChanged, NoEntry
-from commonplace.tables.writing import PathMissing
+from commonplace.kinds.memories.entry import EntryChanged, NoEntry
+from commonplace.kinds.tables.writing import PathMissing
 
 
 @pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])

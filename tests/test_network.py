@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from commonplace.cli.main import cli
-from commonplace.documents.packages.opening import Wanted, open_package
-from commonplace.documents.packages.source import read_source
 from commonplace.errors import Offline
+from commonplace.kinds.documents.packages.opening import Wanted, open_package
+from commonplace.kinds.documents.packages.source import read_source
 from commonplace.library import Library
 from commonplace.models.providers.endpoint import Misconfigured
 from commonplace.models.providers.opening import provided_embedder

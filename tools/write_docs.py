@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from commonplace import settings
-from commonplace.surfaces.commonplace import TOOLS
-from commonplace.surfaces.tool import Tool
+from commonplace.profiles.commonplace import TOOLS
+from commonplace.tools.tool import Tool
 
 ROOT = Path(__file__).parent.parent
 SESSION = (

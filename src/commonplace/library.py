@@ -19,7 +19,7 @@ from uuid import uuid4
 from commonplace.batches import batches
 from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable, VersionConflict
 from commonplace.index.base import WordIndex
-from commonplace.index.lexical import LexicalIndex
+from commonplace.index.words.index import LexicalIndex
 from commonplace.model import Change, Draft, Filter, Item, Mode, Page, each, parse_uri
 from commonplace.network import require_allowed
 from commonplace.search.pipeline import Pipeline, Semantic
@@ -29,21 +29,21 @@ from commonplace.store.base import Store
 from commonplace.store.opening import open_store, restore_store
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
-    from commonplace.documents.documents import Documents
-    from commonplace.index.turbopuffer_space import TurbopufferSpace
+    from commonplace.index.turbopuffer.space import TurbopufferSpace
     from commonplace.ingest.embedding import Embedding, Progress
-    from commonplace.ingest.folders import Folders, Report
     from commonplace.ingest.status import Status
     from commonplace.ingest.switching import Switch
     from commonplace.ingest.upkeep import Upkeep
-    from commonplace.knowledge import Knowledge
-    from commonplace.memories import Memories
+    from commonplace.kinds.documents.documents import Documents
+    from commonplace.kinds.documents.folders.folders import Folders, Report
+    from commonplace.kinds.knowledge import Knowledge
+    from commonplace.kinds.memories import Memories
+    from commonplace.kinds.memories.ranked import RankedLists
+    from commonplace.kinds.tables import Tables
     from commonplace.search.hybrid import Hybrid
-    from commonplace.search.ranked import RankedLists
-    from commonplace.sessions import Sessions
     from commonplace.store.table_base import TableStore
-    from commonplace.tables import Tables
     from commonplace.text.outline import Heading
+    from commonplace.tools.sessions import Sessions
 
 log = logging.getLogger(__name__)
 
@@ -115,35 +115,35 @@ class Library:
     @cached_property
     def folders(self) -> Folders:
         """Collections of files."""
-        from commonplace.ingest.folders import Folders
+        from commonplace.kinds.documents.folders.folders import Folders
 
         return Folders(self.store, self.folder, self.lexical, self.embedding, shared=bool(self.settings.store))
 
     @cached_property
     def sessions(self) -> Sessions:
         """What callers have seen already."""
-        from commonplace.sessions import Sessions
+        from commonplace.tools.sessions import Sessions
 
         return Sessions(self.store, self.settings)
 
     @cached_property
     def ranked(self) -> RankedLists:
         """Lists of memory entries, by words and by meaning."""
-        from commonplace.search.ranked import RankedLists
+        from commonplace.kinds.memories.ranked import RankedLists
 
         return RankedLists(self.store, self.lexical, self._semantic)
 
     @cached_property
     def memories(self) -> Memories:
         """The entries of agents' threads."""
-        from commonplace.memories import Memories
+        from commonplace.kinds.memories import Memories
 
         return Memories(self.store, self.embedding, self.settings)
 
     @cached_property
     def knowledge(self) -> Knowledge:
         """Notes, media, chats, characters and prompts."""
-        from commonplace.knowledge import Knowledge
+        from commonplace.kinds.knowledge import Knowledge
 
         make = self._remote.words if self._remote else None
         return Knowledge(self.store, self.lexical, self._indexes, self.settings, self._semantic, make)
@@ -151,7 +151,7 @@ class Library:
     @cached_property
     def documents(self) -> Documents:
         """Documents of collections: listed, outlined, read in sections, and searched."""
-        from commonplace.documents.documents import Documents
+        from commonplace.kinds.documents.documents import Documents
 
         return Documents(self.store, self._pipeline, self._semantic)
 
@@ -179,7 +179,7 @@ class Library:
     @cached_property
     def tables(self) -> Tables:
         """JSON tables, their tools and instances."""
-        from commonplace.tables import Tables
+        from commonplace.kinds.tables import Tables
 
         service, space = self._remote.passages if self._remote else None, self.folder.name
         return Tables(self.store, self.lexical, self.embedding, self.settings, self._semantic, space, service)
@@ -253,7 +253,7 @@ class Library:
         return len(items)
 
     def _delete(self, item: Item, expected_version: int | None) -> None:
-        from commonplace.knowledge.records import delete_item
+        from commonplace.kinds.knowledge.records import delete_item
 
         if item.kind != "collection":
             delete_item(self.store, item, expected_version)
@@ -281,7 +281,7 @@ class Library:
 
     def export(self, filter: Filter = Filter()) -> Iterator[str]:
         """Every matching item as a line of JSON with what hangs on it; without a filter, tables too, but no keys."""
-        from commonplace.ingest.exchange import export_lines
+        from commonplace.exchange import export_lines
 
         self.sweep()
         with_tables = not filter and (self.store.projects() or self.store.instances())
@@ -289,7 +289,7 @@ class Library:
 
     def import_(self, lines: Iterable[str]) -> int:
         """Store what `export` wrote; returns how many lines that were."""
-        from commonplace.ingest.exchange import import_lines
+        from commonplace.exchange import import_lines
 
         return import_lines(self.store, lines, lambda line: self.tables.exchange.keep(line))
 
@@ -488,8 +488,8 @@ def _remote(store: Store, folder: Path, settings: Settings, identity: str) -> Tu
     """The service that holds the indexes, where they are not kept here."""
     if settings.index == "local":
         return None
-    from commonplace.index.turbopuffer_settings import service
-    from commonplace.index.turbopuffer_space import TurbopufferSpace
+    from commonplace.index.turbopuffer.settings import service
+    from commonplace.index.turbopuffer.space import TurbopufferSpace
 
     require_allowed(urlsplit(service().base_url).hostname or "", "index = turbopuffer", offline=settings.offline)
     return TurbopufferSpace(settings, folder.name, identity, store)

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from commonplace.cli.main import main
-from commonplace.cli.qmd.main import run as qmd_run
 from commonplace.library import Library
 from commonplace.model import Filter
+from commonplace.qmd.cli.main import run as qmd_run
 
 PROGRESS = re.compile(r"Reading docs: (\d+) of (\d+)")
 Run = Callable[..., "Done"]

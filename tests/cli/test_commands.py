@@ -298,13 +298,13 @@ def test_a_setting_that_cannot_be_read_ends_with_78_and_its_name(run: Run) -> No
 
 
 _NOT_FOR_A_SEARCH = {
-    "commonplace.index.vectors",
+    "commonplace.index.vectors.index",
     "commonplace.ingest.embedding",
     "commonplace.ingest.files.read",
-    "commonplace.ingest.files.walk",
+    "commonplace.kinds.documents.folders.walk",
     "commonplace.ingest.prepare",
     "commonplace.store.postgres",
-    "commonplace.surfaces.profile",
+    "commonplace.tools.profile",
     "commonplace.text.chunk",
     "commonplace.text.outline",
     "commonplace.text.structure",
@@ -319,7 +319,7 @@ _NOT_ON_LINUX = {"platformdirs", "shutil", "tempfile"} if sys.platform == "linux
 """Where the places of a user's files are known."""
 
 
-@pytest.mark.parametrize("command", ["commonplace.cli.main", "commonplace.cli.qmd.main"])
+@pytest.mark.parametrize("command", ["commonplace.cli.main", "commonplace.qmd.cli.main"])
 def test_a_search_by_words_loads_nothing_that_walks_reads_cuts_or_embeds(
     command: str, tmp_path: Path, run: Run, notes: Path
 ) -> None:
@@ -456,7 +456,7 @@ def test_in_a_folder_that_is_gone_everything_works_that_needs_none(run: Run, not
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert done.stderr.startswith("The current folder does not exist any more.")
     for arguments in (["get", "./tea.md"], ["collection", "add"]):
-        done = called("commonplace.cli.qmd", *arguments)
+        done = called("commonplace.qmd.cli", *arguments)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from commonplace.cli.folders import print_skipped
 from commonplace.ingest.files.read import NO_READER
-from commonplace.ingest.files.update import Report
+from commonplace.kinds.documents.folders.update import Report
 from wire_server import Handler, serving, silent
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -26,9 +26,9 @@ from commonplace.library import Library
 from commonplace.model import JSON, Draft
 from commonplace.server.mcp import Context, VisitorOf, make_server
 from commonplace.server.service import Service
-from commonplace.surfaces.profile import Profile, Prompts, Registry, Resources
-from commonplace.surfaces.schema import Schema, obj
-from commonplace.surfaces.tool import ADDS, READ_ONLY, Answer, Call, Reply, Tool
+from commonplace.tools.profile import Profile, Prompts, Registry, Resources
+from commonplace.tools.schema import Schema, obj
+from commonplace.tools.tool import ADDS, READ_ONLY, Answer, Call, Reply, Tool
 from conformance.asking import ASKING
 from conformance.rounds import ROUNDS, prompt
 

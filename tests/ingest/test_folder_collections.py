@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from world import build
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
-from commonplace.ingest.files.contexts import join_contexts
-from commonplace.ingest.folders import DEFAULT_PATTERN, Collection, Context, Report
+from commonplace.kinds.documents.folders.contexts import join_contexts
+from commonplace.kinds.documents.folders.folders import DEFAULT_PATTERN, Collection, Context, Report
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 

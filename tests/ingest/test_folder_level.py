@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from world import build
 
-from commonplace.ingest.files import level
-from commonplace.ingest.folders import FolderState
+from commonplace.kinds.documents.folders import level
+from commonplace.kinds.documents.folders.folders import FolderState
 from commonplace.library import Library
 
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from commonplace.ingest.files.properties import LONGEST_TAG, MOST_TAGS, properties_of
-from commonplace.ingest.folders import Report
+from commonplace.kinds.documents.folders.folders import Report
 from commonplace.library import Library
 from commonplace.model import Condition, Filter, Hit, Item
-from commonplace.surfaces.finding import SEARCH
-from commonplace.surfaces.tool import Call
+from commonplace.profiles.commonplace.finding import SEARCH
+from commonplace.tools.tool import Call
 
 LOCKS = """---
 title: Distributed locks

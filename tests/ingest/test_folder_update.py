@@ -22,9 +22,9 @@ from world import WORLD, build, swap_unseen, write
 from commonplace.errors import NotFound
 from commonplace.ingest.files import stage
 from commonplace.ingest.files.read import READERS, Reader, Skipped, folder_stamp_of, stamp_of
-from commonplace.ingest.files.update import read_file
-from commonplace.ingest.files.walk import file_of
-from commonplace.ingest.folders import Report
+from commonplace.kinds.documents.folders.folders import Report
+from commonplace.kinds.documents.folders.update import read_file
+from commonplace.kinds.documents.folders.walk import file_of
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
 from commonplace.text import structure

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.files.ignore import ignoring, read_rules, verdict
-from commonplace.ingest.files.walk import LARGEST, Selection, Survey, check_pattern, inner_pattern, walk
+from commonplace.kinds.documents.folders.ignore import ignoring, read_rules, verdict
+from commonplace.kinds.documents.folders.walk import LARGEST, Selection, Survey, check_pattern, inner_pattern, walk
 from commonplace.text.globs import matcher
 
 GENERATED = {"node_modules", "vendor", "dist", "build", "__pycache__"}

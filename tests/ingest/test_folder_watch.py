@@ -15,8 +15,8 @@ import pytest
 from world import build
 
 from commonplace.errors import NotFound
-from commonplace.ingest.files import watch as watching
-from commonplace.ingest.folders import Report
+from commonplace.kinds.documents.folders import watch as watching
+from commonplace.kinds.documents.folders.folders import Report
 from commonplace.library import Library
 
 PATIENCE_S = 30.0

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from commonplace.errors import InvalidInput, NotFound, VersionConflict
-from commonplace.knowledge.records import put_record
+from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library, restore, space_folder
 from commonplace.model import JSON, LAST_MOMENT, Draft, Filter, Span
 from opening import library_settings, open_library

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput
-from commonplace.knowledge.records import put_record
+from commonplace.kinds.knowledge.records import put_record
+from commonplace.kinds.memories import Image, New, Revision
 from commonplace.library import Library
-from commonplace.memories import Image, New, Revision
 from commonplace.model import Draft, Filter, Span
 from commonplace.store.rows import Attachment
 from opening import open_library

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.index.wanted import Atom, Group, Wanted, atoms, fold, shown
-from commonplace.search.boolean import LexicalMode, read
+from commonplace.index.words.wanted import Atom, Group, Wanted, atoms, fold, shown
+from commonplace.kinds.memories.boolean import LexicalMode, read
 from commonplace.search.parse import NO_WORD
 
 MODES: tuple[LexicalMode, ...] = ("match", "prefix", "phrase", "boolean")

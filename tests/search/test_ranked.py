@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.index.wanted import atoms
+from commonplace.index.words.wanted import atoms
+from commonplace.kinds.memories.boolean import LexicalMode, read
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
-from commonplace.search.boolean import LexicalMode, read
 
 MEMORIES = Filter(kinds=("memory",), entries=Entries())
 LONG = "\n\n".join(

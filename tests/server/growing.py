@@ -15,10 +15,10 @@ from commonplace.server.mcp import serve_stdio
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service
 from commonplace.settings import Settings
-from commonplace.surfaces import profile
-from commonplace.surfaces.profile import Profile, Prompts, Resources
-from commonplace.surfaces.schema import choice, obj, text
-from commonplace.surfaces.tool import ADDS, Answer, Call, Tool
+from commonplace.tools import profile
+from commonplace.tools.profile import Profile, Prompts, Resources
+from commonplace.tools.schema import choice, obj, text
+from commonplace.tools.tool import ADDS, Answer, Call, Tool
 
 
 def add(call: Call, given: Mapping[str, JSON]) -> Answer:

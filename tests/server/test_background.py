@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from commonplace.kinds.memories import New, Stored
 from commonplace.library import Library
-from commonplace.memories import New, Stored
 from commonplace.model import Draft
 from commonplace.server import background as room
 from commonplace.server.background import Background

@@ -40,7 +40,7 @@ from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
 from commonplace.store.accounts import Accounts
-from commonplace.surfaces import profile
+from commonplace.tools import profile
 from opening import library_settings
 from serving import served
 

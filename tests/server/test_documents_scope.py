@@ -15,11 +15,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from commonplace.documents.visible import View
 from commonplace.library import Library
 from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
 from commonplace.store.accounts import Accounts
+from commonplace.tools.view import View
 from opening import library_settings
 from serving import served
 

@@ -24,7 +24,7 @@ from serving import environment_of, process
 from wire_server import Site, serving
 
 FOR_US = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-COMMANDS = {"serve": ["commonplace", "serve"], "qmd": ["commonplace.cli.qmd", "server", "--transport", "http"]}
+COMMANDS = {"serve": ["commonplace", "serve"], "qmd": ["commonplace.qmd.cli", "server", "--transport", "http"]}
 
 
 @pytest.fixture

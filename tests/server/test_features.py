@@ -25,9 +25,9 @@ from commonplace.server.mcp import make_server
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import Profile, Prompts, Registry, Resources
-from commonplace.surfaces.schema import obj
-from commonplace.surfaces.tool import READ_ONLY, Call, Reply, Tool
+from commonplace.tools.profile import Profile, Prompts, Registry, Resources
+from commonplace.tools.schema import obj
+from commonplace.tools.tool import READ_ONLY, Call, Reply, Tool
 
 ERAS = ["legacy", "2026-07-28"]
 STARTED, GO_ON = threading.Event(), threading.Event()

@@ -24,7 +24,8 @@ from hypothesis import strategies as st
 from websockets.sync.client import connect
 
 from commonplace.library import Library
-from commonplace.server import qmd_http, rest, transport, websocket
+from commonplace.qmd.http import routes as qmd_http
+from commonplace.server import rest, transport, websocket
 from commonplace.server.auth import make_gate
 from commonplace.server.flaws import FLAW_META, flaw_of, told, told_body, unread
 from commonplace.server.http import make_app

@@ -17,14 +17,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.knowledge.records import put_record
+from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.profiles.registry import profile
 from commonplace.server.calls import Failure
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import profile
 from schemas import arguments
 
 SECRET = "zanzibarite"

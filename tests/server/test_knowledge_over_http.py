@@ -15,10 +15,11 @@ from typing import Any
 import httpx
 import pytest
 
-from commonplace.knowledge.records import put_record
+from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library
+from commonplace.profiles.registry import profile
 from commonplace.store.accounts import FILE, Accounts
-from commonplace.surfaces.profile import Registry, profile
+from commonplace.tools.profile import Registry
 from opening import library_settings
 
 KEYS = {"COMMONPLACE_AUTH": "keys", "COMMONPLACE_ALLOW_WRITES": "1", "COMMONPLACE_RATE_LIMIT": "0"}

@@ -35,9 +35,9 @@ from commonplace.server.limits import Buckets
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import Profile, Registry
-from commonplace.surfaces.schema import obj
-from commonplace.surfaces.tool import ADDS, READ_ONLY, Call, Reply, Tool
+from commonplace.tools.profile import Profile, Registry
+from commonplace.tools.schema import obj
+from commonplace.tools.tool import ADDS, READ_ONLY, Call, Reply, Tool
 from serving import served
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-11-25"}

@@ -153,7 +153,7 @@ def test_a_byte_order_mark_before_the_first_line_is_no_part_of_it(environment: d
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
-@pytest.mark.parametrize(("command", "code"), [("commonplace", 74), ("commonplace.cli.qmd", 1)])
+@pytest.mark.parametrize(("command", "code"), [("commonplace", 74), ("commonplace.qmd.cli", 1)])
 def test_an_output_that_takes_nothing_ends_the_server_with_a_sentence(
     environment: dict[str, str], command: str, code: int
 ) -> None:

@@ -11,10 +11,11 @@ import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from commonplace.profiles.registry import profile
 from commonplace.server.mcp import make_server
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
-from commonplace.surfaces.profile import Registry, profile
+from commonplace.tools.profile import Registry
 from opening import library_settings
 
 

@@ -12,10 +12,10 @@ from schemathesis.checks import not_a_server_error
 
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.profiles.registry import profile
 from commonplace.server.auth import OpenGate
 from commonplace.server.http import make_app
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import profile
 from serving import served
 
 

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.library import Library
+from commonplace.profiles.registry import profile
 from commonplace.server.calls import Failure, run
 from commonplace.server.service import worded
-from commonplace.surfaces.profile import Registry, profile
-from commonplace.surfaces.tool import Call, Tool
+from commonplace.tools.profile import Registry
+from commonplace.tools.tool import Call, Tool
 
 TOLERANCE = 2e-3
 """How far a score may be off: vector arithmetic differs in the last digits between processors."""

@@ -9,7 +9,7 @@ from typing import Any
 from contents import CUES, STOCK
 from recorder import Recorder
 
-from commonplace.surfaces.tables.types import bound_tool
+from commonplace.kinds.tables.tools.types import bound_tool
 
 IMAGE = {"data": base64.b64encode(b"picture").decode(), "mime_type": "image/png"}
 QUESTIONS = (

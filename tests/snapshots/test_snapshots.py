@@ -25,8 +25,8 @@ from scripts import BOUND_CALLS, COMMANDS, REQUESTS, SCRIPTS
 from commonplace.cli.main import cli
 from commonplace.errors import CommonplaceError
 from commonplace.library import Library
+from commonplace.profiles.registry import PROFILES, profile
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import PROFILES, profile
 from serving import environment_of, process
 
 KEPT = Path(__file__).parent / "kept"

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from commonplace.kinds.memories.entry_times import EntryTimes
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
-from commonplace.search.entry_times import EntryTimes
 from commonplace.store import listings
 from commonplace.store.rows import Moment
 

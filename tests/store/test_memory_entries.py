@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from commonplace.errors import AlreadyExists, InvalidInput
 from commonplace.ingest.prepare import prepare
-from commonplace.memories.entry import Image
+from commonplace.kinds.memories.entry import Image
 from commonplace.model import Condition, Draft, Entries, Filter, Operator
 from commonplace.store import SqliteStore
 from commonplace.store.base import Store

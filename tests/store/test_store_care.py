@@ -28,10 +28,10 @@ from commonplace.errors import Busy, CommonplaceError, InvalidInput, NotFound, S
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
-from commonplace.store.connection import explained
 from commonplace.store.opening import restore_store
 from commonplace.store.rows import Attachment
-from commonplace.store.sqlite_extras import _INVARIANTS
+from commonplace.store.sqlite.connection import explained
+from commonplace.store.sqlite.store import _INVARIANTS
 from few_files import few_files
 from opening import BACKENDS, library_settings, open_store
 
@@ -415,7 +415,7 @@ def test_a_newer_schema_is_refused_with_what_to_do(sqlite: SqliteStore) -> None:
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from commonplace.store import connection as room
+    from commonplace.store.sqlite import connection as room
 
     migrations = room.load_migrations()
     monkeypatch.setattr(room, "load_migrations", lambda _: [*migrations, "create table extra (x); select nonsense"])

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, chunk_id
-from commonplace.store import sqlite_extras
 from commonplace.store.base import Store
 from commonplace.store.postgres import keeping
 from commonplace.store.rows import Attachment, Job, Model
+from commonplace.store.sqlite import store as sqlite_extras
 from opening import open_store
 
 TEA = Draft("note", "tea", body="Oolong.")

@@ -19,7 +19,8 @@ import pytest
 
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
-from commonplace.store import SqliteStore, connection
+from commonplace.store import SqliteStore
+from commonplace.store.sqlite import connection
 from opening import open_store
 
 ONE = np.array([1, 0], np.float16).tobytes()

@@ -27,11 +27,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tables"))
 from json_data import keys, pointers_of, values
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.tables.pointers import tokens
 from commonplace.model import Draft
 from commonplace.store import shredding
 from commonplace.store.shredding import dumps
 from commonplace.store.table_rows import Missing
-from commonplace.tables.pointers import tokens
 from opening import rows
 from table_parts import fill_tables
 

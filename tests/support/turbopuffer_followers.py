@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from commonplace.index.turbopuffer import TurbopufferIndex
-from commonplace.index.turbopuffer_settings import Naming, service
-from commonplace.index.turbopuffer_wire import Wire
+from commonplace.index.turbopuffer.index import TurbopufferIndex
+from commonplace.index.turbopuffer.settings import Naming, service
+from commonplace.index.turbopuffer.wire import Wire
 from commonplace.library import Library
 
 

@@ -11,10 +11,10 @@ import pytest
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.surfaces.commonplace import PROFILE
-from commonplace.surfaces.locating import Ambiguous
-from commonplace.surfaces.profile import Registry
-from commonplace.surfaces.tool import Call as Visit
+from commonplace.profiles.commonplace import PROFILE
+from commonplace.tools.locating import Ambiguous
+from commonplace.tools.profile import Registry
+from commonplace.tools.tool import Call as Visit
 
 Call = Callable[..., dict[str, Any]]
 VIM = "# Vim\n\nAn editor.\n\n## Motions\n\nWords and lines.\n\n### Marks\n\nBy letters.\n"

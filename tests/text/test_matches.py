@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
-from commonplace.index.phrases import phrase as ways_of
+from commonplace.index.words.phrases import phrase as ways_of
 from commonplace.text.matches import Matcher
 from commonplace.text.terms import Term, query_terms
 from strategies import WORDS

@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from commonplace.cli.common import counted, painted, with_library
-from commonplace.documents.packages.context import find_project
-from commonplace.documents.visible import View
+from commonplace.kinds.documents.packages.context import find_project
 from commonplace.library import Library
-from commonplace.surfaces.browsing import BROWSE
-from commonplace.surfaces.tool import Call
+from commonplace.profiles.commonplace.browsing import BROWSE
+from commonplace.tools.tool import Call
+from commonplace.tools.view import View
 
 
 @click.command()

@@ -11,10 +11,10 @@ import click
 from commonplace.cli.common import ask, counted, with_library, written
 from commonplace.cli.lazy import as_called
 from commonplace.cli.library import how_to_use
+from commonplace.kinds.memories.tools.environment import without_effect
 from commonplace.library import Library, restore
 from commonplace.settings import Settings
-from commonplace.store.sqlite_extras import check_backup
-from commonplace.surfaces.memory.environment import without_effect
+from commonplace.store.sqlite.store import check_backup
 
 
 @click.command()

@@ -18,7 +18,9 @@ from commonplace.cli.common import counted, progress_bar
 from commonplace.cli.folders import MOST_NAMED, OF_COLLECTIONS
 from commonplace.cli.lazy import SomePath
 from commonplace.cli.library import pull_default
-from commonplace.documents.packages.context import (
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound
+from commonplace.kinds.documents.folders.locks import collection_lock
+from commonplace.kinds.documents.packages.context import (
     FILE,
     Declaration,
     Scope,
@@ -30,23 +32,21 @@ from commonplace.documents.packages.context import (
     withdraw,
     write_json,
 )
-from commonplace.documents.packages.folders import sync_holding
-from commonplace.documents.packages.globs import IMPLIED, check_globs
-from commonplace.documents.packages.outcome import Outcome
-from commonplace.documents.packages.pack import pack as pack_folder
-from commonplace.documents.packages.pack import save
-from commonplace.documents.packages.places import MANIFEST
-from commonplace.documents.packages.registry import Holding, holding_of, holdings, undeclared, unique
-from commonplace.documents.packages.source import read_source, without_credentials
-from commonplace.documents.packages.sync import Keeping, Options, drop
-from commonplace.documents.visible import Visible
-from commonplace.errors import AlreadyExists, InvalidInput, NotFound
-from commonplace.ingest.files.locks import collection_lock
+from commonplace.kinds.documents.packages.folders import sync_holding
+from commonplace.kinds.documents.packages.globs import IMPLIED, check_globs
+from commonplace.kinds.documents.packages.outcome import Outcome
+from commonplace.kinds.documents.packages.pack import pack as pack_folder
+from commonplace.kinds.documents.packages.pack import save
+from commonplace.kinds.documents.packages.places import MANIFEST
+from commonplace.kinds.documents.packages.registry import Holding, holding_of, holdings, undeclared, unique
+from commonplace.kinds.documents.packages.source import read_source, without_credentials
+from commonplace.kinds.documents.packages.sync import Keeping, Options, drop
+from commonplace.kinds.documents.visible import Visible
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
 from commonplace.settings import Settings
 from commonplace.store.opening import DATABASE
-from commonplace.surfaces.locating import no_collection
+from commonplace.tools.locating import no_collection
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ import click
 
 from commonplace.cli.common import counted
 from commonplace.cli.lazy import as_called
-from commonplace.documents.packages.folders import sync_holding
-from commonplace.documents.packages.registry import Holding
-from commonplace.documents.packages.sync import Keeping, Options
+from commonplace.kinds.documents.packages.folders import sync_holding
+from commonplace.kinds.documents.packages.registry import Holding
+from commonplace.kinds.documents.packages.sync import Keeping, Options
 from commonplace.library import Library
 from commonplace.model import Item
 

@@ -20,9 +20,9 @@ from commonplace.cli.common import ask, progress_bar, with_library
 from commonplace.cli.lazy import SomePath, as_called, hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
-from commonplace.ingest.folders import Collection, Report
+from commonplace.kinds.documents.folders.folders import Collection, Report
 from commonplace.library import Library
-from commonplace.surfaces.locating import require_collection
+from commonplace.tools.locating import require_collection
 
 MOST_NAMED, MOST_ENDINGS = 20, 8
 PATIENCE_S = 1.0

@@ -24,8 +24,8 @@ from commonplace.ingest.imports.formats import FORMATS, KINDS
 from commonplace.ingest.imports.lines import import_lines
 from commonplace.ingest.imports.run import Options, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record
-from commonplace.knowledge.kinds import KIND_OF, SOURCES
-from commonplace.knowledge.records import Outcome, References, put_record, records
+from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES
+from commonplace.kinds.knowledge.records import Outcome, References, put_record, records
 from commonplace.library import Library
 from commonplace.model import Item
 

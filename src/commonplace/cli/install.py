@@ -14,6 +14,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from commonplace.cli import qmd_command as shim
 from commonplace.cli.client_files import ClientFile, opened, replace_file
 from commonplace.cli.clients import (
     CLIENTS,
@@ -30,9 +31,9 @@ from commonplace.cli.clients import (
 )
 from commonplace.cli.configs import Uneditable, put, render
 from commonplace.cli.lazy import as_called
-from commonplace.cli.qmd import shim
 from commonplace.errors import InvalidInput
-from commonplace.surfaces.profile import DEFAULT, Registry, profile, profile_names
+from commonplace.profiles.registry import DEFAULT, profile, profile_names
+from commonplace.tools.profile import Registry
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 

@@ -54,7 +54,7 @@ class LazyGroup(click.Group):
 
     package: ClassVar[str]
     table: ClassVar[Mapping[str, tuple[str, str]]]
-    """Name -> the module it is in, and what it does in a line."""
+    """Name -> the module it is in, by its whole name or relative to the package, and what it does in a line."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.table)
@@ -63,7 +63,7 @@ class LazyGroup(click.Group):
         if name not in self.table:
             return None
         with nothing_collected():
-            module = importlib.import_module(f"{self.package}.{self.table[name][0]}")
+            module = importlib.import_module(self.table[name][0], self.package)
         command: click.Command = module.COMMANDS[name]
         return command
 

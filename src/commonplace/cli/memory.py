@@ -9,9 +9,9 @@ import click
 
 from commonplace.cli.common import OUTPUT, counted, with_library, written
 from commonplace.cli.lazy import as_called
+from commonplace.kinds.memories.importing import Imported
+from commonplace.kinds.memories.tools.exchange import export_lines, import_file
 from commonplace.library import Library
-from commonplace.memories.importing import Imported
-from commonplace.surfaces.memory.exchange import export_lines, import_file
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

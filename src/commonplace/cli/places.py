@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 import commonplace
+from commonplace.cli import qmd_command as shim
 from commonplace.cli.client_files import ClientFile, opened
 from commonplace.cli.clients import CLIENTS, config_path, is_ours, starts_ours
-from commonplace.cli.qmd import shim
-from commonplace.documents.packages.context import FILE as DECLARATIONS
+from commonplace.kinds.documents.packages.context import FILE as DECLARATIONS
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import SPACES
 from commonplace.models.catalog import catalog

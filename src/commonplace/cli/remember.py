@@ -11,8 +11,8 @@ import click
 from commonplace.cli.common import ask, counted, with_library
 from commonplace.errors import InvalidInput
 from commonplace.library import Library
-from commonplace.surfaces.tool import Call, Tool
-from commonplace.surfaces.writing import FORGET, REMEMBER, REVISE
+from commonplace.profiles.commonplace.writing import FORGET, REMEMBER, REVISE
+from commonplace.tools.tool import Call, Tool
 
 _TEXT = click.argument("text", nargs=-1)
 _TITLE = click.option("--title", help="A note's title.  [default: its first line]")

@@ -19,7 +19,7 @@ from commonplace.cli.lazy import as_called, called
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, Hit, Page, parse_uri
-from commonplace.surfaces.naming import titled
+from commonplace.tools.naming import titled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

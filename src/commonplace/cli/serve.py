@@ -14,17 +14,19 @@ import click
 
 from commonplace.cli.common import split_names, with_library
 from commonplace.cli.loading import nothing_collected
-from commonplace.documents.visible import View, Visible
 from commonplace.errors import Denied, InvalidInput, NotFound, Unavailable
+from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
+from commonplace.profiles.registry import DEFAULT, profile, profile_names
 from commonplace.server.logs import log_to
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import PREFIX, Settings
-from commonplace.surfaces.profile import DEFAULT, Registry, profile, profile_names
-from commonplace.surfaces.tool import Call, Reply
+from commonplace.tools.profile import Registry
+from commonplace.tools.tool import Call, Reply
+from commonplace.tools.view import View
 
 if TYPE_CHECKING:  # thirteen tools come with it, which other profiles do without
-    from commonplace.surfaces.memory.door import Door
+    from commonplace.kinds.memories.tools.door import Door
 
 _WRITES = click.option("--allow-writes", is_flag=True, help="Let agents write: remember, revise and forget.")
 _NO_WATCH = click.option("--no-watch", is_flag=True, help="Leave folders alone until `commonplace update` reads them.")
@@ -117,7 +119,7 @@ def reads_variables(profile: str, environment: Mapping[str, str]) -> bool:
 
 
 def _door() -> Door | None:
-    from commonplace.surfaces.memory.door import door_of
+    from commonplace.kinds.memories.tools.door import door_of
 
     return door_of(os.environ)
 
@@ -176,12 +178,12 @@ def serve(
 
 def _view(settings: Settings, space: str, project: Path | None, no_global: bool, collections: tuple[str, ...]) -> View:
     """What of the collections of documents is shown. A name that stands for none stops the start."""
-    from commonplace.documents.packages.context import find_project
+    from commonplace.kinds.documents.packages.context import find_project
 
     view = View(project.resolve() if project else find_project(), not no_global, space)
     names = split_names(collections)
     if names:
-        from commonplace.documents.packages import declared
+        from commonplace.kinds.documents.packages import declared
 
         with Library.open(settings=settings, space=space) as library:
             Visible.of(declared(library, view.project, view.with_global)).some(names)
@@ -197,7 +199,7 @@ def _settings(context: click.Context, allow_writes: bool, no_watch: bool, profil
     }
     if not reads_variables(profile_name, os.environ):
         return _heard(Settings.load(**given))
-    from commonplace.surfaces.memory.environment import adopt_database, aliases
+    from commonplace.kinds.memories.tools.environment import adopt_database, aliases
 
     adopted = aliases(os.environ)
     settings = _heard(
@@ -230,7 +232,7 @@ def call(library: Library, name: str, arguments: str, profile_name: str) -> None
     tool = registry.find(name)
     if tool is None:
         raise NotFound(registry.unknown(name))
-    from commonplace.tables.values import parsed  # other commands start without it
+    from commonplace.kinds.tables.values import parsed  # other commands start without it
 
     try:
         given = parsed(arguments, "The arguments", within=())
@@ -238,7 +240,7 @@ def call(library: Library, name: str, arguments: str, profile_name: str) -> None
         raise InvalidInput(f'The arguments are not JSON: {error}. Write them as \'{{"query": "tea"}}\'.') from error
     if not isinstance(given, dict):
         raise InvalidInput('The arguments are not an object. Write them as \'{"query": "tea"}\'.')
-    from commonplace.documents.packages.context import find_project
+    from commonplace.kinds.documents.packages.context import find_project
 
     view = View(find_project(), space=library.folder.name)
     answer = tool.call(Call(library, view=view), given)

@@ -12,10 +12,10 @@ import click
 
 from commonplace.cli.common import with_library
 from commonplace.errors import CommonplaceError
+from commonplace.kinds.tables.tools import PROFILE
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.surfaces.tables import PROFILE
-from commonplace.surfaces.tool import Call
+from commonplace.tools.tool import Call
 
 TOOLS = {tool.name: tool for tool in PROFILE.tools}
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the whole answer as JSON.")

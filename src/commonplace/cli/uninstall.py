@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 import commonplace
+from commonplace.cli import qmd_command as shim
 from commonplace.cli.client_files import ClientFile, Config, backups, opened, replace_file
 from commonplace.cli.clients import CLIENTS, DISTRIBUTION, Client, config_path, is_ours
 from commonplace.cli.common import ask, counted
 from commonplace.cli.configs import Uneditable, Unreadable, alike, drop, put, read
 from commonplace.cli.places import Place, Told, names_of_ours, places, told_clients
-from commonplace.cli.qmd import shim
 from commonplace.cli.where import shown_size
 from commonplace.errors import InvalidInput
 from commonplace.library import SPACES

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from commonplace.errors import Unavailable
 from commonplace.index.follower import Follower
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.wanted import Wanted
+from commonplace.index.words.wanted import Wanted
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Change, IndexedItem
 from commonplace.text.terms import Term
 
 if TYPE_CHECKING:  # they bring tantivy along, which an index elsewhere need not load
-    from commonplace.index.engine import Floats
-    from commonplace.index.lexical_entries import Found
-    from commonplace.index.lexical_items import Ranked, Scoring
-    from commonplace.index.lexical_query import LexicalQuery
-    from commonplace.index.vector_scan import Halves
+    from commonplace.index.vectors.scan import Halves
+    from commonplace.index.words.engine import Floats
+    from commonplace.index.words.entries import Found
+    from commonplace.index.words.items import Ranked, Scoring
+    from commonplace.index.words.query import LexicalQuery
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable
 from commonplace.index.base import MakeVectors, NearIndex
 from commonplace.index.files import writable
-from commonplace.index.vectors import VectorIndex
+from commonplace.index.vectors.index import VectorIndex
 from commonplace.ingest.pace import Pace
 from commonplace.ingest.prepare import RULES, embedded_text, vector_key
 from commonplace.ingest.stored_vectors import StoredVectors

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.base import Near, WordReader
-from commonplace.index.lexical_query import LexicalQuery
 from commonplace.index.scope import Ids, Scope, distinct
+from commonplace.index.words.query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.models.embedder import Embedder

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.base import WordReader
-from commonplace.index.lexical_query import LexicalQuery
-from commonplace.index.lexical_reader import MOST_MARKS
-from commonplace.index.phrases import phrases
 from commonplace.index.scope import Ids, Scope, among, distinct, firsts
+from commonplace.index.words.phrases import phrases
+from commonplace.index.words.query import LexicalQuery
+from commonplace.index.words.reader import MOST_MARKS
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words

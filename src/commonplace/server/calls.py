@@ -10,7 +10,7 @@ from uuid import uuid4
 from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
-from commonplace.surfaces.tool import Answer, Call, Tool
+from commonplace.tools.tool import Answer, Call, Tool
 
 log = logging.getLogger(__name__)
 

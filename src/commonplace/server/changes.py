@@ -24,7 +24,7 @@ from mcp.shared.subscriptions import event_to_notification
 from commonplace.errors import CommonplaceError
 from commonplace.library import Library
 from commonplace.server.libraries import Libraries
-from commonplace.surfaces.profile import ListName, Lists, Profile
+from commonplace.tools.profile import ListName, Lists, Profile
 
 log = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ _PART = re.compile(r'[\[\]{}]|"((?:[^"\\]+|\\.)*+)"?')
 def told(message: str, *, exact: bool = True) -> str:
     """A message as it is, unless it calls a tool with such arguments. `exact`: whether numbers and keys matter."""
     if has_half(message):
-        from commonplace.tables.values import half
+        from commonplace.kinds.tables.values import half
 
         flaw = half(message, "The message", within=ARGUMENTS)
         return _telling(message, flaw if exact else InvalidInput(str(flaw)))  # other errors have members of their own
@@ -50,7 +50,7 @@ def _is_text(message: str) -> bool:
 
 
 def _told_exactly(message: str) -> str:
-    from commonplace.tables.values import parsed  # servers of other profiles never need it
+    from commonplace.kinds.tables.values import parsed  # servers of other profiles never need it
 
     if "call" not in message:
         return message

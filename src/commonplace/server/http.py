@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from importlib import import_module
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -20,8 +21,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from commonplace.documents.visible import View
 from commonplace.errors import CommonplaceError
+from commonplace.profiles.registry import DEFAULT, profile_names
 from commonplace.server.auth import INSTANCES, Authentication, Gate, metadata_address, metadata_routes
 from commonplace.server.guard import OriginGuard
 from commonplace.server.heads import Heads
@@ -29,20 +30,20 @@ from commonplace.server.instances import InstanceDoor
 from commonplace.server.limits import Patience
 from commonplace.server.mcp import make_server
 from commonplace.server.metrics import Metrics
-from commonplace.server.qmd_http import Details, allowed_hosts
-from commonplace.server.qmd_http import routes as qmd_routes
 from commonplace.server.rest import routes, unanswered
 from commonplace.server.service import Service
 from commonplace.server.transport import Endpoint, MakeServer, memory_body_bytes
 from commonplace.server.websocket import Connections, Wire
 from commonplace.server.welcome import Welcome
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import DEFAULT, profile_names
+from commonplace.tools.view import View
 
 ALIVE = "/health"
 """Where clients of other servers ask whether this one runs."""
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
 """Where a server listens on every address, which is none that a client could name."""
+QMD_ENDPOINTS = "commonplace.qmd.http.routes"
+"""The module of qmd's endpoints, found by name: it is built on the server."""
 QMD = "/qmd"
 """Where the qmd endpoints are."""
 
@@ -60,6 +61,7 @@ def make_app(
 
     It closes what it opens.
     """
+    qmd = import_module(QMD_ENDPOINTS)
     metrics = Metrics()
     service = Service(settings, metrics.observe, view)
     metrics.watch(service)
@@ -84,13 +86,13 @@ def make_app(
         places = ("", f"/{name}") if name == first else (f"/{name}",)
         paths += [Route(f"/mcp{place}", endpoint) for place in places]
         paths += [connections.route(f"/ws{place}", registries[name]) for place in places]
-    paths += [*routes(service, registries["all"], metrics), *qmd_routes(service, QMD), *metadata_routes(settings)]
+    paths += [*routes(service, registries["all"], metrics), *qmd.routes(service, QMD), *metadata_routes(settings)]
     paths.append(Route(ALIVE, _alive, methods=["GET"]))
     app = Starlette(
         routes=paths,
         middleware=[
-            Middleware(Details, prefix=QMD),
-            Middleware(OriginGuard, hosts=[*own_hosts(settings, host), *allowed_hosts()]),
+            Middleware(qmd.Details, prefix=QMD),
+            Middleware(OriginGuard, hosts=[*own_hosts(settings, host), *qmd.allowed_hosts()]),
             Middleware(Welcome, service=service, gate=gate),
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings), also_open=(ALIVE,)),
             Middleware(Patience, seconds=settings.idle_seconds),

@@ -16,6 +16,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from commonplace import __version__
+from commonplace.kinds.tables.keys import space_of
+from commonplace.kinds.tables.tools.types import bound_tool
 from commonplace.library import Library, space_folder
 from commonplace.model import JSON
 from commonplace.server.auth import challenge, token_of
@@ -41,10 +43,8 @@ from commonplace.server.stdio import told_to_end
 from commonplace.server.transport import Endpoint
 from commonplace.store.opening import has_space
 from commonplace.store.table_rows import InstanceRow, ToolRow
-from commonplace.surfaces.profile import Lists, Profile, Registry
-from commonplace.surfaces.tables.types import bound_tool
-from commonplace.surfaces.tool import Tool
-from commonplace.tables.keys import space_of
+from commonplace.tools.profile import Lists, Profile, Registry
+from commonplace.tools.tool import Tool
 
 _NAME = "instance "
 _SCOPES = frozenset({"read", "write"})

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from commonplace.errors import StorageBroken, Unavailable
 from commonplace.library import SPACES, Library
 from commonplace.settings import Settings
-from commonplace.store.connection import identity_of
+from commonplace.store.sqlite.connection import identity_of
 
 
 class _Place:

@@ -30,10 +30,10 @@ from commonplace.server.flaws import flaw_of, told
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.server.stdio import Ending, Input, Output, told_to_end
-from commonplace.soft_config import parse_config
-from commonplace.surfaces.profile import Profile, Prompts, Registry, Resources
-from commonplace.surfaces.schema import outline, parts_of
-from commonplace.surfaces.tool import Call, Reply, Report, Tool
+from commonplace.tools.profile import Profile, Prompts, Registry, Resources
+from commonplace.tools.schema import outline, parts_of
+from commonplace.tools.soft_config import parse_config
+from commonplace.tools.tool import Call, Reply, Report, Tool
 
 Context = ServerRequestContext[Any, Any]
 VisitorOf = Callable[[Context], Visitor]

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from commonplace import __version__
 from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge
+from commonplace.kinds.tables.values import half, parsed
 from commonplace.model import JSON
 from commonplace.server.calls import Failure
 from commonplace.server.flaws import has_half
@@ -20,9 +21,8 @@ from commonplace.server.metrics import CONTENT_TYPE, Metrics
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
 from commonplace.server.transport import HEADER, asked_for, read_body
-from commonplace.surfaces.profile import Registry
-from commonplace.surfaces.tool import Tool
-from commonplace.tables.values import half, parsed
+from commonplace.tools.profile import Registry
+from commonplace.tools.tool import Tool
 
 _ERROR = {
     "type": "object",

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import anyio
 
-from commonplace.documents.visible import View
 from commonplace.errors import CommonplaceError, Denied, RateLimited, TooLarge, Unavailable, WritesDisabled
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
 from commonplace.model import JSON
+from commonplace.profiles.registry import profile
 from commonplace.server.background import Background
 from commonplace.server.calls import Failure, run
 from commonplace.server.changes import Changes
@@ -25,8 +25,9 @@ from commonplace.server.principal import Principal
 from commonplace.server.watching import Watching
 from commonplace.server.workers import Workers
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import Registry, profile
-from commonplace.surfaces.tool import Answer, Call, Reply, Report, Tool
+from commonplace.tools.profile import Registry
+from commonplace.tools.tool import Answer, Call, Reply, Report, Tool
+from commonplace.tools.view import View
 
 T = TypeVar("T")
 Observer = Callable[[str, str, float], None]

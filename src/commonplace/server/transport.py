@@ -26,10 +26,10 @@ from commonplace.server.limits import aside, come_back_in
 from commonplace.server.mcp import Context, client_of, meta_config
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
-from commonplace.sessions import Session
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import Registry
-from commonplace.surfaces.tool import Tool
+from commonplace.tools.profile import Registry
+from commonplace.tools.sessions import Session
+from commonplace.tools.tool import Tool
 
 _MIB = 1 << 20
 HEADER = "mcp-session-id"

@@ -17,7 +17,7 @@ from commonplace.library import Library
 from commonplace.server.libraries import Libraries
 
 if TYPE_CHECKING:
-    from commonplace.ingest.folders import Report
+    from commonplace.kinds.documents.folders.folders import Report
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class _SpaceWatch(threading.Thread):
 
     def _watch(self, library: Library) -> None:
         """Wait until no other process watches, and do it until told to stop, or until the library is outdated."""
-        from commonplace.ingest.files.locks import watch_lock
+        from commonplace.kinds.documents.folders.locks import watch_lock
 
         def updated(name: str, report: Report) -> None:
             library.upkeep.on_write.embed(report.after)

@@ -27,7 +27,7 @@ from commonplace.server.mcp import Context, client_of, meta_config, serve_stream
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
 from commonplace.server.transport import HEADER, MakeServer, asked_for, most_body_bytes
-from commonplace.surfaces.profile import Registry
+from commonplace.tools.profile import Registry
 
 WRONG_OWNER, OVER_LIMIT, IDLE, ENDING, TOO_LARGE = 1008, 1013, 1001, 1012, 1009
 SUBPROTOCOL = "mcp"

@@ -2,6 +2,6 @@
 
 from commonplace.store.base import Store
 from commonplace.store.rows import Attachment, Job, Model, Passage, Write
-from commonplace.store.sqlite_extras import SqliteStore
+from commonplace.store.sqlite.store import SqliteStore
 
 __all__ = ["Attachment", "Job", "Model", "Passage", "SqliteStore", "Store", "Write"]

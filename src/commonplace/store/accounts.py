@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.connection import Database, explained
+from commonplace.store.sqlite.connection import Database, explained
 
 FILE = "accounts.db"
 SCOPES = ("read", "write", "admin")

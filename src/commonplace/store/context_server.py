@@ -15,7 +15,7 @@ import apsw
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.connection import explained
+from commonplace.store.sqlite.connection import explained
 
 _BATCH = 200
 _UUID = re.compile("[0-9a-f]{32}")

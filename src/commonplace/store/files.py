@@ -13,8 +13,8 @@ from commonplace.batches import batches
 from commonplace.errors import NotFound
 from commonplace.model import Item, chunk_id
 from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
-from commonplace.store.sqlite import Items, guarded
-from commonplace.store.sqlite_rows import hash_of, log_changes
+from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.sqlite.rows import hash_of, log_changes
 
 COMMAND = "update_command:"
 """Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""

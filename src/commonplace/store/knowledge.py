@@ -12,7 +12,7 @@ from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import fold_value
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
 from commonplace.store.shaping import IN_PARTS, json_text
-from commonplace.store.sqlite import Items, consistent, guarded
+from commonplace.store.sqlite.items import Items, consistent, guarded
 
 _WHOLE = ("note", "media", "conversation", "message", "character", "prompt", "document")
 

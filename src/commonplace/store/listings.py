@@ -10,7 +10,7 @@ from typing import Any
 from commonplace.model import CHUNK_BITS, JSON, Filter, Item
 from commonplace.store.filters import HELD_BY, Compiled, compile_filter, fold_tag, micros
 from commonplace.store.rows import Moment, Tally, ThreadRow
-from commonplace.store.sqlite import Items, consistent, guarded
+from commonplace.store.sqlite.items import Items, consistent, guarded
 
 WALKED = 1000
 """Newest entries that are looked at one by one before a filter is answered from an index."""

@@ -14,12 +14,12 @@ from typing import Any
 import apsw
 
 from commonplace.model import JSON, Filter, chunk_id
-from commonplace.store.connection import explained
 from commonplace.store.filters import Compiled, compile_filter, shapes
 from commonplace.store.rows import Attachment, EntryRow, Past, Said, Write
 from commonplace.store.shaping import is_number, json_text
-from commonplace.store.sqlite import Items, guarded
-from commonplace.store.sqlite_rows import Kept, hold_values
+from commonplace.store.sqlite.connection import explained
+from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.sqlite.rows import Kept, hold_values
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = id),

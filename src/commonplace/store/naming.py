@@ -9,7 +9,7 @@ from typing import Any
 from commonplace.model import CHUNK_BITS
 from commonplace.store.rows import Ending, Name
 from commonplace.store.spelling import backwards, folded
-from commonplace.store.sqlite import Items, guarded
+from commonplace.store.sqlite.items import Items, guarded
 
 SHORTEST = 6
 """Hexadecimal digits of a docid, unless two documents share them."""

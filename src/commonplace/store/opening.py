@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from commonplace.settings import BadSetting, Settings
-from commonplace.store.sqlite_extras import SqliteStore
+from commonplace.store.sqlite.store import SqliteStore
 from commonplace.store.table_base import TableStore
 
 if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load; most commands know no users

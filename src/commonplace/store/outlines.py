@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from commonplace.store.rows import DocumentRow
-from commonplace.store.sqlite import Items, consistent, guarded
+from commonplace.store.sqlite.items import Items, consistent, guarded
 
 if TYPE_CHECKING:
     from commonplace.text.outline import Heading, Outline

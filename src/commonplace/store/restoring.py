@@ -9,8 +9,8 @@ from pathlib import Path
 import apsw
 
 from commonplace.errors import StorageBroken
-from commonplace.store.connection import explained
-from commonplace.store.sqlite_extras import SqliteStore, copied
+from commonplace.store.sqlite.connection import explained
+from commonplace.store.sqlite.store import SqliteStore, copied
 
 
 def restore_file(path: Path, source: Path) -> None:

@@ -10,7 +10,7 @@ import apsw
 
 from commonplace.model import JSON
 from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionRow
-from commonplace.store.sqlite import Items, guarded
+from commonplace.store.sqlite.items import Items, guarded
 
 _SESSION = "id, client, defaults, queries, created_at, used_at"
 

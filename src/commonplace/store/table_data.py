@@ -22,7 +22,7 @@ from commonplace.store.shredding import (
     shred,
     with_change,
 )
-from commonplace.store.sqlite import Items, consistent, guarded
+from commonplace.store.sqlite.items import Items, consistent, guarded
 from commonplace.store.table_rows import Fragment, Missing
 
 _FRAGMENT = "id, parent, position, key, count, shape, size, text"

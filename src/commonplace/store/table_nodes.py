@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from commonplace.model import JSON
 from commonplace.store.places import around, is_stale, place_number, plain
 from commonplace.store.shaping import PASSAGE_COLUMNS, chunk_from, json_text, json_value
-from commonplace.store.sqlite import consistent, guarded
+from commonplace.store.sqlite.items import consistent, guarded
 from commonplace.store.table_rows import DirtyRow, Nodes, Passage, TableJob, TableRow
 from commonplace.store.tables import TableRows
 

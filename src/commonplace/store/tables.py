@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 
 from commonplace.store.shaping import json_text
-from commonplace.store.sqlite import consistent, guarded
+from commonplace.store.sqlite.items import consistent, guarded
 from commonplace.store.table_data import TableData
 from commonplace.store.table_rows import BindingRow, InstanceRow, ProjectRow, TableRow, ToolRow
 

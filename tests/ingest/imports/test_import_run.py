@@ -29,8 +29,8 @@ from commonplace.ingest.imports.lines import import_lines
 from commonplace.ingest.imports.run import Options, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record, Remarks
 from commonplace.ingest.imports.subtitles import parse_vtt
-from commonplace.knowledge.records import Outcome, References, put_record, records
-from commonplace.knowledge.transcript import Wanted, transcript
+from commonplace.kinds.knowledge.records import Outcome, References, put_record, records
+from commonplace.kinds.knowledge.transcript import Wanted, transcript
 from commonplace.model import Item
 from commonplace.store import SqliteStore
 from opening import open_store

@@ -17,15 +17,16 @@ from typing import Any
 import pytest
 
 from commonplace.errors import CommonplaceError, Unavailable
+from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.model import JSON, Draft, Filter, Page
 from commonplace.models.providers import wire
+from commonplace.profiles.registry import profile
 from commonplace.search.hybrid import Answer, Question
 from commonplace.search.typed import Search
 from commonplace.settings import Settings
-from commonplace.surfaces.profile import Registry, profile
-from commonplace.surfaces.tables.types import run_tool
-from commonplace.surfaces.tool import Call
+from commonplace.tools.profile import Registry
+from commonplace.tools.tool import Call
 from wire_server import Make, Site, cut_off, reset, silent, status, truncated
 
 KEY = "sk-planted-abcdefghijklmnop"
@@ -186,8 +187,8 @@ def test_a_wrong_setting_costs_its_own_stage_alone(make: Make, tmp_path: Path) -
 
 
 def _everything_said(library: Library, log: io.StringIO, errors: list[str]) -> str:
-    from commonplace.surfaces.profile import profile
-    from commonplace.surfaces.tool import Call
+    from commonplace.profiles.registry import profile
+    from commonplace.tools.tool import Call
 
     memory = {tool.name: tool for tool in profile("memory").tools}
     statistics = memory["get_statistics"].call(Call(library), {})

@@ -21,12 +21,12 @@ from psycopg import sql
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
 from commonplace.store.backups import check_target, make_private, partial_of
-from commonplace.store.connection import explained as explained_file
 from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
 from commonplace.store.postgres.items import reads, seat_and_label, writes
 from commonplace.store.postgres.memory import EntryRows
-from commonplace.store.sqlite_extras import SqliteStore, copied
+from commonplace.store.sqlite.connection import explained as explained_file
+from commonplace.store.sqlite.store import SqliteStore, copied
 
 _ROWS = 500
 _DERIVED = ("metadata_fields", "metadata_values", "metadata_holders")

@@ -42,7 +42,7 @@ from commonplace.store.shaping import (
     says_the_same,
 )
 from commonplace.store.spelling import folded, name_backwards, name_hash
-from commonplace.store.sqlite import WHOLE_BODY
+from commonplace.store.sqlite.items import WHOLE_BODY
 from commonplace.text.outline import Outline
 
 P = ParamSpec("P")

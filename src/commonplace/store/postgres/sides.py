@@ -11,11 +11,11 @@ import apsw
 
 from commonplace.errors import Busy
 from commonplace.model import JSON
-from commonplace.store.connection import explained as explained_file
 from commonplace.store.postgres.copying import Shape, insert_there, number_there, shapes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.store import MIGRATION, PostgresStore
-from commonplace.store.sqlite_extras import SqliteStore
+from commonplace.store.sqlite.connection import explained as explained_file
+from commonplace.store.sqlite.store import SqliteStore
 
 R = TypeVar("R")
 Row = tuple[Any, ...]

@@ -12,7 +12,7 @@ from commonplace.model import CHUNK_BITS, Chunk
 from commonplace.store.postgres.items import CHUNK, Items, reads, writes
 from commonplace.store.rows import Model
 from commonplace.store.shaping import chunk_from
-from commonplace.store.sqlite_extras import _MODEL
+from commonplace.store.sqlite.store import _MODEL
 
 _LINES = 500
 

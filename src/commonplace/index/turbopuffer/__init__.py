@@ -1,0 +1,1 @@
+"""Both indexes with the turbopuffer service."""

@@ -1,0 +1,1 @@
+"""The index of words, on tantivy."""

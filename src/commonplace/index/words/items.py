@@ -1,0 +1,180 @@
+"""Items by their words, over an index that has one entry for each: how many there are, and the best of them.
+
+What an item is ranked by; the ceiling is more than BM25 can give any of them for this query:
+
+    BM25  +  a ceiling if it has every content word  +  a ceiling if it has every word at all
+
+So an item that has all words comes before one that has some. Its score is what whoever asks makes of its BM25 and of
+how many ceilings it has. Both depend on the item, the query and the library, never on the scope or on how many are
+asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tantivy import Occur, Query
+
+from commonplace.index.scope import Ids, Scope, distinct
+from commonplace.index.words.engine import Floats, Snapshot, counted_hits, engine, hits
+from commonplace.index.words.query import (
+    TITLE_WEIGHT,
+    LexicalQuery,
+    _either,
+    _term,
+    begun_title,
+    phrase_query,
+    scope_queries,
+)
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import CHUNK_BITS
+from commonplace.text.terms import Term
+
+SPARE = 1.05
+"""A ceiling is a little more than what is reached."""
+
+SATURATION = 2.2 * SPARE
+"""How often its idf a term can bring to BM25, with k1 at 1.2."""
+
+BEGUN = (1 + TITLE_WEIGHT) * SPARE
+"""What a beginning can bring: as much in any text, and more in a title."""
+
+MISSING_SHARE = 0.5
+"""A word found nowhere raises the ceiling by this much of a mean one: it was asked for."""
+
+_FEWEST = 64
+"""Items asked for at first: a cut among equal scores would mean asking again."""
+
+Scores = NDArray[np.float64]
+
+Scoring = Callable[[Scores, Scores], Scores]
+"""Scores from 0 to 1 of BM25 and of how many ceilings there are, rising with both, ceilings first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Items in no particular order. Any that is not among them scores less than each of them, if it answers."""
+
+    items: Ids
+    scores: Scores
+    total: int
+    """How many items answer, these included."""
+
+
+class ItemSearch:
+    """One query over one commit, in any of several scopes."""
+
+    def __init__(
+        self, snapshot: Snapshot, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int, scoring: Scoring
+    ) -> None:
+        """`missing`: how many words of the query are nowhere."""
+        self._scoring = scoring
+        self._searcher, self._schema = snapshot.searcher, snapshot.schema
+        self._query, self._missing, self._scopes = query, missing, scopes
+        self._ceiling = _ceiling(snapshot, query, missing)
+        self._counted = snapshot.counted - snapshot.searcher.doc_freq("mark", "position")
+        self._words = [_either(list(_term(self._schema, term))) for term in query.terms]
+        content = [place for place, term in enumerate(query.terms) if term.weight >= 1]
+        self._content = content or list(range(len(query.terms)))
+
+    def best(self, count: int, without: Ids | None = None) -> Ranked:
+        """At least the best `count` items, and all that score as the last of them does; `without` may not answer."""
+        if not self._query.terms or not self._scopes:
+            return _nothing()
+        parts = [(Occur.Must, _any(self._words)), *self._within(without), *self._bound()]
+        ranking = Query.boolean_query([*parts, *self._titled(), *self._bonuses()])
+        depth = min(max(self._searcher.num_docs, 1), max(_FEWEST, count + 32))
+        while True:
+            chunks, scores, total = counted_hits(self._searcher, ranking, depth)
+            shown = self._shown(scores)
+            if depth >= total or shown[count - 1] > shown[-1]:
+                return Ranked(chunks >> CHUNK_BITS, shown, total)
+            depth = min(total, depth * 4)
+
+    def allowed(self) -> Ids:
+        """All items of the scopes that the query's phrases and exclusions let through, whatever words they have."""
+        if not self._scopes:
+            return np.empty(0, np.int64)
+        parts = [(Occur.Must, _silent(_any([self._scope(scope) for scope in self._scopes]))), *self._bound()]
+        query = Query.boolean_query(parts)
+        return distinct(hits(self._searcher, query, self._count(query))[0] >> CHUNK_BITS)
+
+    def _bound(self) -> list[tuple[Occur, Query]]:
+        required = [(Occur.Must, _silent(phrase_query(self._schema, phrase))) for phrase in self._query.phrases]
+        return [*required, *((Occur.MustNot, phrase_query(self._schema, phrase)) for phrase in self._query.excluded)]
+
+    def _within(self, without: Ids | None) -> list[tuple[Occur, Query]]:
+        within = []
+        if not self._unbound():
+            within.append((Occur.Must, _silent(_any([self._scope(scope) for scope in self._scopes]))))
+        if without is not None and len(without):
+            within.append((Occur.MustNot, Query.term_set_query(self._schema, "item", without.tolist())))
+        return within
+
+    def _unbound(self) -> bool:
+        """Whether the scopes let everything through: a filter would be looked up for every match all the same."""
+        kinds = [kind for scope in self._scopes for kind in scope.kinds]
+        if any(scope.items is not None or scope != Scope(kinds=scope.kinds) for scope in self._scopes):
+            return False
+        return sum(self._searcher.doc_freq("kind", kind) for kind in set(kinds)) == self._counted
+
+    def _scope(self, scope: Scope) -> Query:
+        parts = list(scope_queries(self._schema, scope))
+        return parts[0] if len(parts) == 1 else Query.boolean_query([(Occur.Must, part) for part in parts])
+
+    def _titled(self) -> list[tuple[Occur, Query]]:
+        begun = [term for term in self._query.terms if term.match == "prefix"]
+        return [(Occur.Should, begun_title(self._schema, term)) for term in begun]
+
+    def _bonuses(self) -> list[tuple[Occur, Query]]:
+        if self._missing:
+            return []
+        found = []
+        for places in (self._content, range(len(self._words))):
+            every = [(Occur.Must, self._words[place]) for place in places]
+            found.append((Occur.Should, Query.const_score_query(Query.boolean_query(every), self._ceiling)))
+        return found
+
+    def _shown(self, raw: Floats) -> Scores:
+        return shown(raw.astype(np.float64), self._ceiling, self._scoring)
+
+    def _count(self, query: Query) -> int:
+        found: Any = engine(lambda: self._searcher.search(query, 1, count=True))
+        return int(found.count or 0)
+
+
+def shown(raw: Scores, ceiling: float, scoring: Scoring) -> Scores:
+    """The scores of what items are ranked by, from 0.0001 to 1, to four places."""
+    ceilings = np.floor(raw / ceiling)
+    return np.clip(np.round(scoring(raw - ceilings * ceiling, ceilings), 4), 0.0001, 1.0)
+
+
+def _ceiling(snapshot: Snapshot, query: LexicalQuery, missing: int) -> float:
+    """More than any passage can score, by the terms that the library has."""
+
+    def most(term: Term) -> float:
+        if term.match != "word":
+            return term.weight * BEGUN
+        titles = [count for form in term.forms if (count := snapshot.searcher.doc_freq("title", form))]
+        rare = math.log(1 + (snapshot.counted - min(titles) + 0.5) / (min(titles) + 0.5)) if titles else 0.0
+        body = max(map(snapshot.idf, term.forms))
+        return term.weight * SATURATION * (body + TITLE_WEIGHT * rare)
+
+    each = [most(term) for term in query.terms]
+    return max(sum(each) + missing * MISSING_SHARE * sum(each) / max(len(each), 1), 1e-6)
+
+
+def _silent(query: Query) -> Query:
+    return Query.const_score_query(query, 0.0)
+
+
+def _any(queries: Sequence[Query]) -> Query:
+    return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
+
+
+def _nothing() -> Ranked:
+    return Ranked(np.empty(0, np.int64), np.empty(0, np.float64), 0)

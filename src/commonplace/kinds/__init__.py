@@ -1,0 +1,1 @@
+"""What a library keeps: a room for each kind of thing, and none knows another."""

@@ -1,0 +1,1 @@
+"""Folders of files as collections of documents: registered, walked, compared and watched."""

@@ -1,0 +1,292 @@
+"""Collections of files: what each is called, where its files are and which of them it takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commonplace.errors import AlreadyExists, Busy, InvalidInput, NotFound, VersionConflict
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import JSON, Draft, Item
+from commonplace.store.base import Store
+from commonplace.store.files import COMMAND
+from commonplace.store.rows import Write
+
+if TYPE_CHECKING:  # a search knows collections, and neither walks nor reads files
+    from commonplace.kinds.documents.folders.walk import Selection
+
+LONGEST_NAME = 100
+_ATTEMPTS = 10
+
+
+_FORMER_DEFAULT = (
+    "**/*.{md,markdown,mdx,txt,rst,org,html,htm,xhtml,ipynb,pdf,epub,docx,py,ts,tsx,js,jsx,go,rs,java,c,h}"
+)
+"""What collections have that were stored with the default of their day."""
+
+
+def _default_pattern() -> str:
+    from commonplace.ingest.files.read import DEFAULT_PATTERN
+
+    return DEFAULT_PATTERN
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A folder whose files are documents here."""
+
+    name: str
+    root: Path
+    pattern: str = field(default_factory=_default_pattern)
+    ignore: tuple[str, ...] = ()
+    gitignore: bool = True
+    """Whether .gitignore files in it count."""
+    included: bool = True
+    """Off: searched only when it is named."""
+    contexts: Mapping[str, str] = field(default_factory=dict)
+    """What people say about it, by path; the empty path is the collection itself."""
+    mounted: bool = False
+    """Whether a disk was mounted at the root when files were last found there."""
+
+    def selection(self) -> Selection:
+        from commonplace.kinds.documents.folders.walk import Selection
+
+        return Selection(self.place, self.pattern, self.ignore, self.gitignore)
+
+    @property
+    def files(self) -> str:
+        """Return which files it takes, for people: its pattern, unless that is the default, which is long."""
+        return "every format that can be read" if self.takes_all else self.pattern
+
+    @property
+    def takes_all(self) -> bool:
+        """Return whether it takes every file that can be read."""
+        return self.pattern == _default_pattern()
+
+    @property
+    def place(self) -> str:
+        """Where the root really is: it was no link when it was added, but may be one now."""
+        return os.path.realpath(self.root)
+
+    def ignored_by(self, path: str) -> str | None:
+        """The collection's own ignore glob that leaves a path out. Looks at no file, so rule files do not count."""
+        from commonplace.kinds.documents.folders.ignore import ignoring
+
+        return ignoring(self.ignore, path)
+
+
+def all_collections(store: Store) -> list[Collection]:
+    """By name."""
+    return [_collection(item) for item in store.collections() if "root" in item.fields]
+
+
+def packages(store: Store) -> dict[str, str]:
+    """The collections that are packages of documents, which are nobody's folder here: names by key."""
+    return {item.key: item.title or item.key for item in store.collections() if "package" in item.fields}
+
+
+def find_collection(store: Store, name: str) -> Collection:
+    item = store.item("collection", "", name, body=False)
+    if item is None or "root" not in item.fields:
+        raise NotFound(f"Collection not found: {name}")
+    return _collection(item)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that could be taken for a path, an id or two lines."""
+    controls = any(ord(mark) < 32 or 127 <= ord(mark) < 160 or 0xD800 <= ord(mark) < 0xE000 for mark in name)
+    if not name.strip() or len(name) > LONGEST_NAME or "/" in name or name[0] in ".#" or controls:
+        raise InvalidInput(
+            f"A collection's name has 1–{LONGEST_NAME} characters, no slash, no control characters and no leading dot "
+            f"or #: not {name!r}."
+        )
+
+
+def create(store: Store, collection: Collection) -> Collection:
+    """Make a folder a collection. Nothing is read yet."""
+    made = _checked(collection)
+    others = all_collections(store)
+    if any(other.name == made.name for other in others):
+        raise AlreadyExists(f"Collection '{made.name}' already exists.")
+    _check_only_one(made, others)
+    if made.name in store.parents("document"):
+        raise AlreadyExists(
+            f"There are documents under the name '{made.name}' that came from no folder. Use another name."
+        )
+    try:
+        store.put([_write(made, 0)])
+    except VersionConflict:
+        raise AlreadyExists(f"Collection '{made.name}' already exists.") from None
+    return made
+
+
+def change(store: Store, name: str, edit: Callable[[Collection], Collection]) -> Collection:
+    """Replace what is known of a collection. Writes nothing when it is what it was; loses nothing others write."""
+    for _ in range(_ATTEMPTS):
+        item = store.item("collection", "", name, body=False)
+        if item is None or "root" not in item.fields:
+            raise NotFound(f"Collection not found: {name}")
+        changed = edit(_collection(item))
+        _check_globs(changed)
+        try:
+            store.put([_write(changed, item.version)])
+        except VersionConflict:
+            continue
+        return changed
+    raise Busy(f"Collection {name} is being changed by other processes. Try again.")
+
+
+def rename(store: Store, old: str, new: str) -> None:
+    """Everything moves along: documents, vectors, contexts, records of files, the update command."""
+    find_collection(store, old)
+    check_name(new)
+    if new == old:
+        return
+    if store.item("collection", "", new, body=False) is not None or new in store.parents("document"):
+        raise AlreadyExists(f"Collection '{new}' already exists.")
+    store.rename_collection(old, new)
+
+
+def move(store: Store, name: str, root: Path) -> Collection:
+    """Look for a collection's files in another folder from now on. One of them at least has to be there."""
+    made = _checked(replace(find_collection(store, name), root=root))
+    _check_only_one(made, all_collections(store))
+    files = store.file_records(name)
+    if files and not any((made.root / path).is_file() for path in files):
+        raise NotFound(f"None of the files of {name} are in {made.root}. Nothing was changed.")
+    return change(store, name, lambda found: replace(found, root=made.root, mounted=False))
+
+
+def remove(store: Store, name: str) -> int:
+    """Forget a collection and its documents; the files stay where they are. Returns how many documents there were."""
+    find_collection(store, name)
+    return store.drop_collection(name)
+
+
+def update_command(store: Store, name: str) -> str:
+    """What to run in the root before an update; only a person at the command line ever runs it."""
+    return str(store.setting(COMMAND + name) or "")
+
+
+def set_update_command(store: Store, name: str, command: str) -> None:
+    find_collection(store, name)
+    store.set_setting(COMMAND + name, command.strip())
+
+
+def changed_at(store: Store, name: str) -> datetime | None:
+    """When a document of it was last added, changed or removed."""
+    micros = store.collection_changed_at(name)
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros) if micros is not None else None
+
+
+def locate(store: Store, path: str | Path) -> list[tuple[Collection, str]]:
+    """The collections a path on disk is in, the innermost first, and the path inside each; "" for a root itself."""
+    place = os.path.realpath(os.path.expanduser(path))
+    found = []
+    for collection in all_collections(store):
+        root = collection.place
+        if place == root or place.startswith(root.rstrip("/") + "/"):
+            found.append((collection, place[len(root) :].strip("/")))
+    return sorted(found, key=lambda pair: (len(pair[1]), pair[0].name))
+
+
+def overlapping(store: Store, root: Path, name: str) -> list[tuple[Collection, str]]:
+    """Return the other collections that have files of a folder, by name, and where: `vault/ops`, as filters take it.
+
+    Nothing of a folder that is this collection already. What a collection ignores it does not have.
+    """
+    place = os.path.realpath(os.path.expanduser(root))
+    others = all_collections(store)
+    if any(other.name == name and other.place == place for other in others):
+        return []
+    found = [(other, "") for other in others if other.place.startswith(place.rstrip("/") + "/")]
+    found += [(other, inside) for other, inside in locate(store, place) if not (inside and other.ignored_by(inside))]
+    return sorted(((other, "/".join(filter(None, (other.name, inside)))) for other, inside in found), key=_path_of)
+
+
+def _path_of(found: tuple[Collection, str]) -> str:
+    return found[1]
+
+
+def _checked(collection: Collection) -> Collection:
+    check_name(collection.name)
+    _check_globs(collection)
+    root = Path(os.path.expanduser(collection.root))
+    if not root.exists():
+        raise NotFound(f"There is no folder {root.absolute()}.")
+    if not root.is_dir():
+        raise NotFound(f"{root} is no folder. Add the folder it is in.")
+    return replace(collection, root=_real(root))
+
+
+def _check_only_one(made: Collection, others: Sequence[Collection]) -> None:
+    for other in others:
+        if other.name != made.name and (other.root, other.pattern) == (made.root, made.pattern):
+            raise AlreadyExists(f"Collection '{other.name}' has this folder and pattern already: {made.root}")
+
+
+def _real(root: Path) -> Path:
+    real = root.resolve()
+    try:
+        str(real).encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInput(f"The name of {str(real)!a} is no UTF-8, so it cannot be stored. Rename it.") from None
+    return real
+
+
+def _check_globs(collection: Collection) -> None:
+    from commonplace.kinds.documents.folders.ignore import leaving_out
+    from commonplace.kinds.documents.folders.walk import check_pattern
+
+    check_pattern(collection.pattern)
+    root = os.path.abspath(os.path.expanduser(collection.root))
+    for glob in collection.ignore:
+        if not glob.strip("./ "):
+            raise InvalidInput("An ignore pattern cannot be empty. Write what to leave out, such as drafts/**.")
+        if glob.startswith(("~/", f"{root}/", f"{os.path.realpath(root)}/")):  # it would leave out nothing
+            raise InvalidInput(
+                f"An ignore pattern is relative to the folder, such as drafts/**. {glob!r} is written in full."
+            )
+        leaving_out(glob)
+
+
+def _write(collection: Collection, expected_version: int) -> Write:
+    from commonplace.ingest.prepare import prepare
+
+    return prepare(_draft(collection), expected_version)
+
+
+def _draft(collection: Collection) -> Draft:
+    fields: dict[str, JSON] = {"root": str(collection.root)}
+    if collection.pattern != _default_pattern():  # a default is not stored: it grows
+        fields["pattern"] = collection.pattern
+    if collection.ignore:
+        fields["ignore"] = list(collection.ignore)
+    if not collection.gitignore:
+        fields["gitignore"] = False
+    if not collection.included:
+        fields["included"] = False
+    if collection.contexts:
+        fields["contexts"] = dict(sorted(collection.contexts.items()))
+    if collection.mounted:
+        fields["mounted"] = True
+    return Draft("collection", collection.name, title=collection.name, fields=fields)
+
+
+def _collection(item: Item) -> Collection:
+    fields = item.fields
+    pattern = fields.get("pattern", _FORMER_DEFAULT)
+    return Collection(
+        name=item.key,
+        root=Path(str(fields["root"])),
+        pattern=_default_pattern() if pattern == _FORMER_DEFAULT else str(pattern),
+        ignore=tuple(fields.get("ignore", ())),
+        gitignore=bool(fields.get("gitignore", True)),
+        included=bool(fields.get("included", True)),
+        contexts=dict(fields.get("contexts", {})),
+        mounted=bool(fields.get("mounted", False)),
+    )

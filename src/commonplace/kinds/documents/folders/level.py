@@ -1,0 +1,88 @@
+"""How a collection stands to its folder: whether what is on disk now is what is in the library."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from commonplace.errors import NotFound
+from commonplace.ingest.files.read import Skipped
+from commonplace.kinds.documents.folders.collections import Collection
+from commonplace.kinds.documents.folders.looks import last_look
+from commonplace.kinds.documents.folders.update import (
+    CHANGED,
+    TAKES_IT_AWAY,
+    is_current,
+    is_settled,
+    read_file,
+    unreadable,
+)
+from commonplace.kinds.documents.folders.walk import File, walk
+from commonplace.lazy_dataclass import dataclass
+from commonplace.store.base import Store
+from commonplace.store.rows import FileRecord
+
+LONG_S = 1.0
+"""A folder that takes longer to look through is not looked through only to say how level it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderState:
+    """How a collection stands to its folder."""
+
+    collection: str
+    root: Path
+    looked_at: datetime | None
+    """When it was last brought level from this home; None where it never was."""
+    level: bool | None
+    """Whether reading the folder now would change nothing; None where that was not looked at."""
+    trouble: str = ""
+    """Why the folder cannot be read, in a sentence."""
+
+
+def state_of(store: Store, folder: Path, collection: Collection) -> FolderState:
+    """Return how a collection stands to its folder, which is looked through unless that takes long."""
+    look, level, trouble = last_look(folder, collection), None, ""
+    if look is None or look.seconds <= LONG_S:
+        try:
+            level = is_level(store, collection)
+        except NotFound as error:
+            level, trouble = False, str(error)
+    return FolderState(collection.name, collection.root, look.at if look else None, level, trouble)
+
+
+def is_level(store: Store, collection: Collection) -> bool:
+    """Return whether an update would change nothing. Opens only files whose times and sizes prove nothing.
+
+    Raises NotFound where the root cannot be read.
+    """
+    try:
+        survey = walk(collection.selection())
+    except OSError as error:
+        raise unreadable(collection, error) from error
+    versions = store.document_versions(collection.name)
+    there = {file.path for file in survey.files}
+    there.update(path for path, code in survey.skipped if code not in TAKES_IT_AWAY)
+    unlisted = tuple(survey.unlisted)
+    if any(path not in there and not path.startswith(unlisted) for path in versions):
+        return False
+    records, root = store.file_records(collection.name), collection.place
+    return not any(_differs(root, file, records.get(file.path), versions) for file in survey.files)
+
+
+def _differs(root: str, file: File, record: FileRecord | None, versions: Mapping[str, int]) -> bool:
+    """Return whether an update would do anything with a file that is there."""
+    if record is not None and is_settled(record, file, versions):
+        return False
+    try:
+        _, data = read_file(root, file)
+    except Skipped as skipped:
+        code = str(skipped)
+    except OSError as error:
+        code = errno.errorcode.get(error.errno or 0, "")
+    else:
+        return record is None or record.hash != hashlib.sha256(data).digest() or not is_current(record, versions)
+    return code == CHANGED or (code in TAKES_IT_AWAY and file.path in versions)

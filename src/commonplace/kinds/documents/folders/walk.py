@@ -1,0 +1,256 @@
+"""Which files of a folder belong to a collection. Nothing is opened but rule files; no link leads out of the root."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import field
+from typing import NamedTuple
+
+from commonplace.errors import InvalidInput
+from commonplace.ingest.files.read import decode
+from commonplace.kinds.documents.folders.ignore import (
+    GIT_RULE_FILE,
+    LARGEST_RULE_FILE,
+    RULE_FILE,
+    Rule,
+    ignoring,
+    read_rules,
+    verdict,
+)
+from commonplace.lazy_dataclass import dataclass
+from commonplace.text.globs import Matcher, matcher, split_union
+
+LARGEST = 16 * 1024 * 1024
+SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "__pycache__"})
+"""Beside these, everything hidden: `.git` and `.cache` too."""
+
+OUTSIDE, TOO_LARGE, BAD_NAME = "OUTSIDE_COLLECTION", "TOO_LARGE", "BAD_NAME"
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What a name in a list of names must not hold: it would forge a line, or is no character at all."""
+
+_MOST_PARTS = 200
+_LONGEST_ENDING = 12
+_ON_THE_WAY = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+_AT_THE_END = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_INODE = (1 << 63) - 1  # SQLite's integers are signed, inodes are not
+
+
+class File(NamedTuple):
+    """A file that is taken: where it is below the root, and what tells whether it has changed."""
+
+    path: str
+    mtime_ns: int
+    size: int
+    inode: int
+
+
+@dataclass(slots=True)
+class Survey:
+    """What a walk found."""
+
+    files: list[File] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    """(path, code), for files that the pattern names and that are not taken"""
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many other files there are, by their endings: ".png", or "" where they have none."""
+    unlisted: list[str] = field(default_factory=list)
+    """Folders that could not be read, with a slash at the end: nobody knows what is in them now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What to take from a folder."""
+
+    root: str
+    """A real path: no link in it."""
+    pattern: str
+    ignore: tuple[str, ...] = ()
+    gitignore: bool = False
+
+
+def walk(selection: Selection) -> Survey:
+    """Look through a folder. Raises OSError when the root itself cannot be listed."""
+    return _Walk(selection).run()
+
+
+def inner_pattern(pattern: str, root: str) -> tuple[str, list[str]]:
+    """A pattern without `..`, and the parts of it that name what is outside the root.
+
+    `docs/../*.md` means `*.md`, and `../here/*.md` the same in a folder called `here`. Nothing outside is looked at.
+    """
+    inside, outside = [], []
+    for part in split_union(pattern):
+        components = _resolved(part.split("/"), root)
+        if components is None:
+            outside.append(part)
+        else:
+            inside.append("/".join(components))
+    return ",".join(inside), outside
+
+
+def check_pattern(pattern: str) -> None:
+    """Refuse a pattern that can match nothing, with a sentence that says why."""
+    parts = split_union(pattern)
+    if not parts or len(parts) > _MOST_PARTS:
+        raise InvalidInput(f"A pattern has 1–{_MOST_PARTS} parts, such as **/*.md. This one has {len(parts)}.")
+    for part in parts:
+        if part.startswith(("/", "~")):
+            raise InvalidInput(f"A pattern matches paths inside the folder, such as **/*.md. {part!r} is absolute.")
+    matcher(pattern)
+
+
+def _resolved(components: Sequence[str], root: str) -> list[str] | None:
+    done: list[str] = []
+    above = 0
+    parents = root.strip("/").split("/")
+    for component in components:
+        if component in ("", "."):
+            continue
+        if component == "..":
+            if done and done[-1] == "**":
+                return None
+            above += not done
+            del done[-1:]
+        elif above and not done and component == parents[-above]:
+            above -= 1
+        else:
+            done.append(component)
+        if above > len(parents):
+            return None
+    return None if above else done
+
+
+class _Walk:
+    def __init__(self, selection: Selection) -> None:
+        self._root = selection.root
+        self._ignore = selection.ignore
+        self._rule_files = (GIT_RULE_FILE, RULE_FILE) if selection.gitignore else (RULE_FILE,)
+        pattern, outside = inner_pattern(selection.pattern, selection.root)
+        self._matches: Matcher = matcher(pattern)
+        self._survey = Survey(skipped=[(part, OUTSIDE) for part in outside])
+
+    def run(self) -> Survey:
+        pending: list[tuple[str, list[tuple[int, list[Rule]]]]] = [("", [])]
+        while pending:
+            folder, rules = pending.pop()
+            try:
+                with os.scandir(os.path.join(self._root, folder)) as entries:
+                    found = sorted(entries, key=lambda entry: entry.name)
+            except OSError as error:
+                if not folder:
+                    raise
+                self._survey.unlisted.append(folder)
+                self._survey.skipped.append((folder, code_of(error)))
+                continue
+            rules = self._with_rules(folder, found, rules)
+            pending += [(path, rules) for entry in found if (path := self._take(entry, folder, rules))]
+        self._survey.files.sort()
+        self._survey.skipped.sort()
+        return self._survey
+
+    def _with_rules(
+        self, folder: str, found: Sequence[os.DirEntry[str]], rules: list[tuple[int, list[Rule]]]
+    ) -> list[tuple[int, list[Rule]]]:
+        """The rules in force in a folder: those above it, then its own."""
+        own: list[Rule] = []
+        for name in self._rule_files:
+            for entry in found:
+                if entry.name == name and entry.is_file(follow_symlinks=False):
+                    own += read_rules(self._rule_text(entry, folder))
+        return [*rules, (len(folder), own)] if own else rules
+
+    def _rule_text(self, entry: os.DirEntry[str], folder: str) -> str:
+        try:
+            with open(open_inside(self._root, folder + entry.name), "rb") as file:
+                return decode(file.read(LARGEST_RULE_FILE))[0]
+        except OSError as error:
+            self._survey.skipped.append((folder + entry.name, code_of(error)))
+            return ""
+
+    def _take(self, entry: os.DirEntry[str], folder: str, rules: list[tuple[int, list[Rule]]]) -> str | None:
+        """Note a file; return the path of a folder to look into, with a slash at its end."""
+        name = entry.name
+        if name.startswith("."):
+            return None
+        path = folder + name
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if is_folder and name in SKIPPED_FOLDERS:
+            return None
+        if self._is_ignored(path, is_folder, rules):
+            return None
+        if not is_folder and not self._matches(path):
+            self._survey.unread.update([ending_of(name)] if entry.is_file(follow_symlinks=False) else [])
+            return None
+        if _UNSAFE.search(name):
+            self._survey.skipped.append((repr(path)[1:-1], BAD_NAME))
+            return None
+        if is_folder:
+            return path + "/"
+        try:
+            self._note(entry, path)
+        except OSError as error:
+            self._survey.skipped.append((path, code_of(error)))
+        return None
+
+    def _note(self, entry: os.DirEntry[str], path: str) -> None:
+        found = entry.stat(follow_symlinks=False)
+        if stat.S_ISLNK(found.st_mode):
+            real = os.path.realpath(entry.path, strict=True)
+            found = os.stat(real)
+            if stat.S_ISREG(found.st_mode) and not is_inside(real, self._root):
+                self._survey.skipped.append((path, OUTSIDE))
+                return
+        if not stat.S_ISREG(found.st_mode):
+            return
+        if found.st_size > LARGEST:
+            self._survey.skipped.append((path, TOO_LARGE))
+            return
+        self._survey.files.append(file_of(path, found))
+
+    def _is_ignored(self, path: str, is_folder: bool, rules: list[tuple[int, list[Rule]]]) -> bool:
+        if self._ignore and ignoring(self._ignore, path) is not None:
+            return True
+        for start, own in reversed(rules):
+            decided = verdict(own, path[start:], is_folder)
+            if decided is not None:
+                return decided
+        return False
+
+
+def ending_of(name: str) -> str:
+    """Return the ending of a file's name in small letters with its dot, or "" where none names a format."""
+    _, dot, ending = name.rpartition(".")
+    return f".{ending.lower()}" if dot and 0 < len(ending) <= _LONGEST_ENDING and ending.isalnum() else ""
+
+
+def file_of(path: str, found: os.stat_result) -> File:
+    return File(path, found.st_mtime_ns, found.st_size, found.st_ino & _INODE)
+
+
+def open_inside(root: str, path: str) -> int:
+    """A descriptor to read a file by. ELOOP or ENOTDIR where a link is on the way, as a folder may be one by now."""
+    *folders, name = path.split("/")
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in folders:
+            inner = os.open(part, _ON_THE_WAY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(name, _AT_THE_END, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def is_inside(path: str, root: str) -> bool:
+    """Whether a real path is below a real root."""
+    return path.startswith(root.rstrip("/") + "/")
+
+
+def code_of(error: OSError) -> str:
+    """The system's name for what went wrong: `EACCES`, `ENOENT`, `ELOOP`."""
+    return errno.errorcode.get(error.errno or 0, type(error).__name__)

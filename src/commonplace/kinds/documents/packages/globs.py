@@ -1,0 +1,120 @@
+"""Which paths of a package its globs take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate
+
+from commonplace.errors import InvalidInput
+from commonplace.kinds.documents.folders.walk import SKIPPED_FOLDERS
+from commonplace.lazy_dataclass import dataclass
+from commonplace.text.globs import SPECIAL, Matcher, expand, plain_matcher
+
+IMPLIED = ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt")
+MOST_PATTERNS = 200
+_HERE = re.compile(r"\A(?:\./+)+")
+
+
+@dataclass(frozen=True)
+class Globs:
+    """Patterns over paths from the package root. Commas are themselves here: a list has one pattern per element.
+
+    Hidden names and folders such as `node_modules` are passed over unless a pattern spells that part out.
+    """
+
+    take: tuple[str, ...] = IMPLIED
+    leave: tuple[str, ...] = ()
+
+    def __call__(self, path: str) -> bool:
+        parts = path.split("/")
+        if not self._taken(path, parts):
+            return False
+        places = list(accumulate(parts, "{}/{}".format))
+        return not any(matches(place) for matches in self._left for place in places)
+
+    def enters(self, folder: str) -> bool:
+        """Whether anything below a folder of this name could be taken."""
+        return not _is_special(folder, is_folder=True) or any(
+            _spells(part, folder) for parts in self._taken_parts for part in parts
+        )
+
+    def _taken(self, path: str, parts: Sequence[str]) -> bool:
+        special = any(_is_special(part, is_folder=True) for part in parts[:-1]) or _is_special(parts[-1])
+        if not special:
+            return any(matches(path) for matches in self._taken_whole)
+        return any(_matches(tuple(pattern), tuple(parts)) for pattern in self._taken_parts)
+
+    @cached_property
+    def _plain(self) -> list[str]:
+        return [_HERE.sub("", plain) for pattern in self.take for plain in expand(pattern)]
+
+    @cached_property
+    def _taken_whole(self) -> list[Matcher]:
+        return [plain_matcher(plain) for plain in self._plain]
+
+    @cached_property
+    def _taken_parts(self) -> list[list[str]]:
+        return [[part for part in plain.split("/") if part] for plain in self._plain]
+
+    @cached_property
+    def _left(self) -> list[Matcher]:
+        plain = (_HERE.sub("", plain) for pattern in self.leave for plain in expand(pattern))
+        return [plain_matcher(each.rstrip("/")) for each in plain]
+
+
+def check_globs(patterns: Iterable[str], place: str) -> tuple[str, ...]:
+    """The patterns, or a sentence about the one that can match nothing. `place` is the file and the key path."""
+    checked = tuple(patterns)
+    if len(checked) > MOST_PATTERNS:
+        raise InvalidInput(f"{place} has {len(checked)} patterns; {MOST_PATTERNS} are the most.")
+    for pattern in checked:
+        if not pattern.strip("./ ") or pattern.startswith(("/", "~")) or ".." in pattern.split("/") or "\0" in pattern:
+            raise InvalidInput(
+                f"{place}: a pattern speaks of paths inside the package, such as **/*.md: not {pattern!r}."
+            )
+        expand(pattern)
+    return checked
+
+
+def _is_special(part: str, *, is_folder: bool = False) -> bool:
+    return part.startswith(".") or (is_folder and part in SKIPPED_FOLDERS)
+
+
+def _spells(pattern: str, part: str) -> bool:
+    if part.startswith("."):
+        return pattern.startswith((".", "\\.")) and bool(_component(pattern)(part))
+    return SPECIAL.isdisjoint(pattern) and bool(_component(pattern)(part))
+
+
+@lru_cache(maxsize=1024)
+def _component(pattern: str) -> Matcher:
+    return plain_matcher(pattern)
+
+
+def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
+    """Part by part, for the few paths in which a part needs to be spelled out. Takes time for one table, no more."""
+    ends = {0}
+    for index, wanted in enumerate(pattern):
+        ends = _after(wanted, parts, ends, last=index == len(pattern) - 1)
+    return len(parts) in ends
+
+
+def _after(wanted: str, parts: Sequence[str], starts: set[int], *, last: bool) -> set[int]:
+    """How many parts may be matched once one more of the pattern is."""
+    if wanted != "**":
+        return {at + 1 for at in starts if at < len(parts) and _fits(wanted, parts[at], at < len(parts) - 1)}
+    ends = set() if last else set(starts)
+    for start in starts:
+        for at in range(start, len(parts)):
+            if _is_special(parts[at], is_folder=at < len(parts) - 1):
+                break
+            ends.add(at + 1)
+    return ends
+
+
+def _fits(wanted: str, part: str, is_folder: bool) -> bool:
+    if _is_special(part, is_folder=is_folder):
+        return _spells(wanted, part)
+    return bool(_component(wanted)(part))

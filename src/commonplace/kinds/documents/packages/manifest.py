@@ -1,0 +1,144 @@
+"""`manifest.json`: what a package is called, and which files are its documents."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any
+
+from commonplace.errors import InvalidInput
+from commonplace.kinds.documents.packages.globs import IMPLIED, Globs, check_globs
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import JSON
+
+LARGEST = 8 << 20
+_HASH = re.compile(r"[0-9a-fA-F]{64}")
+_LISTS = ("glob", "exclude", "files")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of `sources.files`: exactly one of `path` and `url`."""
+
+    path: str = ""
+    url: str = ""
+    id: str = ""
+    hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    name: str
+    version: str = ""
+    description: str = ""
+    base_url: str = ""
+    metadata: Mapping[str, JSON] = field(default_factory=dict)
+    globs: Globs | None = None
+    files: tuple[Entry, ...] = ()
+
+
+def implied(name: str, take: tuple[str, ...] = (), leave: tuple[str, ...] = ()) -> Manifest:
+    """What stands for the manifest of a source without one."""
+    return Manifest(name, globs=Globs(take or IMPLIED, leave))
+
+
+def read_manifest(data: bytes, place: str, *, most: int) -> Manifest:
+    """A manifest, or a sentence that names the place and the key. `most` is how many files it may list."""
+    given = _table(read_json(data, place), place)
+    sources = _table(given.get("sources"), f"{place}: sources")
+    for key in sources:
+        if key not in _LISTS:
+            raise InvalidInput(f"{place}: sources.{key} is not known. sources has {', '.join(_LISTS)}.")
+    if "glob" not in sources and "files" not in sources:
+        raise InvalidInput(f"{place}: sources has neither glob nor files, so the package has no documents. Add one.")
+    files = sources.get("files", [])
+    if not isinstance(files, list) or len(files) > most:
+        raise InvalidInput(f"{place}: sources.files is a list of at most {most} files.")
+    return Manifest(
+        name=_text(given, "name", place, required=True),
+        version=_text(given, "version", place, required=True),
+        description=_text(given, "description", place),
+        base_url=_text(given, "baseUrl", place),
+        metadata=_table(given.get("metadata", {}), f"{place}: metadata"),
+        globs=_globs(sources, place),
+        files=tuple(_entry(value, f"{place}: sources.files[{at}]") for at, value in enumerate(files)),
+    )
+
+
+def read_json(data: bytes, place: str) -> Any:
+    """JSON as people write it into a file: UTF-8, perhaps with a mark, and no name twice in one object."""
+    try:
+        found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=lambda pairs: _once(pairs, place))
+        json.dumps(
+            found, ensure_ascii=False
+        ).encode()  # an escape such as \\ud800 is no character, and cannot be stored
+        return found
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{place} is no JSON ({error}). Mend it.") from None
+
+
+def texts(value: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise InvalidInput(f"{place} is a list of texts.")
+    return tuple(value)
+
+
+def _once(pairs: list[tuple[str, Any]], place: str) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise InvalidInput(f"{place} has {max(names, key=names.count)!r} twice in one object. Keep one.")
+    return found
+
+
+def _table(value: Any, place: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{place} is an object in braces.")
+    return value
+
+
+def _text(given: Mapping[str, Any], key: str, place: str, *, required: bool = False) -> str:
+    value = given.get(key, "")
+    if not isinstance(value, str) or "\0" in value or (required and not value.strip()):
+        raise InvalidInput(f"{place}: {key} is a text{' and has to be there' if required else ''}.")
+    return value.strip()
+
+
+def _globs(sources: Mapping[str, Any], place: str) -> Globs | None:
+    leave = check_globs(texts(sources.get("exclude", []), f"{place}: sources.exclude"), f"{place}: sources.exclude")
+    if "glob" not in sources:
+        return None
+    take = check_globs(texts(sources["glob"], f"{place}: sources.glob"), f"{place}: sources.glob")
+    return Globs(take, leave)
+
+
+def _entry(value: Any, place: str) -> Entry:
+    if isinstance(value, str):
+        return Entry(path=value)
+    given = _table(value, place)
+    for key, inner in given.items():
+        if key not in ("path", "url", "id", "hash"):
+            raise InvalidInput(f"{place}.{key} is not known. An entry has path or url, id and hash.")
+        if not isinstance(inner, str) or not inner:
+            raise InvalidInput(f"{place}.{key} is a text.")
+    if ("path" in given) == ("url" in given):
+        raise InvalidInput(f"{place} has exactly one of path and url.")
+    if "hash" in given and not _HASH.fullmatch(given["hash"]):
+        raise InvalidInput(f"{place}.hash is a SHA-256 in 64 hexadecimal digits.")
+    return Entry(**{**given, "hash": given.get("hash", "").lower()})
+
+
+def written(manifest: Manifest, entries: Iterator[Entry]) -> bytes:
+    """A manifest that lists these files one by one: the same bytes for the same package."""
+    said = {"description": manifest.description, "baseUrl": manifest.base_url, "metadata": dict(manifest.metadata)}
+    record: dict[str, JSON] = {"name": manifest.name, "version": manifest.version}
+    record |= {key: value for key, value in said.items() if value}
+    files = [{key: value for key, value in _fields(entry) if value} for entry in entries]
+    record["sources"] = {"files": files}
+    return (json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _fields(entry: Entry) -> tuple[tuple[str, str], ...]:
+    return ("path", entry.path), ("url", entry.url), ("id", entry.id), ("hash", entry.hash)

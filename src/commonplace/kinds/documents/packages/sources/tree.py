@@ -1,0 +1,37 @@
+"""What every source of files has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from commonplace.kinds.documents.folders.walk import File
+from commonplace.kinds.documents.packages.globs import Globs
+from commonplace.kinds.documents.packages.places import LeftOut, Refused
+
+MIB = 1 << 20
+
+
+class Tree(Protocol):
+    """The files below a package root."""
+
+    unlisted: list[str]
+    """Folders that could not be read, with a slash at the end: nobody knows what is in them now."""
+
+    def names(self, globs: Globs) -> Iterator[str]:
+        """The paths that the globs take."""
+        ...
+
+    def look(self, path: str) -> File:
+        """What tells whether a file has changed. Refused, or LeftOut, for one that is not taken."""
+        ...
+
+    def contents(self, files: Sequence[File]) -> Iterator[tuple[File, bytes | Refused | LeftOut]]:
+        """The bytes of files that `look` gave, in any order."""
+        ...
+
+
+def too_large(size: int, most: int) -> Refused:
+    return Refused(
+        f"The file has {size / MIB:.1f} MiB; {most // MIB} are the most. Split it, or raise package_file_mb."
+    )

@@ -1,0 +1,25 @@
+"""What the documents profile serves: eight tools that read, and none that writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commonplace.kinds.documents.tools.tools import TOOLS
+from commonplace.tools.profile import Profile
+
+if TYPE_CHECKING:
+    from commonplace.library import Library
+
+_INSTRUCTIONS = """\
+Documentation, in collections. documents_list_collections shows which there are and documents_list_documents what is in
+one. Ask documents_search in plain words, or documents_search_batch several questions at once; a hit names its section
+(sectionHeading, matchHeading). Read that with documents_get_section instead of the whole document, look over a long one
+with documents_get_outline, and follow it to its like with documents_find_related."""
+
+
+def instructions(library: Library) -> str:
+    """What the tools are for. Collections are not named: who asks may not see all of them."""
+    return _INSTRUCTIONS.replace("\n", " ")
+
+
+PROFILE = Profile("documents", TOOLS, instructions)

@@ -1,0 +1,142 @@
+"""Tools that look around and read: collections, documents, outlines and sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from commonplace.errors import Busy, InvalidInput
+from commonplace.kinds.documents.sections import Matched, match
+from commonplace.kinds.documents.tools.shapes import bounded, missing, missing_document, named, said, visible
+from commonplace.model import JSON, Item
+from commonplace.text.outline import Heading, Outline
+from commonplace.tools.tool import Answer, Call, Reply
+
+NO_COLLECTIONS = "No document collections found."
+MOST_CANDIDATES = 20
+_ATTEMPTS = 5
+
+
+def list_collections(call: Call, given: Mapping[str, JSON]) -> Reply:
+    collections = visible(call).collections
+    counts = call.library.documents.reading.counts(collections)
+    records: list[JSON] = []
+    for shown in collections:
+        record = {**named(shown), "documentCount": counts[shown.key]}
+        told = {"description": shown.description, "version": shown.version}
+        records.append({**record, **{name: value for name, value in told.items() if value}})
+    return said({"collections": records}, records or NO_COLLECTIONS)
+
+
+def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
+    collection = visible(call).find(given["collection"])
+    limit, offset = given["limit"], given["offset"]
+    page, total = call.library.documents.reading.page(collection, limit=limit, offset=offset)
+    return {
+        **named(collection),
+        "documents": [{"id": one.id, "title": one.title, "size": one.size} for one in page],
+        "total": total,
+        "hasMore": offset + len(page) < total,
+    }
+
+
+def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
+    reading = call.library.documents.reading
+    collection = visible(call).find(given["collection"])
+    item = reading.find(collection, given["document"])
+    if item is None:
+        return missing_document(call, collection, given)
+    listed = reading.row(item)
+    bounded(call, item, listed.size)
+    whole = reading.find(collection, item.key, body=True)
+    if whole is None:
+        return missing_document(call, collection, given)
+    content = whole.body or ""
+    return {
+        **named(collection),
+        "document": whole.key,
+        "title": listed.title,
+        "content": content,
+        "size": len(content),
+        "uri": whole.uri,
+    }
+
+
+def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
+    reading = call.library.documents.reading
+    collection = visible(call).find(given["collection"])
+    item = reading.find(collection, given["document"])
+    if item is None:
+        return missing_document(call, collection, given)
+    outline = reading.outline(item)
+    return {
+        **named(collection),
+        "document": item.key,
+        "title": outline.title or item.key,
+        "outline": [_entry(heading) for heading in outline.headings if heading.level <= given["maxDepth"]],
+    }
+
+
+def get_section(call: Call, given: Mapping[str, JSON]) -> Answer:
+    reading = call.library.documents.reading
+    collection = visible(call).find(given["collection"])
+    for _ in range(_ATTEMPTS):
+        item = reading.find(collection, given["document"])
+        if item is None:
+            return missing_document(call, collection, given)
+        outline = reading.outline(item)
+        found = match(outline.headings, given["section"])
+        if found is None:
+            return _missing_section(outline, given)
+        answer = {**named(collection), "document": item.key, **_section(call, item, found, given)}
+        if reading.is_still(item):  # else its headings and its text may be of two versions
+            return answer
+    raise Busy(f'"{given["document"]}" is being changed all the time. Try again.')
+
+
+def _section(call: Call, item: Item, found: Matched, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    which, many = given.get("occurrence", 1), len(found.headings)
+    if which > many:
+        raise InvalidInput(
+            f'occurrence must be at most {many}, which is how many headings match "{given["section"]}", not {which}.',
+            argument="occurrence",
+        )
+    heading = found.headings[which - 1]
+    whole = given["includeSubsections"]
+    bounded(call, item, (heading.char_end if whole else heading.own_char_end) - heading.char_start)
+    part = call.library.documents.reading.part(item, heading, with_subsections=whole)
+    record: dict[str, JSON] = {
+        "section": heading.title,
+        "level": heading.level,
+        "content": part.text,
+        "startLine": part.start_line,
+        "endLine": part.end_line,
+        "path": list(heading.path),
+        "matchedBy": found.by,
+        "occurrence": which,
+        "occurrences": many,
+    }
+    if many > 1:
+        record["candidates"] = [_candidate(heading, number) for number, heading in enumerate(found.headings, start=1)]
+    return record
+
+
+def _missing_section(outline: Outline, given: Mapping[str, JSON]) -> Reply:
+    message = f'Section "{given["section"]}" not found in document "{given["document"]}".'
+    headings = outline.headings[:MOST_CANDIDATES]
+    candidates = [_candidate(heading, heading.occurrence) for heading in headings]
+    return missing(message, [heading.title for heading in headings[:5]], {"candidates": candidates})
+
+
+def _entry(heading: Heading) -> dict[str, JSON]:
+    record = {"level": heading.level, "text": heading.title, "line": heading.line}
+    return {**record, "slug": heading.slug, "path": list(heading.path)}
+
+
+def _candidate(heading: Heading, occurrence: int) -> dict[str, JSON]:
+    return {
+        "section": heading.title,
+        "level": heading.level,
+        "line": heading.line,
+        "path": list(heading.path),
+        "occurrence": occurrence,
+    }

@@ -1,0 +1,146 @@
+"""Characters: cards as section 6 of the contract lists them, each field a section of the body."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge.shape import Section, Shaped, entries, mapping, needed, render, string, strings
+from commonplace.model import JSON, Draft, Item
+from commonplace.store.rows import Attachment
+
+_TEXTS = {
+    "nickname": "Nickname",
+    "description": "Description",
+    "personality": "Personality",
+    "scenario": "Scenario",
+    "first_message": "First message",
+    "message_example": "Message example",
+    "system_prompt": "System prompt",
+    "post_history_instructions": "Post-history instructions",
+    "creator_notes": "Creator notes",
+    "creator": "Creator",
+    "character_version": "Character version",
+    "spec": "Spec",
+}
+_LISTS = {"alternate_greetings": "Alternate greeting", "group_only_greetings": "Group-only greeting"}
+CONTENT = (
+    "name", "nickname", "description", "personality", "scenario", "first_message", "alternate_greetings",
+    "group_only_greetings", "message_example", "system_prompt", "post_history_instructions", "creator_notes",
+    "creator", "character_version", "tags", "lorebook", "extensions", "spec",
+)  # fmt: skip
+"""The members of a character as a caller reads it whole, in order."""
+
+FIELDS = (*(name for name in CONTENT if name != "tags"), "avatar")
+_ENTRY = ("name", "keys", "secondary_keys", "content", "enabled", "insertion_order")
+
+
+def shape(record: Mapping[str, JSON], tags: Sequence[str]) -> Shaped:
+    name = needed(record, "name", "character")
+    fields: dict[str, JSON] = {field: text for field in _TEXTS if (text := string(record, field))}
+    fields |= {field: texts for field in _LISTS if (texts := strings(record, field))}
+    if lorebook := _lorebook(mapping(record, "lorebook")):
+        fields["lorebook"] = lorebook
+    if extensions := mapping(record, "extensions"):
+        fields["extensions"] = extensions
+    avatar = _avatar(record.get("avatar"))
+    if avatar:
+        fields["avatar"] = {
+            "mime_type": avatar.media_type,
+            "bytes": len(avatar.data),
+            "sha256": avatar.hash.hex(),
+        }
+    body, spans = render(_sections(name, fields, tags))
+    return Shaped(
+        Draft("character", "0", title=name, body=body, format="markdown", fields=fields, spans=spans), avatar=avatar
+    )
+
+
+def content(item: Item) -> dict[str, JSON]:
+    """A character as a caller reads it whole."""
+    made: dict[str, JSON] = {"name": item.title, "tags": list(item.tags)}
+    made |= {field: item.fields.get(field, "") for field in _TEXTS}
+    made |= {field: item.fields.get(field, []) for field in _LISTS}
+    lorebook = item.fields.get("lorebook", {"name": "", "entries": []})
+    made["lorebook"] = {
+        "name": lorebook["name"],
+        "entries": [{"index": index, **entry} for index, entry in enumerate(lorebook["entries"])],
+    }
+    made["extensions"] = item.fields.get("extensions", {})
+    return {name: made[name] for name in CONTENT}
+
+
+def record(item: Item, avatar: Attachment | None) -> dict[str, JSON]:
+    made = content(item)
+    del made["tags"]
+    if avatar:
+        encoded = base64.b64encode(avatar.data).decode()
+        made["avatar"] = {"mime_type": avatar.media_type, "base64": encoded}
+    return made
+
+
+def _sections(name: str, fields: Mapping[str, Any], tags: Sequence[str]) -> Iterator[Section]:
+    yield Section("name", "Name", name)
+    for field in CONTENT:
+        if field in _TEXTS and field in fields:
+            yield Section(field, _TEXTS[field], fields[field])
+        elif field in _LISTS:
+            for index, text in enumerate(fields.get(field, ())):
+                if text:
+                    yield Section(f"{field}[{index}]", f"{_LISTS[field]} {index + 1}", text)
+        elif field == "tags" and tags:
+            yield Section("tags", "Tags", ", ".join(tags))
+        elif field == "lorebook" and "lorebook" in fields:
+            yield from _lore(fields["lorebook"])
+        elif field == "extensions" and "extensions" in fields:
+            yield Section("extensions", "Extensions", json.dumps(fields["extensions"], ensure_ascii=False))
+
+
+def _lore(lorebook: Mapping[str, Any]) -> Iterator[Section]:
+    if lorebook["name"]:
+        yield Section("lorebook", "Lorebook", lorebook["name"])
+    for index, entry in enumerate(lorebook["entries"]):
+        keys = ", ".join((*entry["keys"], *entry["secondary_keys"]))
+        text = "\n".join(filter(None, (entry["name"], keys, entry["content"])))
+        if text:
+            yield Section(f"lorebook[{index}]", f"Lorebook entry {index + 1}", text)
+
+
+def _lorebook(given: Mapping[str, JSON]) -> dict[str, JSON] | None:
+    made = [_entry(entry) for entry in entries(given, "entries")]
+    name = string(given, "name")
+    return {"name": name, "entries": made} if made or name else None
+
+
+def _entry(given: Mapping[str, JSON]) -> dict[str, JSON]:
+    enabled, order = given.get("enabled", True), given.get("insertion_order", 0)
+    made: dict[str, JSON] = {
+        "name": string(given, "name"),
+        "keys": strings(given, "keys"),
+        "secondary_keys": strings(given, "secondary_keys"),
+        "content": string(given, "content"),
+        "enabled": enabled if isinstance(enabled, bool) else True,
+        "insertion_order": order if isinstance(order, int | float) else 0,
+    }
+    return {name: made[name] for name in _ENTRY}
+
+
+def _avatar(given: JSON) -> Attachment | None:
+    if given is None:
+        return None
+    problem = 'avatar needs "mime_type" and "base64".'
+    if not isinstance(given, Mapping) or not isinstance(given.get("base64"), str):
+        raise InvalidInput(problem, argument="avatar")
+    mime_type = string(given, "mime_type")
+    try:
+        data = base64.b64decode(given["base64"], validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInput("avatar.base64 is not base64.", argument="avatar.base64") from None
+    if not mime_type or not data:
+        raise InvalidInput(problem, argument="avatar")
+    return Attachment(hashlib.sha256(data).digest(), mime_type, data)

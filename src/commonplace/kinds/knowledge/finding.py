@@ -1,0 +1,298 @@
+"""Searching the five kinds, one by one or all together: one index, one score, one order, whatever is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+
+from commonplace.index.base import WordIndex, WordReader
+from commonplace.index.scope import Ids, Scope
+from commonplace.index.words.items import Ranked
+from commonplace.index.words.query import LexicalQuery
+from commonplace.kinds.knowledge.kinds import SOURCE_OF
+from commonplace.kinds.knowledge.meaning import HIGHEST, Near, both, near
+from commonplace.kinds.knowledge.showing import Hit, Shower
+from commonplace.kinds.knowledge.words import Asked, Snippets, ask
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import Filter, Item
+from commonplace.search.pipeline import SemanticSource
+from commonplace.store.base import Store
+from commonplace.store.facets import facet
+from commonplace.store.filters import fold_tag, micros
+from commonplace.text.terms import Term
+
+By = Literal["both", "title", "message"]
+Order = Literal["relevance", "recent"]
+
+TAGGED = HIGHEST
+"""What a character scores at least whose whole tag was asked for: more than any text gives it."""
+
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    "notes": ("note",),
+    "media": ("media",),
+    "characters": ("character",),
+    "prompts": ("prompt",),
+    "documents": ("document",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is asked of the items of each source. Every part constrains its own source only."""
+
+    keywords: tuple[str, ...] = ()
+    media_types: tuple[str, ...] = ()
+    date_from: datetime | None = None
+    date_to: datetime | None = None
+    by: By = "both"
+    character: str | None = None
+    """The key of the character a conversation has to be with."""
+    sender: str | None = None
+    fields: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """What characters' tags are compared with, whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search. `without` are ids of items to leave out, before the limit."""
+
+    text: str
+    sources: tuple[str, ...]
+    limits: Limits = Limits()
+    order: Order = "relevance"
+    limit: int = 10
+    offset: int = 0
+    snippet_length: int = 300
+    recent: tuple[str, ...] = ()
+    without: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """A page, how many there are in all, and how many answer but were left out."""
+
+    hits: tuple[Hit, ...] = ()
+    total: int = 0
+    skipped: int = 0
+    no_terms: bool = False
+    hybrid: bool = False
+    """Whether meaning took part."""
+    words_only: str = ""
+    """Why it did not, where it should have."""
+
+
+@dataclass(slots=True)
+class _Pool:
+    """Candidates, which hold everything that can be on the page."""
+
+    items: list[int] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    total: int = 0
+
+    def add(self, ranked: Ranked) -> None:
+        self.items += ranked.items.tolist()
+        self.scores += ranked.scores.tolist()
+        self.total += ranked.total
+
+
+class Finding:
+    """Keeps nothing: index and store are asked anew each time."""
+
+    def __init__(
+        self, store: Store, whole: WordIndex, passages: WordIndex, semantic: SemanticSource | None = None
+    ) -> None:
+        """`semantic`, where meaning is to take part."""
+        self._store, self._whole, self._passages, self._semantic = store, whole, passages, semantic
+
+    def search(self, search: Search) -> Results:
+        """One page of everything that answers. Sees every write that returned before it."""
+        return self._whole.ask(lambda reader: self._search(search, reader))
+
+    def _search(self, search: Search, reader: WordReader) -> Results:
+        asked = ask(search.text, reader)
+        tagged = self._tagged(search)
+        if asked.empty and not len(tagged):
+            return Results(no_terms=True)
+        close = near(self._semantic, search.text, asked.languages[0]) if self._semantic else Near()
+        scopes = self._scopes(search, asked)
+        wanted = search.offset + search.limit
+        without = np.array(sorted(search.without), dtype=np.int64) if search.without else None
+        pool = self._pool(search, asked, reader, scopes, tagged, close, without)
+        skipped = 0
+        if without is not None:
+            left_out = [inner for scope in scopes if (inner := _among(scope, without)) is not None]
+            seen = np.intersect1d(tagged, without)
+            skipped = self._pool(search, asked, reader, left_out, seen, close, None).total
+        page = self._page(search, pool)[search.offset : wanted]
+        shower = Shower(self._store, Snippets(asked, self._recent(search, reader)), search.snippet_length)
+        hits = shower.hits([(pool.items[n], pool.scores[n]) for n in page], search.limits.fields)
+        return Results(tuple(hits), pool.total, skipped, hybrid=close.ran, words_only=close.reason)
+
+    def _recent(self, search: Search, reader: WordReader) -> list[Term]:
+        terms = [term for text in search.recent for term in ask(text, reader).query.terms]
+        return list(dict.fromkeys(terms))
+
+    # what may answer
+
+    def _scopes(self, search: Search, asked: Asked) -> list[Scope]:
+        limits = search.limits
+        scopes: list[Scope] = []
+        for source in search.sources:
+            if source == "chats":
+                scopes += self._chat_scopes(limits)
+                continue
+            scope = Scope(kinds=_KINDS[source])
+            if source == "notes" and limits.keywords:
+                scope = replace(scope, tags=tuple(dict.fromkeys(map(fold_tag, limits.keywords))))
+            elif source == "media":
+                types = tuple(dict.fromkeys(facet("media_type", name) for name in limits.media_types))
+                dates = (_micros(limits.date_from), _micros(limits.date_to))
+                scope = replace(scope, facets=types, created=dates)
+            elif source == "prompts" and limits.fields:
+                scope = replace(scope, items=self._in_fields(asked.query, limits.fields))
+            scopes.append(scope)
+        return [scope for scope in scopes if scope.items is None or len(scope.items)]
+
+    def _in_fields(self, query: LexicalQuery, fields: tuple[str, ...]) -> Ids:
+        """The prompts that answer by these fields alone. What they score is what they score anyway."""
+        scope = Scope(kinds=("prompt",), parts=fields)
+        needed = [LexicalQuery(query.terms), *(LexicalQuery(phrases=(phrase,)) for phrase in query.phrases)]
+
+        def holders(reader: WordReader) -> Ids:
+            found = reader.holders(needed[0], scope)
+            for phrase in needed[1:]:
+                found = np.intersect1d(found, reader.holders(phrase, scope), assume_unique=True)
+            return found
+
+        return self._passages.ask(holders) if query.terms else np.empty(0, np.int64)
+
+    def _chat_scopes(self, limits: Limits) -> list[Scope]:
+        message, title = Scope(kinds=("message",)), Scope(kinds=("conversation",))
+        if limits.character is not None:
+            talks = self._store.conversations_of(limits.character)
+            if not talks:
+                return []
+            message = replace(message, parents=tuple(key for _, key in talks))
+            title = replace(title, items=np.array([item for item, _ in talks], dtype=np.int64))
+        if limits.sender is not None:
+            names = (limits.sender, "user") if limits.sender.strip().casefold() == "human" else (limits.sender,)
+            senders = tuple(facet(field, name) for name in names for field in ("sender", "role"))
+            return [replace(message, facets=tuple(dict.fromkeys(senders)))] if limits.by != "title" else []
+        return {"both": [message, title], "title": [title], "message": [message]}[limits.by]
+
+    def _tagged(self, search: Search) -> Ids:
+        """The characters with a tag that was asked for, whole."""
+        if "characters" not in search.sources or not search.limits.tags:
+            return np.empty(0, np.int64)
+        return self._store.select(Filter(kinds=("character",), tags=search.limits.tags))
+
+    # what answers
+
+    def _pool(
+        self,
+        search: Search,
+        asked: Asked,
+        reader: WordReader,
+        scopes: Sequence[Scope],
+        tagged: Ids,
+        close: Near,
+        without: Ids | None,
+    ) -> _Pool:
+        count = 1 << 30 if search.order == "recent" else search.offset + search.limit
+        pool = _Pool()
+        done = _union(without, tagged)
+        if len(tagged):
+            self._add_tagged(asked, reader, tagged if without is None else np.setdiff1d(tagged, without), pool)
+        if close.scores:
+            done = _union(done, self._add_near(asked, reader, scopes, close, done, pool))
+        pool.add(reader.items(asked.query, scopes, missing=asked.missing, scoring=asked.scoring).best(count, done))
+        return pool
+
+    def _add_near(
+        self, asked: Asked, reader: WordReader, scopes: Sequence[Scope], close: Near, done: Ids | None, pool: _Pool
+    ) -> Ids:
+        """Items that are near, with what their words add; returns which they are."""
+        items = np.array(sorted(close.scores), dtype=np.int64)
+        if done is not None:
+            items = np.setdiff1d(items, done)
+        inside = [within for scope in scopes if (within := _among(scope, items)) is not None]
+        search = reader.items(asked.query, inside, missing=asked.missing, scoring=asked.scoring)
+        allowed, found = search.allowed(), search.best(1 << 30)
+        known = dict(zip(found.items.tolist(), found.scores.tolist(), strict=True))
+        for item in allowed.tolist():
+            pool.items.append(item)
+            pool.scores.append(both(known.get(item, 0.0), close.scores[item]))
+        pool.total += len(allowed)
+        return allowed
+
+    def _add_tagged(self, asked: Asked, reader: WordReader, tagged: Ids, pool: _Pool) -> None:
+        if not len(tagged):
+            return
+        scope = Scope(kinds=("character",), items=tagged)
+        found = reader.items(asked.query, [scope], missing=asked.missing, scoring=asked.scoring).best(len(tagged))
+        known = dict(zip(found.items.tolist(), found.scores.tolist(), strict=True))
+        bound = bool(asked.query.phrases or asked.query.excluded)
+        for item in tagged.tolist():
+            if item not in known and bound:
+                continue  # it lacks a phrase, or has what is excluded
+            pool.items.append(item)
+            pool.scores.append(round(TAGGED + (1 - TAGGED) * known.get(item, 0.0), 4))
+            pool.total += 1
+
+    # one order
+
+    def _page(self, search: Search, pool: _Pool) -> list[int]:
+        """Places in the pool, in order, as far as the page needs them."""
+        wanted = search.offset + search.limit
+        rows = list(range(len(pool.items)))
+        if search.order == "relevance" and len(rows) > wanted:
+            least = sorted(pool.scores, reverse=True)[wanted - 1]
+            rows = [row for row in rows if pool.scores[row] >= least]
+        changed = self._store.last_modified([pool.items[row] for row in rows])
+        recent = search.order == "recent"
+
+        def first(row: int) -> tuple[float, float]:
+            moment, score = -changed.get(pool.items[row], 0), -pool.scores[row]
+            return (moment, score) if recent else (score, moment)
+
+        keys = {row: first(row) for row in rows}
+        rows.sort(key=keys.__getitem__)
+        return self._settled(rows, keys, [pool.items[row] for row in rows], wanted)
+
+    def _settled(
+        self, rows: list[int], keys: Mapping[int, tuple[float, float]], items: Sequence[int], wanted: int
+    ) -> list[int]:
+        """Equals by their address, which is looked up only where there are any."""
+        shown = rows[: wanted + 1]
+        while len(shown) < len(rows) and keys[rows[len(shown)]] == keys[shown[-1]]:
+            shown.append(rows[len(shown)])
+        equal = [n for n in range(len(shown)) if any(
+            0 <= m < len(shown) and keys[shown[m]] == keys[shown[n]] for m in (n - 1, n + 1)
+        )]  # fmt: skip
+        uris = {item.id: item.uri for item in self._store.items([items[n] for n in equal])}
+        named = {shown[n]: uris.get(items[n], "") for n in equal}
+        return sorted(shown, key=lambda row: (keys[row], named.get(row, "")))
+
+
+def _union(one: Ids | None, other: Ids) -> Ids | None:
+    if not len(other):
+        return one
+    return other if one is None else np.union1d(one, other)
+
+
+def _among(scope: Scope, items: Ids) -> Scope | None:
+    inside = items if scope.items is None else np.intersect1d(scope.items, items)
+    return replace(scope, items=inside) if len(inside) else None
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return micros(moment) if moment else None
+
+
+def source_of(item: Item) -> str:
+    return SOURCE_OF.get(item.kind, "documents")

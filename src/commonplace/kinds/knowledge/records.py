@@ -1,0 +1,384 @@
+"""The interchange record of the five kinds, in both directions: what a line of JSON means, and what one is made of.
+
+A record names its item by `uid`, else by `id`, else by what it says. `put_record` stores it, in one transaction;
+`records` gives everything back so that storing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from typing import Literal
+from uuid import uuid4
+
+from commonplace.errors import AlreadyExists, InvalidInput
+from commonplace.ingest.prepare import prepare
+from commonplace.kinds.knowledge import characters, chats, media, notes, prompts
+from commonplace.kinds.knowledge.kinds import (
+    KINDS,
+    MOST_NUMBER,
+    NUMBERED,
+    by_id,
+    checked_id,
+    checked_uid,
+    moment_text,
+    number_of,
+    read_moment,
+    shown_id,
+)
+from commonplace.kinds.knowledge.messages import again, messages_of, put_messages
+from commonplace.kinds.knowledge.shape import Shaped, mapping, optional, strings, truth, whole
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import JSON, Draft, Item
+from commonplace.store.base import Store
+from commonplace.store.filters import fold_tag
+
+Status = Literal["created", "updated", "unchanged", "deleted"]
+
+_BATCH = 200
+_COMMON = ("kind", "id", "uid", "title", "body", "tags", "metadata", "created_at", "updated_at", "version", "deleted")
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "note": notes.FIELDS,
+    "media": media.FIELDS,
+    "conversation": chats.FIELDS,
+    "character": characters.FIELDS,
+    "prompt": prompts.FIELDS,
+}
+_EXPORTED = ("character", "note", "media", "conversation", "prompt")
+"""Characters before the conversations that name them."""
+_NAMED = frozenset({"character", "prompt"})
+"""Kinds whose title is called `name` and that have no body of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a record."""
+
+    uri: str
+    status: Status
+    item_id: int
+    version: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class References:
+    """Ids of a file that were taken and what stands for them here, so that other lines of the file follow."""
+
+    moved: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def key(self, kind: str, key: str) -> str:
+        return self.moved.get((kind, key), key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Identified:
+    item: Item | None
+    uid: str | None = None
+    key: str | None = None
+
+
+def put_record(
+    store: Store,
+    record: Mapping[str, JSON],
+    *,
+    target: Item | None = None,
+    references: References | None = None,
+    expected_version: int | None = None,
+) -> Outcome:
+    """Store a record, whole or not at all. `target` is the item it stands for, where the caller knows better.
+
+    Raises InvalidInput with a sentence without a place: the caller knows the file and the line.
+    """
+    kind = record.get("kind")
+    if kind not in KINDS:
+        raise InvalidInput(f'"kind" must be one of {", ".join(KINDS)}.', argument="kind")
+    references = references if references is not None else References()
+    if truth(record, "deleted"):
+        return delete_record(store, record)
+    record, warnings = _sorted_out(kind, record)
+    with store.transaction():
+        return _Put(store, kind, record, references, warnings).run(target, expected_version)
+
+
+def create_record(store: Store, record: Mapping[str, JSON]) -> Outcome:
+    """Store a record as an item of its own, whatever there is already; an id that is taken is a conflict."""
+    kind = str(record["kind"])
+    with store.transaction():
+        if record.get("id") is not None:
+            key = checked_id(record["id"], kind)
+            if store.item(kind, None, key, body=False) is not None:
+                raise AlreadyExists(
+                    f'There is a {kind} "{key}" already. Choose another id, or leave it out.', code="conflict"
+                )
+        return _Put(store, kind, record, References(), []).run(None, None, new=True)
+
+
+def delete_record(store: Store, record: Mapping[str, JSON]) -> Outcome:
+    """Delete the item a record names. One that is not there leaves everything unchanged."""
+    kind = str(record.get("kind"))
+    with store.transaction():
+        found = _identify(store, kind, record, None)
+        if found.item is None:
+            return Outcome("", "unchanged", 0, 0)
+        delete_item(store, found.item)
+        return Outcome(found.item.uri, "deleted", found.item.id, found.item.version + 1)
+
+
+def delete_item(store: Store, item: Item, expected_version: int | None = None) -> None:
+    """Delete an item with what hangs on it: a conversation's messages; a character leaves its conversations."""
+    with store.transaction():
+        store.delete([item.id], expected_version)
+        if item.kind == "conversation":
+            store.delete(store.message_ids(item.key))
+        elif item.kind == "character":
+            for conversation, _ in store.conversations_of(item.key):
+                _part(store, conversation)
+
+
+def _part(store: Store, conversation: int) -> None:
+    """A conversation goes on without its character."""
+    for item in store.items([conversation]):
+        fields = {name: value for name, value in item.fields.items() if name != "character"}
+        store.put([prepare(replace(again(item), fields=fields, updated_at=item.updated_at))])
+
+
+class _Put:
+    """One record on its way into the store, inside a transaction."""
+
+    def __init__(
+        self, store: Store, kind: str, record: Mapping[str, JSON], references: References, warnings: list[str]
+    ) -> None:
+        self._store, self._kind, self._record = store, kind, record
+        self._references, self._warnings = references, warnings
+        self._tags = clean_tags(strings(record, "tags"))
+        self._version = whole(record, "version") or 0
+
+    def run(self, target: Item | None, expected_version: int | None, *, new: bool = False) -> Outcome:
+        shaped = self._shaped()
+        found = self._found(target, shaped, new=new)
+        draft = self._completed(shaped.draft, found)
+        if self._kind == "prompt":
+            check_name_free(self._store, draft.title, found.item)
+        before = found.item.version if found.item else 0
+        item = self._store.put([prepare(draft, expected_version if found.item else 0)])[0]
+        if item.version != before or found.item is None:
+            self._keep(shaped, item, new=found.item is None)
+        item = self._settled(item, found)
+        status: Status = "created" if found.item is None else "updated" if item.version != before else "unchanged"
+        return Outcome(item.uri, status, item.id, item.version, (*self._warnings, *shaped.warnings))
+
+    def _found(self, target: Item | None, shaped: Shaped, *, new: bool) -> _Identified:
+        if new:
+            given = self._record.get("id")
+            return _Identified(None, None, None if given is None else checked_id(given, self._kind))
+        return _Identified(target) if target else _identify(self._store, self._kind, self._record, shaped)
+
+    def _shaped(self) -> Shaped:
+        record = self._record
+        match self._kind:
+            case "note":
+                return notes.shape(record)
+            case "media":
+                return media.shape(record)
+            case "character":
+                return characters.shape(record, self._tags)
+            case "prompt":
+                return prompts.shape(record, self._tags)
+            case _:
+                return chats.shape(record, self._character())
+
+    def _character(self) -> str | None:
+        """The key of the character a conversation is with. One that is not there is left out, with a warning."""
+        given = self._record.get("character_id")
+        if given is not None:
+            key = self._references.key("character", checked_id(given, "character"))
+            if self._store.item("character", "", key, body=False):
+                return key
+            self._warnings.append(f'There is no character "{given}"; the conversation was stored without one.')
+            return None
+        name = optional(self._record, "character")
+        if not name:
+            return None
+        named = self._store.items(self._store.named("character", name))
+        exact = [item for item in named if item.title == name] or named
+        if not exact:
+            self._warnings.append(f'There is no character called "{name}"; the name was kept in metadata.')
+        return exact[0].key if exact else None
+
+    def _completed(self, draft: Draft, found: _Identified) -> Draft:
+        record, item = self._record, found.item
+        metadata = mapping(record, "metadata")
+        name = optional(record, "character")
+        if self._kind == "conversation" and name:
+            metadata.setdefault("character", name)
+        created = read_moment(record["created_at"], "created_at") if record.get("created_at") else None
+        updated = read_moment(record["updated_at"], "updated_at") if record.get("updated_at") else None
+        if item is None:
+            created = created or updated
+            updated = updated or created
+        key = item.key if item else self._new_key(found.key)
+        parent = item.parent if item else ""
+        return replace(
+            draft, key=key, parent=parent, metadata=metadata, tags=self._tags, created_at=created, updated_at=updated
+        )
+
+    def _new_key(self, wanted: str | None) -> str:
+        """The key a record asks for if it is free, else a new one, which other lines of the file then mean."""
+        if wanted is not None and self._store.item(self._kind, None, wanted, body=False) is None:
+            number = number_of(wanted)
+            if self._kind in NUMBERED and number is not None:
+                self._store.take_number(self._kind, number)
+            return wanted
+        key = new_key(self._store, self._kind)
+        if wanted is not None:
+            self._references.moved[self._kind, wanted] = key
+        return key
+
+    def _keep(self, shaped: Shaped, item: Item, *, new: bool) -> None:
+        """What hangs on an item that was written; where it is new, nothing does yet."""
+        if self._kind == "media" and (shaped.cues or not new):
+            self._store.set_cues(item.id, shaped.cues)
+        elif self._kind == "character" and (shaped.avatar or not new):
+            self._store.attach(item.id, [(shaped.avatar, {})] if shaped.avatar else [])
+        elif shaped.messages is not None:
+            put_messages(self._store, item, shaped.messages)
+
+    def _settled(self, item: Item, found: _Identified) -> Item:
+        if found.item is not None:
+            return item
+        if found.uid:
+            self._store.set_uid(item.id, found.uid)
+        if item.version < self._version <= MOST_NUMBER:
+            self._store.set_version(item.id, self._version)
+            return replace(item, version=self._version)
+        return item
+
+
+def new_key(store: Store, kind: str) -> str:
+    """A key no item of the kind has or, where they are counted, ever had."""
+    if kind not in NUMBERED:
+        return str(uuid4())
+    while True:  # a key that is a number may have come in as one of another spelling
+        key = str(store.next_number(kind))
+        if store.item(kind, None, key, body=False) is None:
+            return key
+
+
+def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """Trimmed, each once ignoring case, in the first spelling."""
+    kept: dict[str, str] = {}
+    for tag in tags:
+        if tag.strip():
+            kept.setdefault(fold_tag(tag), tag.strip())
+    return tuple(kept.values())
+
+
+def check_name_free(store: Store, name: str, item: Item | None) -> None:
+    """A prompt's name is its own, ignoring case."""
+    others = [other for other in store.named("prompt", name) if item is None or other != item.id]
+    if others:
+        raise AlreadyExists(
+            f'There is a prompt called "{name}" already. Choose another name or update that one.', code="conflict"
+        )
+
+
+def _identify(store: Store, kind: str, record: Mapping[str, JSON], shaped: Shaped | None) -> _Identified:
+    """The item a record stands for: a known uid, else its id where it has no uid, else what it says."""
+    key = checked_id(record["id"], kind) if record.get("id") is not None else None
+    if record.get("uid") is not None:
+        uid = checked_uid(record["uid"])
+        known = store.item_of_uid(kind, uid)
+        if known is not None:
+            return _Identified(store.items([known], body=True)[0], uid, key)
+        named = _by_name(store, record) if kind == "prompt" else None
+        return _Identified(named, uid, key)
+    if key is not None:
+        return _Identified(store.item(kind, None, key), None, key)
+    if kind == "prompt":
+        return _Identified(_by_name(store, record))
+    return _Identified(_alike(store, kind, shaped) if shaped else None)
+
+
+def _by_name(store: Store, record: Mapping[str, JSON]) -> Item | None:
+    found = store.items(store.named("prompt", str(record.get("name", ""))), body=True)
+    return found[0] if found else None
+
+
+def _alike(store: Store, kind: str, shaped: Shaped) -> Item | None:
+    """An item of the kind with the same title and content."""
+    draft = shaped.draft
+    for item in store.items(store.named(kind, draft.title), body=True):
+        same = (
+            item.fields.get("digest") == draft.fields["digest"] if kind == "conversation" else item.body == draft.body
+        )
+        if same and item.title == draft.title:
+            return item
+    return None
+
+
+def _sorted_out(kind: str, record: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], list[str]]:
+    """The record with what is no field of its kind in its metadata."""
+    known = {*_COMMON, *_OWN[kind]}
+    if kind in _NAMED:
+        known -= {"title", "body"}
+    elif kind == "conversation":
+        known -= {"body"}
+    unknown = {name: value for name, value in record.items() if name not in known}
+    if not unknown:
+        return record, []
+    metadata = {**unknown, **mapping(record, "metadata")}
+    names = ", ".join(f'"{name}"' for name in unknown)
+    kept = {name: value for name, value in record.items() if name in known}
+    many = len(unknown) > 1
+    warning = f"{names} {'are no fields' if many else 'is no field'} of a {kind}; kept in metadata."
+    return {**kept, "metadata": metadata}, [warning]
+
+
+# out
+
+
+def records(store: Store, kinds: Sequence[str] = KINDS) -> Iterator[dict[str, JSON]]:
+    """Every item of these kinds as a record, characters before conversations, each kind by id."""
+    for kind in _EXPORTED:
+        if kind not in kinds:
+            continue
+        listed = sorted(store.keys(kind), key=lambda pair: by_id(kind, pair[1]))
+        for start in range(0, len(listed), _BATCH):
+            batch = [item for item, _ in listed[start : start + _BATCH]]
+            uids = store.uids(batch)
+            for item in store.items(batch, body=True):
+                yield _record(store, item, uids[item.id])
+
+
+def record_of(store: Store, item: Item) -> dict[str, JSON]:
+    """One item as a record. It has to be read with its body."""
+    return _record(store, item, store.uids([item.id])[item.id])
+
+
+def _record(store: Store, item: Item, uid: str) -> dict[str, JSON]:
+    made: dict[str, JSON] = {"kind": item.kind, "id": shown_id(item.kind, item.key), "uid": uid}
+    if item.kind not in _NAMED:
+        made["title"] = item.title
+    if item.kind in ("note", "media"):
+        made["body"] = item.body
+    made |= _own(store, item)
+    made |= {"tags": list(item.tags), "metadata": dict(item.metadata)}
+    made |= {"created_at": moment_text(item.created_at), "updated_at": moment_text(item.updated_at)}
+    return {**made, "version": item.version}
+
+
+def _own(store: Store, item: Item) -> dict[str, JSON]:
+    match item.kind:
+        case "media":
+            return media.record(item, store.cues(item.id), store.chunks_of(item.id))
+        case "character":
+            attached = store.attachments_of(item.id)
+            return characters.record(item, attached[0][0] if attached else None)
+        case "prompt":
+            return prompts.record(item)
+        case "conversation":
+            key = item.fields.get("character")
+            return chats.record(item, messages_of(store, item), shown_id("character", key) if key else None)
+        case _:
+            return notes.record(item)

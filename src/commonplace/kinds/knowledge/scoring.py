@@ -1,0 +1,38 @@
+"""What the words of an item say, on the scale of every surface (`search/scale.py`)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from commonplace.index.base import WordReader
+from commonplace.index.words.items import Scores, Scoring
+from commonplace.index.words.query import LexicalQuery
+from commonplace.kinds.knowledge.meaning import HIGHEST
+from commonplace.search.plan import UNKNOWN_TERM_SHARE, telling
+from commonplace.search.scale import ALL_WORDS, FEW, TELLS, highest, least_of, pressed, words_line
+
+
+def scoring_of(query: LexicalQuery, missing: int, reader: WordReader) -> Scoring:
+    """Return what turns BM25 and "all words" into a score: 0.6 and more for items with all that say something.
+
+    The only item with all of them has 0.75 at least, one of few 0.65; what has some of them has less than 0.6.
+    """
+    idfs = [max(map(reader.idf, term.forms)) or 1.0 for term in query.terms]
+    content = [place for place, term in enumerate(query.terms) if not term.function]
+    mass = sum(term.weight * idf for term, idf in zip(query.terms, idfs, strict=True))
+    mass = max(mass + missing * UNKNOWN_TERM_SHARE * mass / max(len(idfs), 1), 1e-6)
+    tells = telling([idfs[place] for place in content], reader.passages())
+    least, most = ALL_WORDS, highest(tells)
+    if content and not missing and tells >= TELLS:
+        holders = reader.having(tuple(query.terms[place] for place in content), FEW)
+        least = least_of(holders) if len(holders) else ALL_WORDS
+    line, apart = words_line(mass, reader.passages()), len(content) < len(query.terms)
+
+    def score(strength: Scores, ceilings: Scores) -> Scores:
+        sure = most * pressed(line.slope * strength / mass + line.start)
+        share = np.where(ceilings >= 2, 1.0 + sure**2, sure**2) / 2 if apart else sure**2
+        some = ALL_WORDS * sure
+        scores = np.where(ceilings >= 1, least + (1.0 - least) * share, some)
+        return np.asarray(np.minimum(HIGHEST, scores if tells >= TELLS else most * scores))
+
+    return score

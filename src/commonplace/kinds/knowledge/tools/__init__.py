@@ -1,0 +1,60 @@
+"""The knowledge profile: notes, media, chats, characters and prompts, one by one and all together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commonplace.kinds.knowledge.tools import characters, chats, everything, library_prompts, media, notes, prompts
+from commonplace.kinds.knowledge.tools.library_prompts import PROMPTS
+from commonplace.kinds.knowledge.tools.research_tools import FETCH, SEARCH
+from commonplace.kinds.knowledge.tools.resources import RESOURCES
+from commonplace.kinds.knowledge.tools.written import WRITING
+from commonplace.tools.profile import Profile
+
+if TYPE_CHECKING:
+    from commonplace.library import Library
+
+READING = (
+    notes.SEARCH,
+    notes.GET,
+    media.SEARCH,
+    media.GET,
+    media.TRANSCRIPT,
+    chats.SEARCH,
+    chats.GET,
+    characters.SEARCH,
+    characters.GET,
+    prompts.SEARCH,
+    prompts.GET,
+    everything.SEARCH,
+    everything.GET,
+)
+TOOLS = (*READING, *WRITING)
+
+_INSTRUCTIONS = """\
+Personal material of the user: {counts}. Search all of it with knowledge.search, or one source with notes.search, \
+media.search, chats.search, characters.search, prompts.search. Any word may match; items with all words come first; \
+"quotes" require a phrase, -word excludes, word* is a beginning. Results have a snippet, a score from 0 to 1, a uri \
+and a loc. Read on with knowledge.get or the source's get tool: pass the loc in retrieval with mode \
+chunk_with_siblings and max_tokens to read around the match, mode full for everything (next_offset continues). \
+media.transcript gives what is said when. Give every call the same session to have results you have seen left out of \
+knowledge.search and to set defaults."""
+
+
+def instructions(library: Library) -> str:
+    """What an agent that has never seen the server is told."""
+    counts = library.store.counts()
+    kinds = {"note": "notes", "media": "media", "conversation": "chats", "character": "characters", "prompt": "prompts"}
+    told = ", ".join(f"{counts[kind]} {name}" for kind, name in kinds.items() if counts.get(kind)) or "nothing yet"
+    return _INSTRUCTIONS.format(counts=told)
+
+
+PROFILE = Profile(
+    "knowledge",
+    TOOLS,
+    instructions,
+    aliases=(SEARCH, FETCH),
+    resources=RESOURCES,
+    prompts=PROMPTS,
+    lists={"prompts": library_prompts.state},
+)

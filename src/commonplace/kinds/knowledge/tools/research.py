@@ -1,0 +1,24 @@
+"""The research profile: two tools, under the names that deep-research clients call them by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from commonplace.kinds.knowledge import tools as knowledge
+from commonplace.kinds.knowledge.tools.research_tools import FETCH, SEARCH
+from commonplace.tools.profile import Profile
+
+if TYPE_CHECKING:
+    from commonplace.library import Library
+
+_INSTRUCTIONS = """\
+The user's own library. search finds notes, media, chats, characters, prompts and documents by their words and returns \
+an id, a title, a url and a snippet of each; fetch reads one by its id."""
+
+
+def instructions(library: Library) -> str:
+    """What an agent that has never seen the server is told."""
+    return _INSTRUCTIONS
+
+
+PROFILE = Profile("research", (SEARCH, FETCH), instructions, unlisted=knowledge.TOOLS)

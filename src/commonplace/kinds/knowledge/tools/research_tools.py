@@ -1,0 +1,120 @@
+"""The research profile: `search` and `fetch`, as deep-research clients call them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from commonplace.errors import NotFound
+from commonplace.kinds.knowledge.finding import Limits
+from commonplace.kinds.knowledge.kinds import SOURCE_OF, SOURCES
+from commonplace.kinds.knowledge.tools import everything
+from commonplace.kinds.knowledge.tools.characters import limits_of
+from commonplace.kinds.knowledge.tools.finding import READS, open_turn
+from commonplace.kinds.knowledge.tools.options import OFFSET, QUERY, SESSION, Turn, check, limit, turn, wished
+from commonplace.kinds.knowledge.tools.reading import read_one, read_rendered
+from commonplace.kinds.knowledge.tools.results import compact_get, either_get, either_search, result
+from commonplace.model import JSON, Item, parse_uri
+from commonplace.tools.schema import obj, text
+from commonplace.tools.tool import READ_ONLY, Call, Tool
+
+DOCUMENTS = "documents"
+_WINDOW = {"mode": "chunk_with_siblings", "max_tokens": 5000}
+
+
+def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    turned = open_turn(call, given)
+    asked = tuple(dict.fromkeys(given.get("sources") or ()))
+    sources = asked or (*SOURCES, *((DOCUMENTS,) if call.library.store.counts().get("document") else ()))
+    limits = Limits(tags=limits_of(given["query"]).tags)
+    return everything.answered(turned, given, sources, limits, [], _shape(turned))
+
+
+def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    knobs = {"shape": given["shape"]} if "shape" in given else {}
+    turned = turn(call, given, knobs)
+    shape, public_url = _shape(turned), call.library.settings.public_url
+    item = _item(call, given["id"])
+    if item.kind == "message":
+        response = read_one(call, "chats", item.uri, {**_session(turned), "retrieval": _WINDOW}, "snippet")
+        if shape == "full":
+            return response
+        talk, _ = call.library.knowledge.item("chats", item.uri, body=False)
+        shown = compact_get({**response, "meta": result(item, talk=talk)}, public_url)
+        shown["metadata"]["conversation_uri"] = talk.uri
+        return shown
+    whole = {"mode": "full", "offset": given["offset"]}
+    if shape == "full" and item.kind != "document":
+        asked = {"retrieval": whole, **_session(turned)}
+        return read_one(call, SOURCE_OF[item.kind], item.uri, asked, "full")
+    response = read_rendered(turned, item, wished(turned, whole, "full"))
+    return response if shape == "full" else compact_get(response, public_url)
+
+
+def _session(turned: Turn) -> dict[str, JSON]:
+    return {"session": turned.session.id} if turned.session else {}
+
+
+def _item(call: Call, uri: str) -> Item:
+    parts = parse_uri(uri)
+    known = parts is not None and parts[0] in {*SOURCE_OF, "document"}
+    item = call.library.store.item(*parts) if known and parts else None
+    if item is None:
+        raise NotFound(f'There is no item "{uri}". Pass an id from search, such as notes://…')
+    return item
+
+
+def _shape(turned: Turn) -> str:
+    """Here the compact shape is what is meant where nothing is said."""
+    return "compact" if turned.chosen.origin["shape"] == "settings" else turned.chosen.shape
+
+
+_SOURCES = {
+    "type": "array",
+    "items": {"type": "string", "enum": [*SOURCES, DOCUMENTS]},
+    "maxItems": 20,
+    "description": "Sources to search (default all).",
+}
+
+SEARCH = Tool(
+    name="search",
+    title="Search",
+    description=(
+        "Search the user's own library: notes, media, chats, characters, prompts and documents. Returns a list of "
+        "results with id, title, url and a snippet. Read a result whole with fetch and its id."
+    ),
+    input=obj(
+        required=("query",),
+        query=QUERY,
+        limit=limit(20),
+        offset=OFFSET,
+        sources=_SOURCES,
+        session=SESSION,
+        dedupe=everything.DEDUPE,
+        shape={**everything.SHAPE, "description": "compact if left out; full as knowledge.search answers."},
+    ),
+    output=either_search(),
+    annotations=READ_ONLY,
+    handler=search,
+    check=check,
+    meta=READS,
+)
+FETCH = Tool(
+    name="fetch",
+    title="Fetch",
+    description=(
+        "Read one item whole by the id of a search result: its text, title, url and metadata. Where "
+        "metadata.next_offset is set, pass it as offset to go on."
+    ),
+    input=obj(
+        required=("id",),
+        id=text("The id of a search result, such as notes://tea.", minLength=1),
+        offset={"type": "integer", "minimum": 0, "default": 0, "description": "Where to go on."},
+        session=SESSION,
+        shape={**everything.SHAPE, "description": "compact if left out; full as knowledge.get answers."},
+    ),
+    output=either_get(),
+    annotations=READ_ONLY,
+    handler=fetch,
+    check=check,
+    meta=READS,
+)

@@ -1,0 +1,255 @@
+"""Answers as the contract writes them: result items, responses, their schemas, and the compact shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from urllib.parse import quote
+
+from commonplace.kinds.knowledge.finding import Results, source_of
+from commonplace.kinds.knowledge.kinds import moment_text, shown_id
+from commonplace.kinds.knowledge.reading import Read
+from commonplace.kinds.knowledge.retrieval import tokens
+from commonplace.kinds.knowledge.showing import Hit
+from commonplace.kinds.knowledge.tools.options import Turn, Wished
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import JSON, Item
+from commonplace.search.parse import NO_WORD
+from commonplace.tools.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe
+from commonplace.tools.sessions import Told
+
+Warning = Mapping[str, JSON]
+
+
+def warning(code: str, reason: str, source: str | None = None) -> Warning:
+    return {"source": source, "code": code, "reason": reason}
+
+
+NO_TERMS = warning("no_terms", NO_WORD)
+
+
+# result items
+
+
+def result(item: Item, *, talk: Item | None = None, score: float = 1.0, score_type: str = "exact") -> dict[str, JSON]:
+    """An item without a snippet and a place. `talk` is the conversation of a message."""
+    whole = talk or item
+    timed = item.fields.get("timestamp") if talk else None
+    source = source_of(item)
+    made: dict[str, JSON] = {
+        "id": item.uri if source == "documents" else shown_id(whole.kind, whole.key),
+        "source": source,
+        "uri": item.uri,
+        "title": whole.title or None,
+        "snippet": None,
+        "score": score,
+        "score_type": score_type,
+        "created_at": timed or moment_text(whole.created_at),
+        "last_modified": timed or moment_text(whole.updated_at),
+        "version": whole.version,
+        "tags": list(whole.tags),
+        "loc": None,
+    }
+    if item.kind == "media":
+        made |= {name: item.fields.get(name) for name in ("media_type", "url", "author")}
+    elif source == "chats":
+        character = whole.fields.get("character")
+        made["conversation_id"] = whole.key
+        made["message_id"] = item.key if talk else None
+        made["sender"] = item.fields.get("sender") if talk else None
+        made["character_id"] = shown_id("character", character) if character else None
+    return made
+
+
+def hit_item(hit: Hit, score_type: str) -> dict[str, JSON]:
+    made = result(hit.item, talk=hit.talk, score=hit.score, score_type=score_type)
+    return {**made, "snippet": hit.snippet, "loc": dict(hit.loc) if hit.loc is not None else None}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of results and what else is said of it."""
+
+    results: Results
+    offset: int
+    warnings: Sequence[Warning] = field(default_factory=list)
+
+    @property
+    def more(self) -> bool:
+        return self.offset + len(self.results.hits) < self.results.total and bool(self.results.hits)
+
+
+def search_response(turn: Turn, found: Found, told: Told | None) -> dict[str, JSON]:
+    kind = "hybrid" if found.results.hybrid else "fts"
+    records = [hit_item(hit, kind) for hit in found.results.hits]
+    said = [*found.warnings, *([NO_TERMS] if found.results.no_terms else [])]
+    if found.results.words_only:
+        said.append(warning("words_only", f"Searched by words only: {found.results.words_only}."))
+    return {
+        "results": records,
+        "has_more": found.more,
+        "next_offset": found.offset + len(records) if found.more else None,
+        "total_estimated": found.results.total,
+        "warnings": said,
+        "applied": {
+            "snippet_length": turn.chosen.snippet_length,
+            "order_by": turn.chosen.order_by,
+            "clamped": turn.clamped("snippet_length", "order_by"),
+        },
+        "session": told.record() if told else None,
+    }
+
+
+def get_response(
+    turn: Turn, item: Item, read: Read, wished: Wished, warnings: Sequence[Warning] = ()
+) -> dict[str, JSON]:
+    wish = wished.wish
+    meta = {**result(item), "loc": dict(read.loc) if read.loc is not None else None}
+    if wish.mode == "snippet" and isinstance(read.content, str):
+        meta["snippet"] = read.content or None
+    return {
+        "meta": meta,
+        "content": read.content,
+        "attachments": None if read.attachments is None else list(read.attachments),
+        "tokens_estimated": tokens(read.length, wish.budget.chars_per_token),
+        "truncated": read.truncated,
+        "next_offset": read.next_offset,
+        "warnings": [*turn.warnings(), *warnings],
+        "applied": {
+            "mode": wish.mode,
+            "snippet_length": wish.snippet_length,
+            "max_tokens": wish.budget.max_tokens,
+            "chars_per_token": wish.budget.chars_per_token,
+            "sibling_window": wish.sibling_window,
+            "anchor_by": read.anchor_by,
+            "clamped": wished.clamped,
+        },
+    }
+
+
+# the compact shape
+
+
+_KEPT = ("media_type", "author", "conversation_id", "message_id", "sender", "character_id")
+
+
+def compact_item(record: Mapping[str, JSON], text: str, public_url: str) -> dict[str, JSON]:
+    """A result item in five members."""
+    metadata: dict[str, JSON] = {"source": record["source"]}
+    metadata |= {name: record[name] for name in ("created_at", "last_modified", "tags")}
+    metadata |= {name: record[name] for name in _KEPT if record.get(name) is not None}
+    return {
+        "id": record["uri"],
+        "title": record["title"] or record["uri"],
+        "url": _address(record, public_url),
+        "text": text,
+        "metadata": metadata,
+    }
+
+
+def compact_search(response: Mapping[str, JSON], public_url: str) -> dict[str, JSON]:
+    records = []
+    for record in response["results"]:
+        shown = compact_item(record, record["snippet"] or "", public_url)
+        shown["metadata"]["score"] = record["score"]
+        records.append(shown)
+    optional = {name: response[name] for name in ("next_offset", "session", "warnings") if response[name]}
+    return {"results": records, **optional}
+
+
+def compact_get(response: Mapping[str, JSON], public_url: str) -> dict[str, JSON]:
+    """A response whose content is text."""
+    shown = compact_item(response["meta"], response["content"], public_url)
+    shown["metadata"] |= {name: response[name] for name in ("tokens_estimated", "truncated", "next_offset")}
+    return {**shown, "warnings": response["warnings"]} if response["warnings"] else shown
+
+
+def _address(record: Mapping[str, JSON], public_url: str) -> str:
+    own = record.get("url") or ""
+    if own.lower().startswith(("http://", "https://")):
+        return str(own)
+    uri = str(record["uri"])
+    return f"{public_url.rstrip('/')}/item?uri={quote(uri, safe='')}" if public_url else uri
+
+
+# schemas
+
+
+def _nullable(*kinds: str) -> Schema:
+    return {"type": [*kinds, "null"]}
+
+
+RESULT = answer(
+    required=(
+        "id", "source", "uri", "title", "snippet", "score", "score_type", "created_at", "last_modified", "version",
+        "tags", "loc",
+    ),
+    id={"type": ["string", "integer"]},
+    source=STRING,
+    uri=STRING,
+    title=_nullable("string"),
+    snippet=_nullable("string"),
+    score=NUMBER,
+    score_type={"type": "string", "enum": ["fts", "hybrid", "exact"]},
+    created_at=_nullable("string"),
+    last_modified=_nullable("string"),
+    version=_nullable("integer"),
+    tags={"type": ["array", "null"], "items": STRING},
+    loc=_nullable("object"),
+    media_type=_nullable("string"),
+    url=_nullable("string"),
+    author=_nullable("string"),
+    conversation_id=_nullable("string"),
+    message_id=_nullable("string"),
+    sender=_nullable("string"),
+    character_id=_nullable("integer", "string"),
+)  # fmt: skip
+WARNING = answer(source=_nullable("string"), code=STRING, reason=STRING)
+_SESSION = {**answer(id=STRING, seen=INTEGER, skipped=INTEGER, replayed=BOOLEAN), "type": ["object", "null"]}
+
+SEARCH_RESPONSE = answer(
+    results=many(RESULT),
+    has_more=BOOLEAN,
+    next_offset=maybe(INTEGER),
+    total_estimated=INTEGER,
+    warnings=many(WARNING),
+    applied=answer(snippet_length=INTEGER, order_by=STRING, clamped=STRINGS),
+    session=_SESSION,
+)
+GET_RESPONSE = answer(
+    meta=RESULT,
+    content={"type": ["string", "object"]},
+    attachments={"type": ["array", "null"], "items": OBJECT},
+    tokens_estimated=INTEGER,
+    truncated=BOOLEAN,
+    next_offset=maybe(INTEGER),
+    warnings=many(WARNING),
+    applied=answer(
+        mode=STRING,
+        snippet_length=INTEGER,
+        max_tokens=INTEGER,
+        chars_per_token=NUMBER,
+        sibling_window=INTEGER,
+        anchor_by={"type": "string", "enum": ["loc", "query", "session", "start"]},
+        clamped=STRINGS,
+    ),
+)
+COMPACT_ITEM = answer(
+    id=STRING,
+    title=STRING,
+    url=STRING,
+    text=STRING,
+    metadata=OBJECT,
+)
+
+
+def either_search() -> Schema:
+    """True of a search response in either shape."""
+    properties = {**SEARCH_RESPONSE["properties"], "results": {"type": "array", "items": OBJECT}}
+    return {"type": "object", "properties": properties, "required": ["results"]}
+
+
+def either_get() -> Schema:
+    """True of a get response in either shape."""
+    properties = {**GET_RESPONSE["properties"], **COMPACT_ITEM["properties"]}
+    return {"type": "object", "properties": properties}

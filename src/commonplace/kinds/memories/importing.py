@@ -1,0 +1,248 @@
+"""Entries that were kept elsewhere: with their numbers, their times and everything that hangs on them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from datetime import datetime
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from commonplace.errors import InvalidInput
+from commonplace.ingest.prepare import check
+from commonplace.kinds.memories.entry import Image, normal_tags
+from commonplace.kinds.memories.theirs import has_id, keep_id, number_of
+from commonplace.kinds.memories.writing import Rules, cut
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import JSON, Draft
+from commonplace.store.base import Store
+from commonplace.store.context_server import ForeignEntry, open_foreign
+from commonplace.store.filters import micros
+
+_BATCH = 200
+RAW = "import_raw_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An entry that already has a number, or an id that is none, and a past."""
+
+    number: int
+    """0 where it has an id instead."""
+    thread: str
+    source: str
+    text: str
+    metadata: dict[str, JSON]
+    tags: tuple[str, ...]
+    images: tuple[Image, ...]
+    summary: str | None
+    created_at: datetime
+    updated_at: datetime
+    version: int = 1
+    expires_at: int | None = None
+    supersedes: tuple[int, ...] = ()
+    id: str = ""
+    """What it went by in an mcp-context-server of version 3."""
+
+    @property
+    def name(self) -> int | str:
+        """What it goes by where it comes from."""
+        return self.id or self.number
+
+
+@dataclass(slots=True)
+class Imported:
+    """What an import did. `numbers` are those of stored entries that changed: what one was, and what it is here."""
+
+    found: int = 0
+    stored: int = 0
+    already: int = 0
+    images: int = 0
+    raw_metadata: list[int | str] = field(default_factory=list)
+    numbers: dict[int | str, int] = field(default_factory=dict)
+    here: dict[int | str, int] = field(default_factory=dict)
+    """What every entry that is stored by now has for a number here."""
+    awaited: dict[int, list[int]] = field(default_factory=dict)
+    """Entries that are still to come, and those which came before them and replace them."""
+
+
+def import_kept(
+    store: Store, source: Callable[[], Iterable[Kept]], rules: Rules, *, renumber: bool = False, dry_run: bool = False
+) -> Imported:
+    """Store entries under their own numbers. One that is taken by another entry stops it before anything is written.
+
+    The source is read twice, to look and to write, so that never more than a batch of it is in memory.
+    """
+    done, new = Imported(), set[int | str]()
+    known = _known(store, renumber=renumber)
+    for entry in source():
+        done.found += 1
+        if entry.name in new:
+            raise InvalidInput(f"Entry {entry.name} is there twice; nothing was imported.")
+        if (number := known(entry)) is not None:
+            done.already += 1
+            done.here[entry.name] = number
+            continue
+        check(_draft(entry))
+        new.add(entry.name)
+        done.images += len(entry.images)
+    done.stored = len(new)
+    if not dry_run:
+        _keep_ids(store, done.here)
+        fresh = (entry for entry in source() if entry.name in new)
+        while batch := list(islice(fresh, _BATCH)):
+            _write(store, batch, rules, done, renumber=renumber)
+        store.refresh_statistics()
+    return done
+
+
+def _write(store: Store, batch: Sequence[Kept], rules: Rules, done: Imported, *, renumber: bool) -> None:
+    with store.transaction():
+        for entry in batch:
+            number = store.next_entry() if renumber or entry.id else entry.number
+            replaced = [done.here.get(older, 0 if renumber else older) for older in entry.supersedes]
+            draft = _draft(replace(entry, number=number, supersedes=tuple(filter(None, replaced))))
+            item_id = store.restore_entry(cut(draft, rules), entry.version)
+            if entry.images:
+                store.attach(item_id, [image.attachment() for image in entry.images])
+            if entry.id:
+                keep_id(store, entry.id, item_id)
+            done.here[entry.name] = number
+            if renumber and number != entry.name:
+                done.numbers[entry.name] = number
+            for successor in done.awaited.pop(entry.number, ()) if entry.number else ():
+                store.supersede(successor, [number])
+            for older in entry.supersedes:
+                if older not in done.here:
+                    done.awaited.setdefault(older, []).append(number)
+
+
+def _keep_ids(store: Store, here: Mapping[int | str, int]) -> None:
+    """Note the ids of entries that were here before, known by what they say."""
+    ids = {number: name for name, number in here.items() if isinstance(name, str)}
+    with store.transaction():
+        for row in store.entries(list(ids)) if ids else []:
+            keep_id(store, ids[row.number], row.item_id)
+
+
+def read_context_server(path: Path, noted: set[int | str]) -> Iterator[Kept]:
+    """The entries of an mcp-context-server's file. Those whose metadata is no object are noted."""
+    with open_foreign(path) as file:
+        for entry in file.entries():
+            metadata = _object(entry.metadata)
+            if metadata is None:
+                noted.add(entry.id)
+                metadata = {RAW: entry.metadata}
+            yield _kept(entry, metadata)
+
+
+def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> Kept:
+    images = tuple(Image(data, kind, _loads(said)) for data, kind, said in entry.images)
+    number, id = (entry.id, "") if isinstance(entry.id, int) else (0, entry.id)
+    return Kept(
+        number, entry.thread.strip(), entry.source, entry.text, metadata, normal_tags(entry.tags), images,
+        entry.summary, entry.created_at, entry.updated_at, id=id,
+    )  # fmt: skip
+
+
+def _known(store: Store, *, renumber: bool) -> Callable[[Kept], int | None]:
+    """The number here of an entry that is here: of one with an id by that, or by what it says where nothing has it."""
+    by_number = None if renumber else _by_number(store)
+    by_likeness = cache(lambda: _by_likeness(store))  # it reads every entry
+
+    def known(entry: Kept) -> int | None:
+        if not entry.id:
+            return by_number(entry) if by_number else by_likeness()(entry)
+        number = number_of(store, entry.id)
+        while number is None and (alike := by_likeness()(entry)) is not None:
+            if not has_id(store, store.entries([alike])[0].item_id):
+                number = alike
+        return number
+
+    return known
+
+
+def _by_number(store: Store) -> Callable[[Kept], int | None]:
+    """The number here of an entry that is here under its own: known by its thread, source and time."""
+
+    def known(entry: Kept) -> int | None:
+        rows = store.entries([entry.number])
+        if not rows:
+            return None
+        same = (entry.thread, entry.source, micros(entry.created_at))
+        if (rows[0].thread, rows[0].source, rows[0].created_at) != same:
+            raise InvalidInput(
+                f"Entry {entry.number} is taken by another entry here; nothing was imported. "
+                "Use --renumber to give the imported entries new numbers."
+            )
+        return entry.number
+
+    return known
+
+
+def _by_likeness(store: Store) -> Callable[[Kept], int | None]:
+    """The number here of an entry of the same thread, source, time and text: of several the first not yet told."""
+    here: dict[tuple[str, str, int, str], list[int]] = defaultdict(list)
+    numbers = store.entry_numbers()
+    for start in range(0, len(numbers), _BATCH):
+        rows = store.entries(numbers[start : start + _BATCH])
+        items = {item.id: item for item in store.items([row.item_id for row in rows])}
+        for row in rows:
+            here[row.thread, row.source, row.created_at, items[row.item_id].content_hash].append(row.number)
+
+    def known(entry: Kept) -> int | None:
+        like = here.get((entry.thread, entry.source, micros(entry.created_at), _hash(entry.text)))
+        return like.pop(0) if like else None
+
+    return known
+
+
+def _draft(entry: Kept) -> Draft:
+    fields: dict[str, JSON] = {"source": entry.source}
+    if entry.summary:
+        fields["summary"] = entry.summary
+    if entry.expires_at is not None:
+        fields["expires_at"] = entry.expires_at
+    if entry.supersedes:
+        fields["supersedes"] = list(entry.supersedes)
+    return Draft(
+        "memory",
+        str(entry.number),
+        parent=entry.thread,
+        body=entry.text,
+        fields=fields,
+        metadata=entry.metadata,
+        tags=entry.tags,
+        created_at=entry.created_at,
+        updated_at=entry.updated_at,
+    )
+
+
+def _object(text: str | None) -> dict[str, JSON] | None:
+    """Metadata as an object; None where it is something else."""
+    if text is None or not str(text).strip():
+        return {}
+    found = _loads(text)
+    if found is None:
+        return {} if str(text).strip() == "null" else None
+    return found if isinstance(found, dict) else None
+
+
+def _loads(text: str | None) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse) if text else None
+    except (ValueError, RecursionError, TypeError):
+        return None
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,191 @@
+"""Ranked lists of whole entries, for surfaces whose contract names their lists: by words, by meaning, newest first.
+
+`pipeline.py` answers with one score from both ways of finding. Here each way is a list of its own: every item once,
+at its best passage, with the score of that way, in an order that is total and the same for any depth.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+
+from commonplace.index.base import EntryFinder, WordIndex, WordReader
+from commonplace.index.follower import IndexDamaged
+from commonplace.index.scope import Ids, Scope, firsts
+from commonplace.index.words.entries import Found, nothing_found
+from commonplace.index.words.wanted import Wanted
+from commonplace.kinds.memories.entry_times import EntryTimes
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import CHUNK_BITS, Filter
+from commonplace.search.pipeline import Floats, SemanticSource
+from commonplace.store.base import Store
+from commonplace.store.filters import fold_tag, micros
+
+FEWEST_CHECKED, MOST_CHECKED = 60, 400
+"""Candidates the store is asked about before it is asked for everything that matches."""
+
+
+SPARE = 10
+"""Further candidates where nearly all can be expected to match."""
+
+FEW = 100
+"""Items up to which it is quicker to ask the store than to know of all entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByWords:
+    """A lexical list, whether it had to do with less than all that was asked for, and the commit it was read from."""
+
+    found: Found
+    relaxed: bool
+    reader: WordReader
+
+
+@dataclass(frozen=True, slots=True)
+class ByMeaning:
+    """A semantic list: `found.scores` are distances, lower is better."""
+
+    found: Found
+    model: str
+    embedding_ms: float
+
+
+class RankedLists:
+    """Runs over one space and keeps nothing: indexes and store are asked anew each time."""
+
+    def __init__(self, store: Store, lexical: WordIndex, semantic: SemanticSource) -> None:
+        self._store, self._lexical, self._semantic = store, lexical, semantic
+        self._times = EntryTimes(store)
+
+    def by_words(
+        self,
+        wanted: Wanted,
+        filter: Filter,
+        count: int,
+        *,
+        language: str,
+        loosely: bool | None = False,
+        reader: WordReader | None = None,
+    ) -> ByWords:
+        """The first `count` entries, or more of them. `loosely` None: where none has everything, those that have some.
+
+        `reader`: the commit of an earlier list, which is then continued as it was, whatever was written since.
+        """
+
+        def work(reader: WordReader) -> ByWords:
+            search = reader.entries(wanted, language)
+            found = self._entries(search, filter, count, loosely=bool(loosely))
+            if loosely is None and not len(found):
+                found = self._entries(search, filter, count, loosely=True)
+                return ByWords(found, len(found) > 0, reader)
+            return ByWords(found, bool(loosely), reader)
+
+        if reader is not None:
+            try:
+                return work(reader)
+            except IndexDamaged:
+                pass  # an old commit that cannot be read any more; the current one can be mended
+        return self._lexical.ask(work)
+
+    def _entries(self, search: EntryFinder, filter: Filter, count: int, *, loosely: bool) -> Found:
+        scope, decided = _scope(filter)
+        if decided:
+            return search.best(count, scope, loosely=loosely)
+        spare = SPARE if _is_wide(filter) else FEWEST_CHECKED
+        found = search.best(count + max(spare, count // 4), scope, loosely=loosely)
+        kept = self._kept(found, filter)
+        if not found.complete and 0 < len(kept) < count <= MOST_CHECKED:
+            found = search.best(MOST_CHECKED, scope, loosely=loosely)
+            kept = self._kept(found, filter)
+        if not found.complete and len(kept) < count:
+            scope = Scope(kinds=filter.kinds, items=self._selected(filter))
+            return search.best(count, scope, loosely=loosely)
+        return kept
+
+    def _selected(self, filter: Filter) -> Ids:
+        items = self._store.select(filter)
+        return items if filter.entries is None else items[self._times.now().of(items) >= 0]
+
+    def _kept(self, found: Found, filter: Filter) -> Found:
+        if not len(found):
+            return found
+        allowed = self._created(found.items, filter) >= 0
+        return found if allowed.all() else found.take(allowed, complete=found.complete)
+
+    def _created(self, items: Ids, filter: Filter) -> Ids:
+        """When each of the items was created; -1 for one that does not match."""
+        if filter.entries is not None and len(items) > FEW and _is_wide(filter):
+            created = self._times.now().of(items)
+            hidden = [] if filter.entries.superseded else self._store.superseded_items()
+            return np.where(np.isin(items, hidden), -1, created) if hidden else created
+        matching = self._store.matching(filter, items.tolist())
+        return np.array([matching.get(item, -1) for item in items.tolist()], np.int64)
+
+    def by_meaning(self, text: str, filter: Filter, count: int) -> ByMeaning:
+        """The `count` entries nearest to a text. Raises Unavailable where nothing has vectors."""
+        semantic = self._semantic()
+        start = time.perf_counter()
+        query = semantic.embedder.embed_queries([text])[0]
+        spent = (time.perf_counter() - start) * 1000
+
+        def nearest(k: int, items: Ids | None) -> tuple[Ids, Floats]:
+            return semantic.index.search(query, k, items)
+
+        if _is_wide(filter):
+            found = self._near(nearest, filter, count, None)
+            if found is not None:
+                return ByMeaning(found, semantic.embedder.name, spent)
+        found = self._near(nearest, filter, count, self._selected(filter))
+        return ByMeaning(found or nothing_found(), semantic.embedder.name, spent)
+
+    def _near(
+        self, nearest: Callable[[int, Ids | None], tuple[Ids, Floats]], filter: Filter, count: int, items: Ids | None
+    ) -> Found | None:
+        """The entries among the nearest chunks; None when too many of those that were not chosen are in the way."""
+        k = count + FEWEST_CHECKED
+        while True:
+            chunks, cosines = nearest(k, items)
+            complete = len(chunks) < k
+            _, first = firsts(chunks >> CHUNK_BITS)
+            first.sort()
+            entries = chunks[first] >> CHUNK_BITS
+            created = self._created(entries, filter) if items is None else self._times.now().of(entries)
+            allowed = created >= 0
+            if complete or np.count_nonzero(allowed) >= count:
+                break
+            if items is None and np.count_nonzero(allowed) * 2 < len(first):
+                return None
+            k *= 4
+        best, created = first[allowed], created[allowed]
+        distances = np.sqrt(np.maximum(0, 2 - 2 * cosines[best])).astype(np.float32)
+        entries = entries[allowed]
+        order = np.lexsort((-entries, -created, distances))
+        found = Found(entries, chunks[best], distances, created, complete).take(order, complete=complete)
+        return found if complete and len(found) <= count else found.take(slice(count), complete=False)
+
+
+def _scope(filter: Filter) -> tuple[Scope, bool]:
+    """What the lexical index can decide of a filter, and whether that is all of it."""
+    scope = Scope(
+        kinds=filter.kinds,
+        parents=filter.parents,
+        tags=tuple(dict.fromkeys(map(fold_tag, filter.tags))),
+        created=(_micros(filter.created_from), _micros(filter.created_to)),
+        updated=(_micros(filter.updated_from), _micros(filter.updated_to)),
+    )
+    return scope, not filter.where and not filter.paths and filter.entries is None
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return micros(moment) if moment else None
+
+
+def _is_wide(filter: Filter) -> bool:
+    """Whether most of what there is can be expected to match: nothing is asked for but a kind."""
+    entries = filter.entries
+    narrow = entries is not None and (entries.source is not None or entries.multimodal is not None)
+    return replace(filter, kinds=(), entries=None) == Filter() and not narrow

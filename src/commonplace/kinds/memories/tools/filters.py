@@ -1,0 +1,178 @@
+"""What the four searches are narrowed by, from arguments to a Filter. Every problem of every one is named."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import cast, get_args
+
+from commonplace.errors import InvalidInput
+from commonplace.kinds.memories.entry import normal_tags
+from commonplace.kinds.memories.fields import parse_path
+from commonplace.kinds.memories.tools.dates import parse_date
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import JSON, Condition, Entries, Filter, Operator
+
+OPERATORS: tuple[str, ...] = get_args(Operator)
+MOST_MEMBERS = 1000
+MOST_NAMES = 500
+"""Of `metadata` in a search: SQLite joins no more than a thousand conditions."""
+_FIELDS = ("key", "operator", "value", "case_sensitive", "include_missing")
+_NO_VALUE = ("exists", "is_not_null", "not_exists", "is_null")
+_ORDERINGS = ("gt", "gte", "lt", "lte")
+_TEXTS = ("contains", "starts_with", "ends_with")
+_NUMBER = "a number that is not finite"
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Metadata filters that cannot be understood. They never run; the searches answer with this instead of results."""
+
+    problems: tuple[str, ...]
+
+    def record(self) -> dict[str, JSON]:
+        return {
+            "results": [],
+            "count": 0,
+            "error": "Metadata filter validation failed",
+            "validation_errors": list(self.problems),
+        }
+
+
+def search_filter(given: Mapping[str, JSON]) -> Filter | Malformed:
+    """The filter of a search's arguments. Dates and tags that cannot be used are raised as errors."""
+    start, end = given.get("start_date"), given.get("end_date")
+    created_from = parse_date(start, "start_date") if start is not None else None
+    created_to = parse_date(end, "end_date", end=True) if end is not None else None
+    if created_from and created_to and created_from > created_to:
+        raise InvalidInput(f"Invalid date range: start_date ({start}) is after end_date ({end})")
+    tags = normal_tags(given.get("tags", ()))
+    if given.get("tags") and not tags:
+        raise InvalidInput("tags must contain at least one non-blank tag")
+    where = conditions(given.get("metadata", {}), given.get("metadata_filters", ()))
+    if isinstance(where, Malformed):
+        return where
+    content_type = given.get("content_type")
+    return Filter(
+        kinds=("memory",),
+        parents=(given["thread_id"],) if "thread_id" in given else (),
+        tags=tags,
+        created_from=created_from,
+        created_to=created_to,
+        where=where,
+        entries=Entries(
+            source=given.get("source"),
+            multimodal=None if content_type is None else content_type == "multimodal",
+            superseded=given.get("include_superseded", False),
+        ),
+    )
+
+
+def conditions(metadata: Mapping[str, JSON], filters: JSON) -> tuple[Condition, ...] | Malformed:
+    """Both ways of filtering on metadata as one list of conditions, or everything that is wrong with them."""
+    problems: list[str] = []
+    if len(metadata) > MOST_NAMES:
+        return Malformed((f"metadata: takes at most {MOST_NAMES} names, not {len(metadata)}",))
+    found = [_pair(name, value, problems) for name, value in metadata.items()]
+    found += [_condition(f"metadata_filters[{place}]", one, problems) for place, one in enumerate(filters)]
+    if problems:
+        return Malformed(tuple(problems))
+    return tuple(condition for condition in found if condition is not None)
+
+
+def _pair(name: str, value: JSON, problems: list[str]) -> Condition | None:
+    place = f"metadata.{name}"
+    path = _path(place, name, problems)
+    wrong = _scalar(value)
+    if wrong:
+        problems.append(f"{place}: {wrong}")
+    return Condition(path, "eq", value) if path and not wrong else None
+
+
+def _condition(place: str, given: JSON, problems: list[str]) -> Condition | None:
+    if not isinstance(given, Mapping):
+        problems.append(f"{place}: must be an object with key, operator and value")
+        return None
+    before = len(problems)
+    problems += [f'{place}: unknown field "{name}"' for name in given if name not in _FIELDS]
+    key, operator = given.get("key"), given.get("operator")
+    path: tuple[str, ...] | None = None
+    if key is None:
+        problems.append(f"{place}.key: is required")
+    elif not isinstance(key, str):
+        problems.append(f"{place}.key: must be a string")
+    else:
+        path = _path(f"{place}.key", key, problems)
+    operator = "eq" if operator is None else operator
+    if operator not in OPERATORS:
+        shown = f'"{operator}"' if isinstance(operator, str) else "of that kind"
+        problems.append(f"{place}.operator: unknown operator {shown}; use one of {', '.join(OPERATORS)}")
+    elif wrong := _value(operator, given):
+        problems.append(f"{place}.value: {wrong}")
+    flags = {name: _flag(place, name, operator, given, problems) for name in ("case_sensitive", "include_missing")}
+    if len(problems) > before or path is None:
+        return None
+    return Condition(path, cast(Operator, operator), given.get("value"), **flags)
+
+
+def _path(place: str, text: str, problems: list[str]) -> tuple[str, ...] | None:
+    try:
+        return parse_path(text)
+    except ValueError as problem:
+        problems.append(f"{place}: {problem}")
+        return None
+
+
+def _flag(place: str, name: str, operator: JSON, given: Mapping[str, JSON], problems: list[str]) -> bool:
+    value = given.get(name)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        problems.append(f"{place}.{name}: must be true or false")
+    elif name == "include_missing" and operator in OPERATORS and operator not in ("ne", "not_in"):
+        problems.append(f"{place}.{name}: goes with ne and not_in only, not with {operator}")
+    elif name == "case_sensitive" and value and operator in _NO_VALUE:  # false is what clients send unasked
+        problems.append(f"{place}.{name}: {operator} compares nothing")
+    return value is True
+
+
+def _value(operator: str, given: Mapping[str, JSON]) -> str:
+    """What is wrong with the value of a condition; empty where nothing is."""
+    value = given.get("value")
+    if operator in _NO_VALUE:
+        return "" if value is None or value is True else f"{operator} takes no value"
+    if "value" not in given:
+        return f"{operator} needs a value"
+    if operator in ("in", "not_in"):
+        return _members(operator, value)
+    if operator in _TEXTS:
+        return "" if isinstance(value, str) and value else f"{operator} needs a non-empty string"
+    if operator in _ORDERINGS and (value is None or isinstance(value, bool | list | dict)):
+        return f"{operator} compares numbers and strings, not {_called(value)}"
+    return _scalar(value)
+
+
+def _members(operator: str, value: JSON) -> str:
+    if not isinstance(value, list) or not value:
+        return f"{operator} needs a non-empty list"
+    if len(value) > MOST_MEMBERS:
+        return f"{operator} takes at most {MOST_MEMBERS} members, not {len(value)}"
+    return next((f"{operator} takes scalars: {wrong}" for wrong in map(_scalar, value) if wrong), "")
+
+
+def _scalar(value: JSON) -> str:
+    if value is None:
+        return "null cannot be compared; use the is_null operator"
+    if isinstance(value, list):
+        return "a list cannot be compared; use the in or array_contains operator"
+    if isinstance(value, Mapping):
+        return "an object cannot be compared; name one of its members with a dot"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{_NUMBER} cannot be compared"
+    return ""
+
+
+def _called(value: JSON) -> str:
+    if value is None:
+        return "null"
+    return "booleans" if isinstance(value, bool) else "lists" if isinstance(value, list) else "objects"

@@ -1,0 +1,303 @@
+"""The tools that find: by filters alone, by words, by meaning, by both, and by id."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from commonplace.errors import CommonplaceError, Unavailable
+from commonplace.index.words.wanted import Wanted, atoms, joined
+from commonplace.index.words.wanted import shown as spelled_out
+from commonplace.kinds.memories import Entry
+from commonplace.kinds.memories.boolean import match_atoms, read
+from commonplace.kinds.memories.tools.entry import answer, images_of, shown
+from commonplace.kinds.memories.tools.filters import Malformed, search_filter
+from commonplace.kinds.memories.tools.lists import (
+    DEEPEST,
+    RELAXED,
+    ByTheirMeaning,
+    ByTheirWords,
+    ByTime,
+    Fused,
+    Leg,
+)
+from commonplace.kinds.memories.tools.paging import L, Paging, Taken, within
+from commonplace.kinds.memories.tools.reranking import Reranked, look_for
+from commonplace.kinds.memories.tools.statistics import backend_of
+from commonplace.model import JSON, Filter
+from commonplace.text.highlight import Highlighter, Sought, marked
+from commonplace.text.languages import code_of
+from commonplace.text.tokens import safe_cut
+from commonplace.tools.tool import Answer, Call
+
+if TYPE_CHECKING:
+    from commonplace.library import Library
+
+_LONGEST_MARKED = 20_000
+"""Characters of a body that are looked through for what matched; of a longer one only the best passage is."""
+
+Given = Mapping[str, JSON]
+
+
+def get_context_by_ids(call: Call, given: Given) -> Answer:
+    wanted = list(dict.fromkeys(given["context_ids"]))
+    entries = call.library.memories.entries(wanted, history=given["include_history"])
+    images = images_of(call, entries) if given["include_images"] else {}
+    records = [shown(entry, images=images.get(entry.number), history=given["include_history"]) for entry in entries]
+    found = {entry.number for entry in entries}
+    missing = [number for number in wanted if number not in found]
+    return answer({"result": records, **({"missing_ids": missing} if missing else {})})
+
+
+def search_context(call: Call, given: Given) -> Answer:
+    filter = _filter(call, given)
+    if isinstance(filter, Malformed):
+        return filter.record()
+    search = _Search(call, given, filter)
+    paging = Paging(call.library, "search_context", given, ByTime(call.library, filter))
+    return search.reply(paging, lambda lister: search.stats(""))
+
+
+def fts_search_context(call: Call, given: Given) -> Answer:
+    settings = call.library.settings
+    about = {
+        "query": given["query"],
+        "mode": given["mode"],
+        "language": settings.memory_language,
+        "fts_available": True,
+    }
+    filter = _filter(call, given)
+    if isinstance(filter, Malformed):
+        return {**filter.record(), **about}
+    search = _Search(call, given, filter)
+    reading = read(given["query"], given["mode"])
+    code = code_of(settings.memory_language)
+    found = ByTheirWords(call.library, filter, reading, code, relaxes=given["mode"] == "match")
+    look = look_for(call.library, given["query"], reading.wanted, spoken=given["mode"] != "boolean")
+    paging = Paging(call.library, "fts_search_context", given, Reranked(found, look))
+    if given["highlight"]:
+        search.highlight(reading.wanted, code)
+    plan = f"LEXICAL INDEX {spelled_out(reading.wanted)}" if reading.wanted else "NOTHING TO LOOK FOR"
+
+    def rest(lister: Reranked[ByTheirWords]) -> dict[str, JSON]:
+        search.warnings += [*reading.warnings, *([RELAXED] if lister.loose else []), *lister.warnings]
+        return {**about, **({"relaxed": True} if lister.loose else {}), **search.stats(plan)}
+
+    return search.reply(paging, rest)
+
+
+def semantic_search_context(call: Call, given: Given) -> Answer:
+    filter = _filter(call, given)
+    if isinstance(filter, Malformed):
+        return {**filter.record(), "query": given["query"], "model": call.library.embedding.chosen or ""}
+    search = _Search(call, given, filter)
+    query = given["query"]
+    look = look_for(call.library, query, joined("and", match_atoms(query)))
+    lister = Reranked(ByTheirMeaning(call.library, filter, query), look)
+    paging = Paging(call.library, "semantic_search_context", given, lister)
+
+    def rest(lister: Reranked[ByTheirMeaning]) -> dict[str, JSON]:
+        search.warnings += [*_coverage(call.library), *lister.warnings]
+        leg = lister.made.leg
+        stats = search.stats("VECTOR INDEX", embedding_generation_ms=round(leg.embedding_ms, 3))
+        return {"query": query, "model": leg.model, **_depth(cut=lister.made.is_cut), **stats}
+
+    try:
+        return search.reply(paging, rest)
+    except Unavailable as missing:
+        raise Unavailable(
+            f"Semantic search is not available: {_reason(missing)}. Use fts_search_context or hybrid_search_context."
+        ) from missing
+
+
+def hybrid_search_context(call: Call, given: Given) -> Answer:
+    about: dict[str, JSON] = {"query": given["query"], "fusion_method": given["fusion_method"]}
+    filter = _filter(call, given)
+    if isinstance(filter, Malformed):
+        return {**filter.record(), **about, "search_modes_used": [], "fts_count": 0, "semantic_count": 0}
+    search = _Search(call, given, filter)
+    rrf_k = given.get("rrf_k", call.library.settings.memory_rrf_k)
+    look = look_for(call.library, given["query"], joined("and", match_atoms(given["query"])))
+    fused = Reranked(Fused(call.library, filter, given["query"], rrf_k), look)
+    paging = Paging(call.library, "hybrid_search_context", {**given, "rrf_k": rrf_k}, fused)
+
+    def rest(reranked: Reranked[Fused]) -> dict[str, JSON]:
+        lister = reranked.made
+        search.warnings += [*_failures(lister), *reranked.warnings]
+        if lister.loose:
+            search.warnings.append(RELAXED)
+        reply = {
+            **about,
+            "search_modes_used": [
+                name for name, leg in (("fts", lister.words), ("semantic", lister.meaning)) if leg.ran
+            ],
+            "fts_count": len(lister.words.found),
+            "semantic_count": len(lister.meaning.found),
+        }
+        if lister.loose:
+            reply["relaxed"] = True
+        return {**reply, **_depth(cut=lister.is_cut), **_fusion_stats(search, reranked)}
+
+    return search.reply(paging, rest)
+
+
+def _filter(call: Call, given: Given) -> Filter | Malformed:
+    call.library.memories.sweep()
+    return search_filter(given)
+
+
+def _depth(*, cut: bool) -> dict[str, JSON]:
+    return {"rank_depth_limit": DEEPEST} if cut else {}
+
+
+class _Search:
+    """What the four searches have in common: a page of a list, loaded, shown, and cut to its budget."""
+
+    def __init__(self, call: Call, given: Given, filter: Filter) -> None:
+        self._call, self._given, self._filter = call, given, filter
+        self._start = time.perf_counter()
+        self._highlighter: Highlighter | None = None
+        self._marks = False
+        self._returned = 0
+        self.warnings: list[str] = []
+
+    def highlight(self, wanted: Wanted | None, language: str) -> None:
+        """Have results show where they match."""
+        self._marks = True
+        if wanted is not None and (found := list(atoms(wanted, sought=True))):
+            by_kind = {
+                kind: [atom.text for atom in found if atom.kind == kind] for kind in ("word", "prefix", "phrase")
+            }
+            languages = tuple(dict.fromkeys((language, *self._call.library.lexical.languages())))
+            self._highlighter = Highlighter(Sought(by_kind["word"], by_kind["prefix"], by_kind["phrase"]), languages)
+
+    def reply(self, paging: Paging[L], rest: Callable[[L], dict[str, JSON]]) -> Answer:
+        taken, entries = paging.take(self._load)
+        records = self._records(taken, entries)
+        kept, tokens = within(records, self._given.get("max_tokens"))
+        records = records[:kept]
+        self._returned = len(records)
+        more = rest(paging.lister)
+        reply: dict[str, JSON] = {"results": records, "count": len(records), **more, **paging.clamped()}
+        following = paging.cursor_after(taken, kept)
+        if following is not None:
+            reply["next_cursor"] = following
+        reply |= tokens
+        if self.warnings:
+            reply["warnings"] = list(dict.fromkeys(self.warnings))
+        return answer(reply)
+
+    def _load(self, items: Sequence[int]) -> dict[int, Entry]:
+        """Everything a page shows of its entries but their whole text, in four statements."""
+        store = self._call.library.store
+        length = _LONGEST_MARKED + 1 if self._marks else self._call.library.settings.memory_truncation + 64
+        known = {item.id: item for item in store.heads(items, length)}
+        rows = store.entries_of(items)
+        return {row.item_id: Entry(row, known[row.item_id]) for row in rows if row.item_id in known}
+
+    def _records(self, taken: Taken, entries: Mapping[int, Entry]) -> list[dict[str, JSON]]:
+        rows = taken.rows
+        page = [(place, entries[int(rows.items[place])]) for place in taken.places]
+        images = images_of(self._call, [entry for _, entry in page]) if self._given["include_images"] else {}
+        truncation = self._call.library.settings.memory_truncation
+        marks = self._highlights(taken, page) if self._marks else {}
+        records = []
+        for place, entry in page:
+            extra: dict[str, JSON] = {"scores": rows.record(place)} if rows.scores else {}
+            if self._marks:
+                extra["highlighted"] = marks.get(entry.row.item_id)
+            records.append(shown(entry, truncation=truncation, images=images.get(entry.number), **extra))
+        return records
+
+    def _highlights(self, taken: Taken, page: Sequence[tuple[int, Entry]]) -> dict[int, str]:
+        if self._highlighter is None:
+            return {}
+        chunks, found = taken.rows.chunks, {}
+        longer = [place for place, entry in page if len(entry.item.body or "") > _LONGEST_MARKED]
+        long = [] if chunks is None else chunks[longer].tolist()
+        passages = {chunk.item_id: chunk.text for chunk in self._call.library.store.chunks(long)} if long else {}
+        for _, entry in page:
+            text = passages.get(entry.row.item_id, entry.item.body or "")
+            found[entry.row.item_id] = marked(text, self._highlighter.find(text))
+        return found
+
+    def stats(self, plan: str, **more: JSON) -> dict[str, JSON]:
+        return {"stats": self.leg_stats(plan, **more)} if self._given["explain_query"] else {}
+
+    def leg_stats(self, plan: str, ms: float | None = None, rows: int | None = None, **more: JSON) -> dict[str, JSON]:
+        """`plan` says what made the list; how the store looks for what the filter lets pass is added to it."""
+        stored = self._call.library.store.plan(self._filter)
+        return {
+            "execution_time_ms": self.elapsed() if ms is None else round(ms, 3),
+            "filters_applied": len(self._filter.where),
+            "rows_returned": self._returned if rows is None else rows,
+            "backend": backend_of(self._call.library),
+            "query_plan": f"{plan[: safe_cut(plan, 2000)]}\n{stored}" if plan else stored,
+            **more,
+        }
+
+    def elapsed(self) -> float:
+        return round((time.perf_counter() - self._start) * 1000, 3)
+
+    @property
+    def explains(self) -> bool:
+        return bool(self._given["explain_query"])
+
+
+def _fusion_stats(search: _Search, reranked: Reranked[Fused]) -> dict[str, JSON]:
+    if not search.explains:
+        return {}
+    lister = reranked.made
+
+    def of(leg: Leg, name: str, **more: JSON) -> JSON:
+        return search.leg_stats(name, leg.ms, len(leg.found), **more) if leg.ran else None
+
+    words, meaning = len(lister.words.found), len(lister.meaning.found)
+    return {
+        "stats": {
+            "execution_time_ms": search.elapsed(),
+            "fts_stats": of(lister.words, "LEXICAL INDEX"),
+            "semantic_stats": of(
+                lister.meaning, "VECTOR INDEX", embedding_generation_ms=round(lister.meaning.embedding_ms, 3)
+            ),
+            "fusion_stats": {
+                "rrf_k": lister.rrf_k,
+                "total_unique_documents": words + meaning - lister.both,
+                "documents_in_both": lister.both,
+                "documents_fts_only": words - lister.both,
+                "documents_semantic_only": meaning - lister.both,
+            },
+            "adaptive_fts_mode": lister.mode,
+            **reranked.stats(),
+        }
+    }
+
+
+def _failures(lister: Fused) -> list[str]:
+    said = []
+    if lister.words.reason:
+        said.append("FTS sub-search failed; results may be based on semantic search only")
+    if lister.meaning.reason:
+        said.append(
+            "Semantic sub-search failed; results may be based on FTS only: " + lister.meaning.reason.rstrip(".")
+        )
+    return said
+
+
+def _coverage(library: Library) -> list[str]:
+    """A warning with the share of entries that can be found by meaning, where it is not all of them."""
+    try:
+        if not library.embedding.lacks_some():
+            return []
+    except CommonplaceError:
+        pass
+    covered, _, lacking = library.embedding.entries()
+    total = library.store.tally().entries
+    if not total or (covered >= total and not lacking):
+        return []
+    return [f"Only {covered / total * 100:.1f}% of the entries have vectors yet; the others were not searched"]
+
+
+def _reason(missing: Unavailable) -> str:
+    return str(missing).rstrip(".")

@@ -1,0 +1,185 @@
+"""The tools that say what there is: threads and statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commonplace.errors import CommonplaceError
+from commonplace.kinds.memories.tools.dates import shown_date
+from commonplace.kinds.memories.tools.reranking import reranking_of
+from commonplace.model import JSON
+from commonplace.models.hurry import hurried
+from commonplace.store.rows import ThreadRow
+from commonplace.tools.tool import Call
+
+if TYPE_CHECKING:
+    from commonplace.library import Library
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MIB = 1 << 20
+ASKED_S = 2.0
+"""How long a provider that was never asked before may take to say what its vectors are like."""
+
+
+def backend_of(library: Library) -> str:
+    """What entries are kept in, by the names the reference has for it."""
+    return "postgresql" if library.settings.store else "sqlite"
+
+
+def list_threads(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    library = call.library
+    library.memories.sweep()
+    rows, total = library.store.threads(limit=given["limit"], offset=given["offset"])
+    return {"threads": [_thread(row) for row in rows], "total_threads": total}
+
+
+def _thread(row: ThreadRow) -> dict[str, JSON]:
+    agent = row.entries - row.from_user
+    return {
+        "thread_id": row.thread,
+        "entry_count": row.entries,
+        "source_types": (row.from_user > 0) + (agent > 0),
+        "sources": {"user": row.from_user, "agent": agent},
+        "multimodal_count": row.multimodal,
+        "first_entry": _moment(row.first_at),
+        "last_entry": _moment(row.last_at),
+        "last_id": row.last_id,
+    }
+
+
+def _moment(micros: int) -> str:
+    return shown_date(_EPOCH + timedelta(microseconds=micros))
+
+
+def get_statistics(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    library = call.library
+    library.memories.sweep()
+    tally = library.store.tally()
+    return {
+        "total_entries": tally.entries,
+        "by_source": {"user": tally.from_user, "agent": tally.entries - tally.from_user},
+        "by_content_type": {"text": tally.entries - tally.multimodal, "multimodal": tally.multimodal},
+        "total_images": tally.images,
+        "unique_tags": tally.tags,
+        "total_threads": tally.threads,
+        "avg_entries_per_thread": round(tally.entries / tally.threads, 2) if tally.threads else 0.0,
+        "most_active_threads": [{"thread_id": thread, "count": count} for thread, count in tally.active],
+        "top_tags": [{"tag": tag, "count": count} for tag, count in tally.common],
+        "backend": backend_of(library),
+        "database_size_mb": _size_mb(library, tally.bytes),
+        "connection_metrics": library.store.metrics(),
+        "superseded_entries": tally.superseded,
+        "expiring_entries": tally.expiring,
+        "semantic_search": _semantic(library, tally.entries),
+        "fts": _fts(library, tally.entries),
+        "chunking": _chunking(library),
+        "reranking": _reranking(library),
+        "summary": _summary(library, tally.summaries, tally.entries),
+    }
+
+
+def _size_mb(library: Library, stored: int) -> float:
+    """Everything of the space: database, write-ahead log and indexes. A file that goes meanwhile counts nothing."""
+    total = stored if library.settings.store else 0  # a file of the space's own is among those that follow
+    for path in library.folder.rglob("*"):
+        total += _size(path)
+    return max(round(total / _MIB, 2), 0.01) if total else 0.0
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole * 100, 2) if whole else 100.0
+
+
+def _semantic(library: Library, total: int) -> dict[str, JSON]:
+    settings = library.settings
+    enabled = settings.memory_semantic and settings.memory_embedding
+    message = "" if enabled else "It is switched off."
+    name, dims = library.embedding.chosen, 0
+    if enabled:
+        try:
+            embedder = library.embedding.embedder()
+            name = embedder.name
+            with hurried(ASKED_S):
+                dims = embedder.dims
+                _ = embedder.related  # which a provider tells by its first answer, even where dims are set
+            message = getattr(embedder, "problem", "")
+        except CommonplaceError as problem:
+            message = str(problem)
+    covered, vectors, lacking = library.embedding.entries()
+    record: dict[str, JSON] = {
+        "enabled": enabled,
+        "available": enabled and not message,
+        "backend": backend_of(library),
+        "model": name,
+        "dimensions": dims or None,
+        "context_count": covered,
+        "embedding_count": vectors,
+        "average_chunks_per_entry": round(vectors / covered, 2) if covered else 0.0,
+        "coverage_percentage": _share(covered, total),
+        "pending": lacking,
+    }
+    return {**record, "message": message} if enabled and message else record
+
+
+def _fts(library: Library, total: int) -> dict[str, JSON]:
+    enabled, indexed, message = library.settings.memory_lexical, 0, ""
+    try:
+        library.lexical.catch_up()
+        indexed = total
+    except CommonplaceError as problem:
+        message = str(problem)
+    record: dict[str, JSON] = {
+        "enabled": enabled,
+        "available": enabled and not message,
+        "language": library.settings.memory_language,
+        "backend": backend_of(library),
+        "engine": "tantivy",
+        "indexed_entries": indexed,
+        "coverage_percentage": _share(indexed, total),
+    }
+    return {**record, "message": message} if enabled and message else record
+
+
+def _chunking(library: Library) -> dict[str, JSON]:
+    settings = library.settings
+    return {
+        "enabled": settings.memory_chunking,
+        "available": settings.memory_chunking,
+        "chunk_size": settings.memory_chunk_size,
+        "chunk_overlap": settings.memory_chunk_overlap,
+        "aggregation": "max",
+    }
+
+
+def _reranking(library: Library) -> dict[str, JSON]:
+    reranking = reranking_of(library)
+    provider, model = reranking.by_whom
+    enabled, problem = reranking.enabled, reranking.problem
+    record: dict[str, JSON] = {"enabled": enabled, "available": not problem, "provider": provider, "model": model}
+    return {**record, "message": problem} if enabled and problem else record
+
+
+def _summary(library: Library, summaries: int, total: int) -> dict[str, JSON]:
+    settings, writer = library.settings, library.memories.summaries
+    provider, model = writer.writer
+    message = writer.problem
+    record: dict[str, JSON] = {
+        "enabled": settings.memory_summaries,
+        "available": writer.enabled and not message,
+        "provider": provider,
+        "model": model,
+        "summary_count": summaries,
+        "coverage_percentage": _share(summaries, total),
+        "min_content_length": settings.memory_summary_least,
+    }
+    return {**record, "message": message} if settings.memory_summaries and message else record

@@ -1,0 +1,6 @@
+"""JSON tables: data by place, tools bound to places, instances, and a search that never shows what is not there."""
+
+from commonplace.kinds.tables.jobs import work
+from commonplace.kinds.tables.tables import Tables
+
+__all__ = ["Tables", "work"]

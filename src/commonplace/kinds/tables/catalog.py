@@ -1,0 +1,331 @@
+"""Projects, tables and tools: made, listed, changed and removed, each together with what hangs on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound
+from commonplace.ingest.embedding import Embedding
+from commonplace.kinds.tables.chunks import ChunkSizes
+from commonplace.kinds.tables.importing import import_value, read_content
+from commonplace.kinds.tables.indexing import Change, Indexer
+from commonplace.kinds.tables.naming import check_description, check_name, check_tool_name, find_project, new_id
+from commonplace.kinds.tables.pointers import parse, tokens
+from commonplace.kinds.tables.values import check
+from commonplace.kinds.tables.writing import Edits, PathMissing, Writing
+from commonplace.model import JSON
+from commonplace.store.shredding import dumps
+from commonplace.store.table_base import TableStore
+from commonplace.store.table_rows import Missing, ProjectRow, TableRow, ToolRow
+
+TYPES = ("get_data_schema", "get_all_data", "query_data", "create", "update", "delete", "preview", "select", "search")
+KEPT_BY_SERVER = "search_index"
+LARGEST_METADATA = 64 * 1024
+_DOES = {
+    "get_data_schema": "The shape of",
+    "get_all_data": "All of",
+    "query_data": "Evaluates a JMESPath expression over",
+    "create": "Adds elements to",
+    "update": "Replaces elements of",
+    "delete": "Removes elements of",
+    "preview": "Some fields of the rows of",
+    "select": "The rows with certain values of",
+    "search": "Finds passages by words and meaning in",
+}
+
+
+class Catalog:
+    """Made once per library. Every call is one transaction."""
+
+    def __init__(
+        self, store: TableStore, embedding: Embedding, sizes: ChunkSizes, indexer: Indexer, writing: Writing
+    ) -> None:
+        self._store, self._embedding, self._sizes = store, embedding, sizes
+        self._indexer, self._writing = indexer, writing
+
+    # projects
+
+    def create_project(self, name: str, description: str = "") -> ProjectRow:
+        with self._store.transaction():
+            check_name("project", name, self._store.projects())
+            project = ProjectRow(new_id(), name, check_description(description), _now())
+            self._store.add_project(project)
+            return project
+
+    def delete_project(self, wanted: str, *, force: bool = False) -> tuple[ProjectRow, int]:
+        with self._store.transaction():
+            project = find_project(self._store, wanted)
+            held = self._store.tables(project.id)
+            if held and not force:
+                raise InvalidInput(
+                    f'The project "{project.name}" is not empty. Set force to delete its tables with it.',
+                    argument="force",
+                )
+            for table in held:
+                self.delete_table(table)
+            self._store.drop_project(project.id)
+            return project, len(held)
+
+    # tables
+
+    def create_table(
+        self, project: str, name: str, description: str = "", data: JSON = None, *, searchable: bool = True
+    ) -> TableRow:
+        check(data, "data")
+        with self._store.transaction():
+            owner, now = find_project(self._store, project), _now()
+            described = check_description(description)
+            return self.add_table(
+                TableRow(0, new_id(), owner.id, name, described, searchable, 0, 0, 1, None, None, "", now, now), data
+            )
+
+    def add_table(self, table: TableRow, data: JSON) -> TableRow:
+        """Keep a new table with data that was checked, and index it."""
+        with self._store.transaction():
+            check_name("table", table.name, self._store.tables(table.project))
+            table = self._store.add_table(replace(table, basis=self.basis))
+            self._store.put_table_value(table.number, (), data)
+            written = self._store.table_written(table.number)
+            self._indexer.mark(written, [Change(())], size=written.size)
+            return written
+
+    @property
+    def basis(self) -> str:
+        """What a generation is made with now."""
+        return f"{self._sizes.name};{self._embedding.chosen or ''}"
+
+    def update_table(self, table: TableRow, changes: Mapping[str, Any]) -> TableRow:
+        """Change what is given: `name`, `description`, `searchable`, `data` at `json_path`."""
+        if "json_path" in changes and "data" not in changes:
+            raise InvalidInput("json_path says where data goes, and there is no data. Give both.", argument="json_path")
+        expected = changes.get("expected_version")
+        place = parse(changes.get("json_path", ""))
+        with self._store.transaction():
+            if "data" in changes:
+                check(changes["data"], "data", depth=len(place))
+                table = self._writing.change(
+                    table, expected, lambda edits: self._writing.replace(edits, place, changes["data"])
+                )
+                expected = None
+            current = self._writing.current(table, expected)
+            named = changes.get("name", current.name)
+            if named != current.name:
+                check_name("table", named, self._store.tables(current.project), current.id)
+            description = check_description(changes.get("description", current.description))
+            searchable = bool(changes.get("searchable", current.searchable))
+            new = replace(current, name=named, description=description, searchable=searchable)
+            if new != current:
+                new = replace(new, updated_at=_now())
+                self._store.change_table(new)
+                self._describe_again(current, new)
+            if searchable != current.searchable:
+                self._cover_again(new)
+            return new
+
+    def import_text(
+        self,
+        table: TableRow,
+        content: str,
+        format: str,
+        mode: str,
+        json_path: str = "",
+        expected_version: int | None = None,
+    ) -> tuple[TableRow, int]:
+        """Bring a text in; returns the table after it and how many elements or members came."""
+        value, place, imported = read_content(content, format), parse(json_path), 0
+
+        def bring(edits: Edits) -> None:
+            nonlocal imported
+            imported = import_value(self._store, self._writing, edits, place, value, mode)
+
+        return self._writing.change(table, expected_version, bring), imported
+
+    def delete_table(self, table: TableRow) -> int:
+        """Remove a table with its tools, chunks and index rows; returns how many tools there were."""
+        with self._store.transaction():
+            current = self._writing.current(table, None)
+            tools = len(self._store.tools(table.number))
+            for generation in current.kept_generations:
+                ids = self._store.node_ids(table.id, generation, "", after=0, upto=self._store.last_item(), limit=-1)
+                self._store.delete(ids)
+            self._store.drop_table(table.number)
+            return tools
+
+    # tools
+
+    def create_tool(self, table: TableRow, type: str, name: str, given: Mapping[str, Any]) -> ToolRow:
+        with self._store.transaction():
+            table = self._writing.current(table, None)
+            path = given.get("json_path", "")
+            self._check_place(table, path)
+            metadata = _metadata(given.get("metadata", {}))
+            now = _now()
+            description = check_description(given.get("description") or described(type, table.name, path))
+            configured = now if type == "search" else None
+            tool = ToolRow(
+                new_id(), table.number, path, type, check_tool_name(name), description, metadata, now, now, configured
+            )
+            self._store.put_tool(tool)
+            if type == "search":
+                self._covered(table, path)
+            return tool
+
+    def keep_tool(self, table: TableRow, tool: ToolRow) -> None:
+        """A tool as it is elsewhere: a new one, or what has its id here brought up to it. Its place may be gone."""
+        there = self._store.tool(tool.id)
+        if there is None:
+            configured = _now() if tool.type == "search" else None
+            metadata = _metadata(tool.metadata)
+            self._store.put_tool(replace(tool, table=table.number, metadata=metadata, configured_at=configured))
+            if configured:
+                self._covered(table, tool.json_path)
+        elif (there.table, there.type) != (table.number, tool.type):
+            raise AlreadyExists(f'The tool "{tool.id}" is another one here.')
+        else:
+            told = {name: getattr(tool, name) for name in ("name", "description", "json_path", "metadata")}
+            if changed := {name: value for name, value in told.items() if value != getattr(there, name)}:
+                self.update_tool(there, changed, anywhere=True)
+
+    def update_tool(self, tool: ToolRow, given: Mapping[str, Any], *, anywhere: bool = False) -> ToolRow:
+        """`anywhere`: also to a place that is not there."""
+        with self._store.transaction():
+            tool = self._current_tool(tool)
+            table = self.table_of(tool)
+            path = given.get("json_path", tool.json_path)
+            if "json_path" in given and not anywhere:
+                self._check_place(table, path)
+            new = replace(
+                tool,
+                name=check_tool_name(given.get("name", tool.name)),
+                description=check_description(given.get("description", tool.description)),
+                json_path=path,
+                metadata=_metadata(given.get("metadata", tool.metadata)),
+                updated_at=_now(),
+            )
+            if new.description in ("", described(tool.type, table.name, tool.json_path)):
+                new = replace(new, description=described(tool.type, table.name, path))
+            self._check_free(new)
+            moved = tool.type == "search" and path != tool.json_path
+            if moved:
+                new = replace(new, configured_at=_now(), started_at=None, indexed_at=None)
+            self._store.put_tool(new)
+            if moved:
+                self._covered(table, tool.json_path)
+                self._covered(table, path)
+            return new
+
+    def _describe_again(self, before: TableRow, now: TableRow) -> None:
+        """Tools that nobody described say the name of their table."""
+        for tool in self._store.tools(now.number) if before.name != now.name else ():
+            if tool.description == described(tool.type, before.name, tool.json_path):
+                described_now = described(tool.type, now.name, tool.json_path)
+                self._store.put_tool(replace(tool, description=described_now, updated_at=_now()))
+
+    def delete_tool(self, tool: ToolRow) -> int:
+        """Returns how many bindings went with it."""
+        with self._store.transaction():
+            tool = self._current_tool(tool)
+            unbound = self._store.drop_tool(tool.id)
+            if tool.type == "search" and (table := self._store.numbered_table(tool.table)):
+                self._covered(table, tool.json_path)
+            return unbound
+
+    def _current_tool(self, tool: ToolRow) -> ToolRow:
+        current = self._store.tool(tool.id)
+        if current is None:
+            raise NotFound(f'There is no tool "{tool.name}" any more. tool_list shows them.', argument="tool_id")
+        return current
+
+    def table_of(self, tool: ToolRow) -> TableRow:
+        table = self._store.numbered_table(tool.table)
+        if table is None:
+            raise NotFound(f'The table of the tool "{tool.name}" is gone.', argument="tool_id")
+        return table
+
+    def _check_place(self, table: TableRow, path: str) -> None:
+        place = parse(path)
+        found = self._store.table_shape(table.number, place)
+        if isinstance(found, Missing):
+            raise PathMissing(place, found.found)
+
+    def _check_free(self, tool: ToolRow) -> None:
+        """No other tool of an instance may have this name."""
+        for instance in self._store.instances_with(tool.id):
+            for binding in self._store.bindings(instance):
+                other = self._store.tool(binding.tool)
+                if other is not None and other.id != tool.id and other.name == tool.name:
+                    raise AlreadyExists(
+                        f'An instance that has this tool has another one called "{tool.name}". Choose another name.',
+                        argument="name",
+                    )
+
+    # what is indexed follows
+
+    def _covered(self, table: TableRow, path: str) -> None:
+        """A place has become one of a search tool, or is one no longer."""
+        place = tokens(path)
+        shape = self._store.table_shape(table.number, place)
+        scalar = isinstance(shape, Missing) or shape[0] == "value"
+        if scalar or not table.searchable:
+            self._indexer.note(table, Change(place))
+        if scalar and place:
+            self._indexer.note(table, Change(place[:-1], alone=True))  # it leaves its record, or comes back
+        self._store.want_job(table.number, "index")
+
+    def _cover_again(self, table: TableRow) -> None:
+        self._indexer.note(table, Change(()))
+        self._store.want_job(table.number, "index")
+
+    def reindex(self, table: TableRow, *, force: bool = False) -> int:
+        """Repair what is indexed, or make it anew beside what is there. Returns the job's id."""
+        with self._store.transaction():
+            current = self._writing.current(table, None)
+            if force and current.building is None:
+                building = max(current.generation, current.leaving or 0) + 1
+                current = replace(current, building=building, basis=self.basis)
+                self._store.change_table(current)
+                self._store.add_dirty(current, building, "")
+            elif not force:
+                self._cover_again(current)
+            return self._store.want_job(table.number, "rebuild" if force else "index")
+
+    def refresh(self, table: TableRow) -> bool:
+        """Begin a new generation where chunk settings or the model are others than those of this one.
+
+        Returns whether the table is another now.
+        """
+        if table.basis == (now := self.basis):
+            return False
+        sizes, _, model = table.basis.partition(";")
+        now_sizes, _, now_model = now.partition(";")
+        if sizes != now_sizes or (model and model != now_model):
+            self.reindex(table, force=True)
+        elif now_model and not model:
+            with self._store.transaction():
+                current = self._store.numbered_table(table.number)
+                if current is not None and current.basis == table.basis:
+                    self._store.change_table(replace(current, basis=now))
+        return True
+
+
+def described(type: str, table: str, path: str) -> str:
+    """What a tool without a description says of itself. It never quotes the data."""
+    shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in path[:200])
+    place = f" at {shown}" if shown else ""
+    return f'{_DOES[type]} the table "{table}"{place}.'
+
+
+def _metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    check(dict(given), "metadata")
+    if KEPT_BY_SERVER in given:
+        raise InvalidInput(f"metadata.{KEPT_BY_SERVER} is kept by the server. Leave it out.", argument="metadata")
+    if len(dumps(dict(given))) > LARGEST_METADATA:
+        raise InvalidInput(f"metadata must have at most {LARGEST_METADATA} characters as JSON.", argument="metadata")
+    return dict(given)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

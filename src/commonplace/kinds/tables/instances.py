@@ -1,0 +1,116 @@
+"""Instances: endpoints with keys of their own that serve the tools bound to them, and nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from commonplace.errors import AlreadyExists, NotFound
+from commonplace.kinds.tables.keys import digest, is_key_of, new_key
+from commonplace.kinds.tables.naming import check_description, check_instance_name, find_instance, find_tool, new_id
+from commonplace.store.table_base import TableStore
+from commonplace.store.table_rows import BindingRow, InstanceRow, ToolRow
+
+ENABLED, DISABLED = "enabled", "disabled"
+HINTED = 4
+_NOBODY = digest("nobody's key")
+
+
+class Instances:
+    """Made once per library. `space` is what the keys that are made here are for."""
+
+    def __init__(self, store: TableStore, space: str) -> None:
+        self._store, self._space = store, space
+
+    def create(self, name: str, description: str = "", tool_ids: Sequence[str] = ()) -> tuple[InstanceRow, str]:
+        """Returns the key, too, this once: only a digest of it is kept."""
+        with self._store.transaction():
+            check_instance_name(name, self._store.instances())
+            key = new_key(self._space)
+            now = time.time_ns() // 1000
+            instance = InstanceRow(
+                new_id(), name, check_description(description), True, digest(key), key[-HINTED:], now
+            )
+            self._store.put_instance(instance)
+            if tool_ids:
+                self.bind(instance, tool_ids)
+            return instance, key
+
+    def update(self, instance: InstanceRow, given: Mapping[str, Any]) -> tuple[InstanceRow, str | None]:
+        """With `rotate_key` the old key ends at once, and the new one is returned."""
+        with self._store.transaction():
+            instance = self._current(instance)
+            name = given.get("name", instance.name)
+            if name != instance.name:
+                check_instance_name(name, self._store.instances(), instance.id)
+            new = replace(
+                instance,
+                name=name,
+                description=check_description(given.get("description", instance.description)),
+                enabled=given.get("status", ENABLED if instance.enabled else DISABLED) == ENABLED,
+            )
+            key = new_key(self._space) if given.get("rotate_key") else None
+            if key is not None:
+                new = replace(new, digest=digest(key), hint=key[-HINTED:])
+            self._store.put_instance(new)
+            return new, key
+
+    def delete(self, instance: InstanceRow) -> None:
+        with self._store.transaction():
+            self._store.drop_instance(self._current(instance).id)
+
+    def bind(self, instance: InstanceRow, tool_ids: Sequence[str], *, enabled: bool = True) -> None:
+        """All of them or none. A pair that is bound already gets the status."""
+        with self._store.transaction():
+            instance = self._current(instance)
+            tools = {tool.id: tool for tool in (find_tool(self._store, wanted, "tool_ids") for wanted in tool_ids)}
+            names = {tool.name: tool.id for tool, _ in self.bound(instance)}
+            for tool in tools.values():
+                if names.setdefault(tool.name, tool.id) != tool.id:
+                    raise AlreadyExists(
+                        f'tool_ids has a second tool called "{tool.name}", and an instance has each name once. '
+                        "Rename one of them.",
+                        argument="tool_ids",
+                    )
+            self._store.bind_tools(instance.id, list(tools), enabled=enabled)
+
+    def unbind(self, instance: InstanceRow, tool_ids: Sequence[str]) -> None:
+        with self._store.transaction():
+            tools = [find_tool(self._store, wanted, "tool_ids") for wanted in tool_ids]
+            bound = {tool.id for tool, _ in self.bound(instance)}
+            for tool in tools:
+                if tool.id not in bound:
+                    raise NotFound(f'tool_ids has "{tool.name}", which is not bound there.', argument="tool_ids")
+            self._store.unbind_tools(instance.id, [tool.id for tool in tools])
+
+    def _current(self, instance: InstanceRow) -> InstanceRow:
+        current = self._store.instance(instance.id)
+        if current is None:
+            raise NotFound(
+                f'There is no instance "{instance.name}" any more. instance_list shows them.', argument="instance_id"
+            )
+        return current
+
+    def bound(self, instance: InstanceRow) -> list[tuple[ToolRow, BindingRow]]:
+        """The tools of an instance and how they are bound, by name."""
+        pairs = [(self._store.tool(binding.tool), binding) for binding in self._store.bindings(instance.id)]
+        return sorted(((tool, binding) for tool, binding in pairs if tool), key=lambda pair: pair[0].name)
+
+    def find(self, wanted: str) -> InstanceRow:
+        return find_instance(self._store, wanted)
+
+    def admitted(self, name: str, key: str) -> InstanceRow | None:
+        """The instance of a name, if this is its key. It may be disabled. An unknown one costs as much."""
+        instance = self._store.named_instance(name)
+        same = is_key_of(key, instance.digest if instance else _NOBODY)
+        return instance if same else None
+
+    def served(self, instance_id: str, name: str | None = None) -> list[ToolRow]:
+        """What an instance serves now, by name; only the tool of a name where one is given."""
+        return self._store.bound_tools(instance_id, name)
+
+    def state(self, instance_id: str) -> tuple[tuple[str, str, str, str], ...]:
+        """Differs once its list of tools does."""
+        return tuple((tool.id, tool.name, tool.type, tool.description) for tool in self.served(instance_id))

@@ -1,0 +1,229 @@
+"""Work that a write leaves for later: indexing, embedding, changing generations. Safe to kill, safe to repeat."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from commonplace.errors import CommonplaceError
+from commonplace.ingest.embedding import Embedding
+from commonplace.kinds.tables.indexing import Indexer
+from commonplace.kinds.tables.remote import Remote
+from commonplace.store.rows import LONGEST_WAIT
+from commonplace.store.table_base import TableStore
+from commonplace.store.table_rows import TableJob, TableRow
+
+if TYPE_CHECKING:
+    from commonplace.kinds.tables.tables import Tables
+
+LEASE_S = 10.0
+MOST_ATTEMPTS = 3
+PAUSES_S = (1.0, 10.0)
+LONGEST_ERROR = 500
+EMBEDDED = 512
+"""Nodes whose missing vectors one step looks for."""
+
+WRITTEN = 100_000
+SENDING = "sending"
+"""Marks a job whose own work is done: what is left is that a service takes it."""
+
+STEP_S = 0.5
+_machine = socket.gethostname()
+_working = threading.Lock()
+
+
+class Space(Protocol):
+    """What has tables: a library."""
+
+    @property
+    def tables(self) -> Tables: ...
+
+
+def work(library: Space) -> bool:
+    """Do one bounded step of what is left to do for the tables of a library; False where nothing can be done now."""
+    return library.tables.jobs.step()
+
+
+class Jobs:
+    """The jobs of one library's tables. Any process may take one whose holder is gone."""
+
+    def __init__(self, store: TableStore, embedding: Embedding, indexer: Indexer, remote: Remote | None = None) -> None:
+        self._store, self._embedding, self._indexer, self._remote = store, embedding, indexer, remote
+        self._holder = f"{_machine}:{os.getpid()}:{_started(os.getpid())}"
+
+    def step(self, table: int | None = None, *, send: bool = True) -> bool:
+        """One step of the first job that can be taken, or of one table's.
+
+        Without `send` a service is left to whoever asks it next.
+        """
+        if not _working.acquire(blocking=False):
+            return False
+        try:
+            job = self._claim(table)
+            if job is None:
+                return False
+            try:
+                self._advance(job, send=send)
+            except CommonplaceError as error:
+                self._fail(job, str(error))
+            except Exception as error:
+                self._fail(job, f"{type(error).__name__} while indexing. The next write or search_reindex tries again.")
+                raise
+            return True
+        finally:
+            _working.release()
+
+    def run(self, table: int | None, seconds: float) -> None:
+        """Steps until nothing is left or the time is over, for a search, which itself sends what is left to send."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self.step(table, send=False):
+            pass
+
+    def _claim(self, table: int | None) -> TableJob | None:
+        jobs = self._store.table_jobs(table)
+        now = self._store.clock() if jobs else 0
+        for job in jobs:
+            if _is_to_come(job.run_after, now) or (job.attempts >= MOST_ATTEMPTS and not self._is_sent(job)):
+                continue
+            ours = job.holder == self._holder
+            free = not job.holder or not _is_to_come(job.lease_until, now) or is_gone(job.holder)
+            if (ours or free) and (claimed := self._store.claim_table_job(job, self._holder, LEASE_S)):
+                return claimed
+        return None
+
+    def _advance(self, job: TableJob, *, send: bool) -> None:
+        table = self._store.numbered_table(job.table)
+        if table is None:
+            self._store.finish_table_job(job)
+            return
+        self._store.tools_started(job.table, time.time_ns() // 1000)
+        dirty = self._store.dirty_of(job.table, limit=1)
+        if dirty:
+            self._index(job, table)
+        elif self._embed(job, table):
+            return
+        elif table.leaving is not None:
+            self._tidy(job, table)
+        elif table.building is not None:
+            self._switch(job, table)
+        else:
+            if send and self._remote:
+                self._send(job, self._remote)
+            with self._store.transaction():
+                self._store.tools_indexed(job.table, time.time_ns() // 1000)
+                self._store.finish_table_job(job)
+
+    def _is_sent(self, job: TableJob) -> bool:
+        """Whether only a service had kept a job from its end, and has taken everything since."""
+        return SENDING in job.progress and self._remote is not None and not self._remote.index.trouble()
+
+    def _send(self, job: TableJob, remote: Remote) -> None:
+        def beat(*_: int) -> None:
+            self._store.beat_table_job(job, {**job.progress, SENDING: True}, LEASE_S)
+
+        beat()
+        remote.send(beat)
+
+    def _index(self, job: TableJob, table: TableRow) -> None:
+        """Nodes in small transactions, so that writers get in between, for a bounded time."""
+        deadline = time.monotonic() + STEP_S
+        done = int(job.progress.get("steps", 0))
+        while time.monotonic() < deadline:
+            with self._store.transaction():
+                current = self._store.numbered_table(table.number)
+                # What answers searches now comes first.
+                current_dirty = self._store.dirty_of(table.number, current.generation, limit=1) if current else []
+                dirty = current_dirty or self._store.dirty_of(table.number, limit=1)
+                done += 1
+                progress = {**job.progress, "steps": done}
+                if current is None or not dirty or not self._store.beat_table_job(job, progress, LEASE_S):
+                    return
+                self._indexer.step(current, dirty[0])
+
+    def _embed(self, job: TableJob, table: TableRow) -> bool:
+        """Vectors for nodes that lack some; False where none does."""
+        generation = table.generation if table.building is None else table.building
+        mark = f"embedded {generation}"
+        reached = int(job.progress.get(mark, 0))
+        since = int(job.progress.get("since", self._store.last_change()))
+        deadline = time.monotonic() + STEP_S
+        while time.monotonic() < deadline:
+            ids = self._store.node_ids(
+                table.id, generation, "", after=reached, upto=self._store.last_item(), limit=EMBEDDED
+            )
+            if not ids:
+                return self._embed_written(table, generation, since)
+            lacking = len(ids) - len(self._embedding.embed_items(ids, most=8 * EMBEDDED, seconds=LEASE_S / 2))
+            reached = reached if lacking else ids[-1]
+            if not self._store.beat_table_job(job, {**job.progress, mark: reached, "since": since}, LEASE_S):
+                return True
+        return True
+
+    def _embed_written(self, table: TableRow, generation: int, since: int) -> bool:
+        """The same for nodes that were written while the others got theirs."""
+        written = {change.item_id for change in self._store.changes(since, WRITTEN) if change.op == "put"}
+        ids = self._store.nodes_at(table.id, generation, "", sorted(written)).items.tolist() if written else []
+        return bool(set(ids) - self._embedding.embed_items(ids, most=8 * EMBEDDED, seconds=LEASE_S / 2))
+
+    def _switch(self, job: TableJob, table: TableRow) -> None:
+        """The new generation takes the old one's place, all at once; only one at a time is on its way out."""
+        with self._store.transaction():
+            current = self._store.numbered_table(table.number)
+            ready = current is not None and current.leaving is None and not self._store.dirty_of(table.number)
+            if not ready or current is None or current.building is None:
+                return
+            self._store.change_table(
+                replace(current, generation=current.building, building=None, leaving=current.generation)
+            )
+            self._store.beat_table_job(job, job.progress, LEASE_S)
+
+    def _tidy(self, job: TableJob, table: TableRow) -> None:
+        """Remove what is left of the generation before."""
+        with self._store.transaction():
+            current = self._store.numbered_table(table.number)
+            if current is None or current.leaving is None:
+                return
+            old = current.leaving
+            ids = self._store.node_ids(table.id, old, "", after=0, upto=self._store.last_item(), limit=500)
+            self._store.delete(ids)
+            self._store.drop_dirty_of(table.number, old)
+            if not ids:
+                self._store.change_table(replace(current, leaving=None))
+            self._store.beat_table_job(job, job.progress, LEASE_S)
+
+    def _fail(self, job: TableJob, sentence: str) -> None:
+        with suppress(CommonplaceError):  # a full disk keeps this from being noted too; the lease runs out by itself
+            pause = PAUSES_S[min(job.attempts, len(PAUSES_S) - 1)]
+            self._store.fail_table_job(job, sentence[:LONGEST_ERROR], pause)
+
+
+def _is_to_come(moment: int, now: int) -> bool:
+    return now < moment <= now + LONGEST_WAIT
+
+
+def is_gone(holder: str) -> bool:
+    """Whether a holder was a process of this machine that runs no more."""
+    machine, _, rest = holder.rpartition(":")[0].rpartition(":")
+    started = holder.rpartition(":")[2]
+    if machine != _machine or not rest.isdecimal():
+        return False
+    try:
+        os.kill(int(rest), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return _started(int(rest)) != started
+
+
+def _started(pid: int) -> str:
+    """When a process began, as its system counts; empty where it does not say."""
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]
+    return ""

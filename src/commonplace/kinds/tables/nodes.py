@@ -1,0 +1,163 @@
+"""What is indexed of a table: long strings, and the short members of each object or list together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, replace
+from typing import Any, Literal
+
+from commonplace.ingest.prepare import prepare
+from commonplace.kinds.tables.chunks import ChunkSizes, Line, record_of, text_spans
+from commonplace.kinds.tables.pointers import Tokens, render
+from commonplace.lazy_dataclass import dataclass
+from commonplace.model import JSON, Draft, Span
+from commonplace.store.places import escaped, plain
+from commonplace.store.rows import Write
+from commonplace.store.shredding import INDEX, dumps, index_of
+from commonplace.store.table_rows import TableRow
+
+LONGEST_NODE = 5_000_000
+MOST_NUMBERS = 64
+"""A list of nothing but more numbers than this is data to compute with, not to read."""
+
+LONGEST_TITLE = 200
+Kind = Literal["text", "record", "skipped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One thing that is indexed, or that was left out and why."""
+
+    tokens: Tokens
+    kind: Kind
+    text: str = ""
+    spans: Sequence[Span] = field(default_factory=tuple)
+    reason: str = ""
+
+    @property
+    def content_hash(self) -> str:
+        return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What becomes a node. `apart`: the places of search tools; a scalar there is a node of its own."""
+
+    sizes: ChunkSizes
+    apart: frozenset[Tokens] = frozenset()
+
+    def is_grouped(self, value: JSON) -> bool:
+        """Whether a value belongs in the record of what it is a member of."""
+        if isinstance(value, str):
+            return 0 < len(value) <= self.sizes.short
+        return isinstance(value, bool | int | float)
+
+    def of_scalar(self, tokens: Tokens, value: JSON) -> Node | None:
+        """The node that a scalar is by itself."""
+        if isinstance(value, str) and len(value) > self.sizes.short:
+            return self._text(tokens, value)
+        if tokens in self.apart and value is not None and value != "":
+            return self._text(tokens, value if isinstance(value, str) else dumps(value))
+        return None
+
+    def _text(self, tokens: Tokens, text: str) -> Node:
+        if len(text) > LONGEST_NODE:
+            return Node(tokens, "skipped", reason=_too_long(tokens, len(text)))
+        return Node(tokens, "text", text, text_spans(text, self.sizes))
+
+    def record(self, tokens: Tokens, members: Iterable[tuple[str, JSON]], *, of_list: bool) -> Node | None:
+        """The node of the short members of an object or list."""
+        lines, length, numbers, others = list[Line](), 0, 0, 0
+        for key, value in members:
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                numbers += 1
+            else:
+                others += 1
+            if self.is_grouped(value) and (*tokens, key) not in self.apart:
+                lines.append(Line(key, value if isinstance(value, str) else dumps(value)))
+                length += len(lines[-1].key) + len(lines[-1].value) + 3
+        if of_list and numbers > MOST_NUMBERS and not others:
+            return Node(tokens, "skipped", reason=f"{render(tokens) or 'the whole value'} is a list of numbers.")
+        if not lines:
+            return None
+        if length > LONGEST_NODE:
+            return Node(tokens, "skipped", reason=_too_long(tokens, length))
+        text, spans = record_of(lines, self.sizes)
+        return Node(tokens, "record", text, spans)
+
+    def nodes(self, tokens: Tokens, value: JSON, after: Tokens | None = None) -> Iterator[Node]:
+        """The nodes of a value, its own before those of its members, from just after one on."""
+        if not isinstance(value, dict | list):
+            node = self.of_scalar(tokens, value) if after is None else None
+            if node is not None:
+                yield node
+            return
+        if after is None and (found := self.record(tokens, members_of(value), of_list=isinstance(value, list))):
+            yield found
+        yield from self.inside(tokens, value, after)
+
+    def inside(self, tokens: Tokens, value: dict[str, JSON] | list[JSON], after: Tokens | None) -> Iterator[Node]:
+        """The nodes of an object's or a list's members, from just after one on."""
+        begun = not after or (after[0] not in value if isinstance(value, dict) else index_of(after[0]) is None)
+        for key, member in members_of(value):
+            if begun:
+                yield from self.nodes((*tokens, key), member)
+            elif after and _reached(key, after[0], of_list=isinstance(value, list)):
+                begun = True
+                yield from self.nodes((*tokens, key), member, after[1:] if key == after[0] else None)
+
+
+def _reached(key: str, wanted: str, *, of_list: bool) -> bool:
+    return int(key) >= int(wanted) if of_list else key == wanted
+
+
+def members_of(value: dict[str, JSON] | list[JSON]) -> Iterator[tuple[str, JSON]]:
+    return iter(value.items()) if isinstance(value, dict) else ((str(place), each) for place, each in enumerate(value))
+
+
+def _too_long(tokens: Tokens, length: int) -> str:
+    place = render(tokens) or "the whole value"
+    return f"{place[:200]} has {length} characters; at most {LONGEST_NODE} are indexed of one place."
+
+
+# as items
+
+
+def node_key(tokens: Tokens, generation: int) -> str:
+    """The key of a node's item: its pointer, with the generation where it is not the first.
+
+    No pointer has a tilde before anything but 0 and 1, so that nothing is taken for another.
+    """
+    pointer = plain(render(tokens)) or "~"
+    return pointer if generation == 1 else f"{pointer}~g{generation}"
+
+
+def write_of(node: Node, table: TableRow, generation: int) -> Write:
+    """A node as the store takes it."""
+    fields: dict[str, Any] = {
+        "pointer": plain(render(node.tokens)),
+        "node": node.kind,
+        "generation": generation,
+        "project": table.project,
+    }
+    text, spans = node.text, tuple(node.spans)
+    if "\0" in text:  # no text in the store has it; what is shown then comes from the data
+        fields["hash"] = node.content_hash
+        text = text.replace("\0", "\ufffd")
+        spans = tuple(_without_nul(span) for span in spans)
+    if node.reason:
+        fields["reason"] = node.reason.replace("\0", "")
+    names = " › ".join(token for token in node.tokens if token and not INDEX.fullmatch(token))
+    title = " ".join(names.replace("\0", " ").split())[:LONGEST_TITLE]
+    key = node_key(node.tokens, generation)
+    return prepare(Draft("table", key, parent=table.id, title=title, body=text, fields=fields, spans=spans))
+
+
+def _without_nul(span: Span) -> Span:
+    """Members are named as in a pointer here, so that every key can be told from every other."""
+    anchor: Any = span.anchor
+    if anchor is not None:
+        members = [[plain(escaped(str(key))), start, end] for key, start, end in anchor["members"]]
+        anchor = {"members": members}
+    return replace(span, text=span.text.replace("\0", "\ufffd"), anchor=anchor)

@@ -1,0 +1,65 @@
+"""Rows of a list of objects: some fields of all of them, or all of those with certain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from commonplace.errors import InvalidInput
+from commonplace.kinds.tables.shapes import kind_of
+from commonplace.model import JSON
+from commonplace.store.shredding import dumps
+
+
+def rows_of(value: JSON, tool_type: str) -> list[dict[str, JSON]]:
+    """The value as the list of objects it must be."""
+    if not isinstance(value, list):
+        raise InvalidInput(
+            f"{tool_type} needs a list of objects, and there is {_article(kind_of(value))} {kind_of(value)} at "
+            "json_path. Bind the tool to a list.",
+            argument="json_path",
+        )
+    for place, row in enumerate(value):
+        if not isinstance(row, dict):
+            raise InvalidInput(
+                f"{tool_type} needs a list of objects, and element {place} is {_article(kind_of(row))} "
+                f"{kind_of(row)}. Use query_data or get_all_data.",
+                argument="json_path",
+            )
+    return value
+
+
+def _article(kind: str) -> str:
+    return "an" if kind[0] in "aio" else "a"
+
+
+def preview(rows: Sequence[dict[str, JSON]], keys: Sequence[str], limit: int, offset: int) -> dict[str, JSON]:
+    """The named fields of each row, in the row's order."""
+    wanted = set(keys)
+    shown = [{key: value for key, value in row.items() if key in wanted} for row in rows[offset : offset + limit]]
+    return _page(shown, range(offset, offset + len(shown)), len(rows), offset)
+
+
+def select(
+    rows: Sequence[dict[str, JSON]], field: str, keys: Sequence[JSON], limit: int, offset: int
+) -> dict[str, JSON]:
+    """Whole rows whose field has one of these values, compared by their JSON text: 12 and "12" are the same."""
+    wanted = {text for key in keys if (text := _text(key)) is not None}
+    found = [place for place, row in enumerate(rows) if field in row and _text(row[field]) in wanted]
+    shown = found[offset : offset + limit]
+    return _page([rows[place] for place in shown], shown, len(found), offset)
+
+
+def _text(value: JSON) -> str | None:
+    if isinstance(value, dict | list):
+        return None
+    return value if isinstance(value, str) else dumps(value)
+
+
+def _page(rows: Sequence[Any], places: Sequence[int], total: int, offset: int) -> dict[str, JSON]:
+    return {
+        "rows": list(rows),
+        "json_paths": [f"/{place}" for place in places],
+        "total": total,
+        "has_more": offset + len(rows) < total,
+    }

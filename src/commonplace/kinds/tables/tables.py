@@ -1,0 +1,108 @@
+"""The tables of a space: JSON by place, tools bound to places, instances that serve them, and their search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from commonplace.index.base import ServiceIndex, WordIndex
+from commonplace.ingest.embedding import Embedding
+from commonplace.kinds.tables.catalog import Catalog
+from commonplace.kinds.tables.chunks import ChunkSizes
+from commonplace.kinds.tables.exchange import Exchange
+from commonplace.kinds.tables.indexing import Indexer
+from commonplace.kinds.tables.instances import Instances
+from commonplace.kinds.tables.jobs import Jobs
+from commonplace.kinds.tables.naming import find_table, find_tool
+from commonplace.kinds.tables.queries import Queries
+from commonplace.kinds.tables.remote import Remote
+from commonplace.kinds.tables.running import Running
+from commonplace.kinds.tables.scopes import Scopes
+from commonplace.kinds.tables.searching import TableSearch
+from commonplace.kinds.tables.states import States
+from commonplace.kinds.tables.writing import Writing
+from commonplace.model import JSON, Filter
+from commonplace.search.pipeline import Semantic
+from commonplace.settings import Settings
+from commonplace.store.table_base import TableStore
+from commonplace.store.table_rows import TableRow, ToolRow
+
+
+class Tables:
+    """Made once per library."""
+
+    def __init__(
+        self,
+        store: TableStore,
+        lexical: WordIndex,
+        embedding: Embedding,
+        settings: Settings,
+        semantic: Callable[[], Semantic],
+        space: str,
+        service: ServiceIndex | None = None,
+    ) -> None:
+        sizes = ChunkSizes.of(settings)
+        indexer = Indexer(store, sizes)
+        scopes = Scopes(store, embedding)
+        self.store = store
+        self._queries = Queries()
+        self._writing = Writing(store, indexer)
+        self.catalog = Catalog(store, embedding, sizes, indexer, self._writing)
+        self.instances = Instances(store, space)
+        self.exchange = Exchange(store, self.catalog, self.instances)
+        remote = Remote(store, service, embedding) if service else None
+        self._service = service
+        self.jobs = Jobs(store, embedding, indexer, remote)
+        self.states = States(store, scopes, remote)
+        search = TableSearch(store, lexical, semantic, scopes, indexer, service)
+        self.running = Running(
+            store, self._writing, self._queries, search, self.states, self.jobs, self.catalog.refresh
+        )
+
+    def table(self, wanted: str) -> TableRow:
+        """A table by its id or its name."""
+        return find_table(self.store, wanted)
+
+    def tool(self, wanted: str) -> ToolRow:
+        return find_tool(self.store, wanted)
+
+    def run(self, tool: ToolRow, given: dict[str, JSON]) -> dict[str, JSON]:
+        """What a tool answers to arguments that are as its type's schema asks."""
+        return self.running.run(self.catalog.table_of(tool), tool, given)
+
+    def reindex(self, table: TableRow, *, force: bool = False) -> int:
+        """Repair what is indexed of a table, here and where a service has it, or make it anew. Returns the job's id."""
+        if self._service and not force:
+            self._service.doubt(table.project, table.id)
+        return self.catalog.reindex(table, force=force)
+
+    def clean_service(self, tables: Sequence[TableRow], *, others: bool, dry_run: bool) -> tuple[int, int]:
+        """Remove rows of a service that no chunk explains, those of tables that are gone too where `others` says so.
+
+        Returns how many, and how many tables could not be looked at.
+        """
+        if self._service is None:
+            return 0, 0
+        return self._service.clean([(table.project, table.id) for table in tables], others=others, dry_run=dry_run)
+
+    def cleanup(self, table: TableRow, *, dry_run: bool = False) -> tuple[int, int]:
+        """Remove indexed nodes that no current place explains; returns how many, and how many stay."""
+        with self.store.transaction():
+            current = self.store.numbered_table(table.number)
+            known = self._known(current) if current else set()
+            stray = [item for item in self._all(table) if item not in known]
+            if not dry_run:
+                self.store.delete(stray)
+            return len(stray), len(known)
+
+    def _known(self, table: TableRow) -> set[int]:
+        known: set[int] = set()
+        for generation in table.kept_generations:
+            known.update(self.store.node_ids(table.id, generation, "", after=0, upto=self.store.last_item(), limit=-1))
+        return known
+
+    def _all(self, table: TableRow) -> list[int]:
+        found: list[int] = self.store.select(Filter(kinds=("table",), parents=(table.id,))).tolist()
+        return found
+
+    def close(self) -> None:
+        self._queries.close()

@@ -1,0 +1,210 @@
+"""Tools for projects and tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from commonplace.kinds.tables.importing import FORMATS, MODES
+from commonplace.kinds.tables.naming import find_project
+from commonplace.kinds.tables.pointers import parse
+from commonplace.kinds.tables.tools.showing import PROJECT, TABLE, listed, page, project_shown, table_shown
+from commonplace.kinds.tables.tools.types import checked
+from commonplace.model import JSON
+from commonplace.tools.schema import BOOLEAN, INTEGER, STRING, Schema, answer, choice, flag, integer, obj, text
+from commonplace.tools.tool import ADDS, CHANGES, READ_ONLY, Answer, Call, Tool
+
+LIMIT = integer("How many.", default=100, least=1, most=1000)
+OFFSET: Schema = {"type": "integer", "description": "How many to pass over first.", "default": 0, "minimum": 0}
+NAME = text("Its name.", minLength=1)
+DESCRIPTION = text("What it is for.")
+PROJECT_ID = text("The project's id or name.", minLength=1)
+TABLE_ID = text("The table's id or name.", minLength=1)
+POINTER = text('Where in the data: a JSON Pointer; "" is the whole value.')
+EXPECTED: Schema = {"type": "integer", "description": "Refuse unless the table is at this version."}
+DATA: Schema = {"description": "Any JSON value."}
+
+
+def project_create(call: Call, given: Mapping[str, JSON]) -> Answer:
+    project = call.library.tables.catalog.create_project(given["name"], given.get("description", ""))
+    return {"project": project_shown(project)}
+
+
+def project_list(call: Call, given: Mapping[str, JSON]) -> Answer:
+    rows = [project_shown(project) for project in call.library.tables.store.projects()]
+    return page("projects", rows, given["limit"], given["offset"])
+
+
+def project_delete(call: Call, given: Mapping[str, JSON]) -> Answer:
+    project, tables = call.library.tables.catalog.delete_project(given["project_id"], force=given["force"])
+    return {"deleted": project.id, "tables_deleted": tables}
+
+
+def table_create(call: Call, given: Mapping[str, JSON]) -> Answer:
+    table = call.library.tables.catalog.create_table(
+        given["project_id"],
+        given["name"],
+        given.get("description", ""),
+        given.get("data", {}),
+        searchable=given["searchable"],
+    )
+    return {"table": table_shown(table)}
+
+
+def table_get(call: Call, given: Mapping[str, JSON]) -> Answer:
+    tables = call.library.tables
+    table, place = tables.table(given["table_id"]), parse(given["json_path"])
+    data = json.loads(tables.running.text(table, place))  # it may be newer than the version, never older
+    return {"table": table_shown(table), "json_path": given["json_path"], "data": data, "version": table.version}
+
+
+def table_list(call: Call, given: Mapping[str, JSON]) -> Answer:
+    store = call.library.tables.store
+    project = find_project(store, given["project_id"]).id if "project_id" in given else None
+    rows = [table_shown(table) for table in store.tables(project)]
+    return page("tables", rows, given["limit"], given["offset"])
+
+
+def table_update(call: Call, given: Mapping[str, JSON]) -> Answer:
+    tables = call.library.tables
+    return {"table": table_shown(tables.catalog.update_table(tables.table(given["table_id"]), given))}
+
+
+def table_import(call: Call, given: Mapping[str, JSON]) -> Answer:
+    tables = call.library.tables
+    table, imported = tables.catalog.import_text(
+        tables.table(given["table_id"]),
+        given["content"],
+        given["format"],
+        given["mode"],
+        given["json_path"],
+        given.get("expected_version"),
+    )
+    return {"table": table_shown(table), "imported": imported}
+
+
+def table_delete(call: Call, given: Mapping[str, JSON]) -> Answer:
+    tables = call.library.tables
+    table = tables.table(given["table_id"])
+    return {"deleted": table.id, "tools_deleted": tables.catalog.delete_table(table)}
+
+
+PROJECT_CREATE = Tool(
+    "project_create",
+    "Create a project",
+    "Create a project, which holds tables.",
+    obj(required=("name",), name=NAME, description=DESCRIPTION),
+    answer(project=PROJECT),
+    ADDS,
+    project_create,
+)
+PROJECT_LIST = Tool(
+    "project_list",
+    "List projects",
+    "The projects, by name.",
+    obj(limit=LIMIT, offset=OFFSET),
+    listed("projects", PROJECT),
+    READ_ONLY,
+    project_list,
+)
+PROJECT_DELETE = Tool(
+    "project_delete",
+    "Delete a project",
+    "Delete a project; with force also its tables, their tools and everything indexed of them.",
+    obj(required=("project_id",), project_id=PROJECT_ID, force=flag("Delete its tables, too.")),
+    answer(deleted=STRING, tables_deleted=INTEGER),
+    CHANGES,
+    project_delete,
+)
+TABLE_CREATE = Tool(
+    "table_create",
+    "Create a table",
+    "Create a table: one JSON value of any shape, kept exactly. A searchable one is found by every search.",
+    obj(
+        required=("project_id", "name"),
+        project_id=PROJECT_ID,
+        name=NAME,
+        description=DESCRIPTION,
+        data=DATA,
+        searchable=flag("Whether the general search finds what is in it.", default=True),
+    ),
+    answer(table=TABLE),
+    ADDS,
+    table_create,
+    check=checked,
+)
+TABLE_GET = Tool(
+    "table_get",
+    "Read a table",
+    "A table and its data, or the part of it at a JSON Pointer.",
+    obj(required=("table_id",), table_id=TABLE_ID, json_path={**POINTER, "default": ""}),
+    answer(table=TABLE, json_path=STRING, data={}, version=INTEGER),
+    READ_ONLY,
+    table_get,
+)
+TABLE_LIST = Tool(
+    "table_list",
+    "List tables",
+    "The tables, by name, without their data.",
+    obj(project_id=PROJECT_ID, limit=LIMIT, offset=OFFSET),
+    listed("tables", TABLE),
+    READ_ONLY,
+    table_list,
+)
+TABLE_UPDATE = Tool(
+    "table_update",
+    "Change a table",
+    "Change a table's name, description or searchability, or replace the value at a JSON Pointer.",
+    obj(
+        required=("table_id",),
+        table_id=TABLE_ID,
+        name=NAME,
+        description=DESCRIPTION,
+        searchable=BOOLEAN,
+        data=DATA,
+        json_path=POINTER,
+        expected_version=EXPECTED,
+    ),
+    answer(table=TABLE),
+    CHANGES,
+    table_update,
+    check=checked,
+)
+TABLE_IMPORT = Tool(
+    "table_import",
+    "Import into a table",
+    "Bring text in as JSON, lines of JSON, or CSV (a list of objects keyed by the header row): in the place of what "
+    "is there, at the end of a list, or merged into an object (RFC 7396).",
+    obj(
+        required=("table_id", "content"),
+        table_id=TABLE_ID,
+        content=text("The text itself, not a path."),
+        format=choice("What the text is.", *FORMATS),
+        mode=choice("What happens with it.", *MODES),
+        json_path={**POINTER, "default": ""},
+        expected_version=EXPECTED,
+    ),
+    answer(table=TABLE, imported=INTEGER),
+    CHANGES,
+    table_import,
+)
+TABLE_DELETE = Tool(
+    "table_delete",
+    "Delete a table",
+    "Delete a table with its data, its tools and everything indexed of it.",
+    obj(required=("table_id",), table_id=TABLE_ID),
+    answer(deleted=STRING, tools_deleted=INTEGER),
+    CHANGES,
+    table_delete,
+)
+TOOLS = (
+    PROJECT_CREATE,
+    PROJECT_LIST,
+    PROJECT_DELETE,
+    TABLE_CREATE,
+    TABLE_GET,
+    TABLE_LIST,
+    TABLE_UPDATE,
+    TABLE_IMPORT,
+    TABLE_DELETE,
+)

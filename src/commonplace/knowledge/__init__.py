@@ -1,5 +1,0 @@
-"""Notes, media, chats, characters and prompts: what they are made of, how they are found and how they are read."""
-
-from commonplace.knowledge.knowledge import Knowledge
-
-__all__ = ["Knowledge"]

@@ -1,0 +1,224 @@
+"""Browsing: what is there, level by level, from kinds to headings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.documents.folders.collections import packages
+from commonplace.model import JSON, SCHEMES, Filter, Item
+from commonplace.profiles.commonplace.finding import places
+from commonplace.profiles.commonplace.reading import standing_of
+from commonplace.text.nearest import or_of
+from commonplace.text.outline import Heading
+from commonplace.tools import levels
+from commonplace.tools.addresses import CHUNK
+from commonplace.tools.budget import Passed, make_cursor, read_cursor
+from commonplace.tools.locating import (
+    Located,
+    collection_called,
+    find,
+    headings_of,
+    locate,
+    no_collection,
+    suggested,
+)
+from commonplace.tools.naming import beginnings, conversations
+from commonplace.tools.schema import (
+    STRING,
+    answer,
+    integer,
+    many,
+    maybe,
+    obj,
+    text,
+)
+from commonplace.tools.tool import LOOKS, Call, Tool
+
+if TYPE_CHECKING:
+    from commonplace.library import Library
+
+
+def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    place = given["at"]
+    call.library.sweep()
+    if not place.strip("/"):
+        counts = call.library.status().items
+        counts |= {levels.TAGS: len(tags)} if (tags := call.library.store.tags()) else {}
+        return _entries([{"at": kind, "name": kind, "count": number} for kind, number in counts.items()])
+    if place == levels.TAGS or place.startswith(f"{levels.TAGS}/"):
+        return _tagged(call.library, place.partition("/")[2], given)
+    if "/" not in place.partition("://")[0] and "://" in place:  # a thread may be called by an address, too
+        return _inside(call, locate(call.library, place), given)
+    kind, slash, parent = place.partition("/")
+    if kind not in SCHEMES:
+        return _of_no_kind(call, place, given)
+    parents = call.library.store.parents(kind)
+    if not slash and (len(parents) > 1 or (parents and "" not in parents)):
+        page = _paged([{"at": f"{kind}/{key}", "name": key, "count": count} for key, count in parents.items()], given)
+        names = _names(call.library, kind, [entry["name"] for entry in page["entries"]])
+        for entry in page["entries"]:
+            entry["name"] = names.get(entry["name"]) or entry["name"]
+        return page
+    if kind == "document" and parent:
+        return _folder(call, parent, given)
+    parent = parent if parent in parents else parent.rstrip("/")
+    return _items(call.library, Filter(kinds=(kind,), parents=(parent,)), given)
+
+
+def _tagged(library: Library, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The tags there are, or the items that have one."""
+    if not tag:
+        counts = library.store.tags().items()
+        return _paged([{"at": f"{levels.TAGS}/{tag}", "name": tag, "count": count} for tag, count in counts], given)
+    if unknown := levels.unknown_tags(library, [tag]):
+        raise NotFound(f'{unknown[0]} Browse "{levels.TAGS}" to see which there are.')
+    return _items(library, Filter(tags=(tag,)), given)
+
+
+def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The folders and documents of a collection, or of a folder in it: the folders first, each in order of its name."""
+    store, parents = call.library.store, call.library.store.parents("document")
+    name, folder = _collection(call, place.strip("/"), parents)
+    meant = places(call, [name])
+    paths = {path: key for key in meant for path in store.document_versions(key)}
+    folders, own = levels.level(paths, folder)
+    if folder and not (folders or own):
+        raise NotFound(levels.no_folder(folder, name, paths))
+    start = read_cursor(given).offset
+    end = start + given["limit"]
+    entries: list[dict[str, Any]] = [
+        {"at": f"document/{name}/{path}", "name": f"{path.rpartition('/')[2]}/", "count": count}
+        for path, count in folders.items()
+    ][start:end]
+    shown = own[max(0, start - len(folders)) : max(0, end - len(folders))]
+    ids = store.ids_of([("document", paths[path], path) for path in shown])
+    entries += _listed(call.library, sorted(store.items(ids), key=lambda item: item.key))
+    return _entries(entries, make_cursor(Passed(end), given) if end < len(folders) + len(own) else None)
+
+
+def _collection(call: Call, place: str, filled: Mapping[str, int]) -> tuple[str, str]:
+    """Return the collection that a place begins with, and the folder in it: names may have slashes, as folders do."""
+    names = [*accumulate(place.split("/"), "{}/{}".format)][::-1]
+    for name in names:
+        if _is_there(call.library, places(call, [name]), filled):
+            return name, place[len(name) :].strip("/")
+    for name in names:
+        if collection := collection_called(call.library, name):
+            return collection, place[len(name) :].strip("/")
+    raise no_collection(call.library, place, 'Browse "document" to see which there are.')
+
+
+def _inside(call: Call, located: Located, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    item = located.item
+    if item.kind == "conversation":  # which has no text of its own
+        return _items(call.library, Filter(kinds=("message",), parents=(item.key,)), given)
+    return _paged(_headings(call.library, located), given)
+
+
+def _of_no_kind(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    """A collection, or a document, that was named without its kind."""
+    if collection := collection_called(call.library, place.strip("/")):
+        return browse(call, {**given, "at": f"document/{collection}"})
+    located = find(call.library, place)
+    if located is not None:
+        return _inside(call, located, given)
+    near = suggested(call.library, place)
+    raise InvalidInput(
+        f'There is no kind "{place.partition("/")[0]}". '
+        + (f"Did you mean {or_of(near)}?" if near else 'Browse "" to see what is here.')
+    )
+
+
+def _is_there(library: Library, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
+    """Whether any of these is a collection: one that is declared may have no documents, and others have no record."""
+    if not filled.keys().isdisjoint(collections):
+        return True
+    return bool(library.store.ids_of([("collection", "", key) for key in collections]))
+
+
+def _names(library: Library, kind: str, keys: Sequence[str]) -> dict[str, str]:
+    """What people call what these are kept under; threads and notebooks are what they are called."""
+    if kind == "document":
+        return called(library, library.store.parents(kind))
+    if kind == "message":
+        return conversations(library, keys)
+    return {table.id: table.name for table in library.store.tables()} if kind == "table" else {}
+
+
+def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
+    """What collections of documents are called: a package as its manifest says, unless that says it of another too."""
+    titles = packages(library.store)
+    names = {key: titles.get(key, key) for key in keys}
+    many = Counter(names.values())
+    return {key: name if many[name] == 1 else key for key, name in names.items()}
+
+
+def _headings(library: Library, located: Located) -> list[dict[str, Any]]:
+    item = located.item
+    return [
+        {"at": f"{item.uri}{_part(heading)}", "name": heading.title, "level": heading.level, "line": heading.line}
+        for heading in headings_of(library, located)
+    ]
+
+
+def _part(heading: Heading) -> str:
+    """What an address says of a heading: its slug or, where that is nothing or means a passage, its lines."""
+    if heading.slug and not CHUNK.match(heading.slug):
+        return f"#{heading.slug}"
+    return f":{heading.line}:{heading.line_end - heading.line + 1}"
+
+
+def _items(library: Library, filter: Filter, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    items = library.store.scan(filter, after=read_cursor(given).offset, limit=given["limit"] + 1)
+    shown = items[: given["limit"]]
+    cursor = make_cursor(Passed(shown[-1].id), given) if len(items) > len(shown) else None
+    return _entries(_listed(library, shown), cursor)
+
+
+def _listed(library: Library, items: Sequence[Item]) -> list[dict[str, Any]]:
+    names = beginnings(library, items)
+    return [
+        {
+            "at": item.uri,
+            "name": item.title or names.get(item.id, item.key),
+            "updated_at": item.updated_at.isoformat(),
+            **standing,
+        }
+        for item, standing in zip(items, standing_of(library, items), strict=True)
+    ]
+
+
+def _paged(entries: list[dict[str, Any]], given: Mapping[str, JSON]) -> dict[str, JSON]:
+    start = read_cursor(given).offset
+    end = start + given["limit"]
+    return _entries(entries[start:end], make_cursor(Passed(end), given) if end < len(entries) else None)
+
+
+def _entries(entries: list[dict[str, Any]], cursor: str | None = None) -> dict[str, JSON]:
+    return {"entries": entries, "next_cursor": cursor}
+
+
+BROWSE = Tool(
+    name="browse",
+    title="Browse",
+    description=(
+        "List what is there, level by level: kinds, tags; of a kind its collections or threads; of those folders and "
+        "items; of an item its headings. Pass an entry's `at` to go deeper."
+    ),
+    input=obj(
+        at={
+            "type": "string",
+            "description": "'', tags, document/docs/api, an address or a path's end.",
+            "default": "",
+        },
+        limit=integer("Most entries.", default=50, least=1, most=500),
+        cursor=text("The last next_cursor."),
+    ),
+    output=answer(entries=many(answer(at=STRING, name=STRING)), next_cursor=maybe(STRING)),
+    annotations=LOOKS,
+    handler=browse,
+)

@@ -1,0 +1,5 @@
+"""`python -m commonplace.qmd.cli` is the `qmd` command."""
+
+from commonplace.qmd.cli.main import main
+
+main()

@@ -1,0 +1,113 @@
+"""The `qmd` command. Each command's module is imported when it is called, so that a search stays quick."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import NoReturn
+
+import click
+
+from commonplace import __version__
+from commonplace.cli.lazy import LazyGroup, ReaderLeft, hush, spare_threads, speak_utf8
+from commonplace.errors import CommonplaceError, InvalidInput
+
+_COMMANDS = {
+    "collection": (".collections", "Add, list, rename, remove and set up collections."),
+    "context": (".contexts", "Describe the library, a collection, a folder or a file to those who search."),
+    "update": (".care", "Bring collections up to date with their folders."),
+    "watch": (".care", "Keep collections up to date while their files change."),
+    "embed": (".care", "Compute the vectors that search by meaning needs."),
+    "search": (".finding", "Find documents by their words. Instant: no model is loaded."),
+    "vsearch": (".finding", "Find documents by meaning alone."),
+    "query": (".finding", "Find documents by words and meaning together: the best results."),
+    "ls": (".reading", "List collections, or the documents of one."),
+    "get": (".reading", "Print a document, or some lines of it."),
+    "multi-get": (".reading", "Print many documents, by a glob or a list."),
+    "status": (".care", "Show what is in the collections and how ready it is."),
+    "cleanup": (".care", "Delete what is no longer needed, then compact the library."),
+    "doctor": (".care", "Check everything and say what is wrong."),
+    "server": (".serving", "Serve MCP and HTTP."),
+    "mcp": (".serving", "Serve MCP on standard input and output, or on HTTP; `stop` and `status` of a daemon."),
+    "import": (".importing", "Take over the collections of another qmd, from its index.yml."),
+}
+_ALIASES = {"index": "update", "vector-search": "vsearch", "deep-search": "query"}
+
+
+class _Commands(LazyGroup):
+    package, table = "commonplace.qmd.cli", _COMMANDS
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        found = super().get_command(context, _ALIASES.get(name, name))
+        return found and _with_index(found)
+
+
+def _with_index(command: click.Command) -> click.Command:
+    """The command with `--index`, which may stand before its name and after it."""
+    found = copy.copy(command)
+    found.params = [*command.params, _index()]
+    if isinstance(found, click.Group) and isinstance(command, click.Group):
+        found.commands = {name: _with_index(each) for name, each in command.commands.items()}
+    return found
+
+
+def _choose(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.find_root().obj["space"] = value
+
+
+def _index() -> click.Option:
+    help = "Use another index of this machine."
+    return click.Option(
+        ["--index"], metavar="NAME", expose_value=False, callback=_choose, is_eager=True, help=help
+    )  # fmt: skip
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """Folders of Markdown and other text, searched and read."""
+
+
+cli.params.append(_index())
+
+
+def run(
+    arguments: list[str] | None = None,
+    *,
+    program: str = "qmd",
+    home: str | None = None,
+    space: str = "default",
+    home_by_option: bool = False,
+) -> int:
+    """Carry out a command line and return its exit code: 0, 1 for what failed, 2 for what was asked wrongly.
+
+    `program` is what the caller typed before the arguments; `home_by_option` says that they named the home there.
+    """
+    chosen = {"home": home, "space": space, "home_by_option": home_by_option}
+    try:
+        status = cli(arguments, prog_name=program, standalone_mode=False, obj=chosen)
+    except CommonplaceError as error:
+        click.echo(str(error), err=True)
+        return 2 if isinstance(error, InvalidInput) else 1
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Stopped. What was done so far is kept.", err=True)
+        return 130
+    return status if isinstance(status, int) else 0
+
+
+def main() -> NoReturn:
+    """The entry point."""
+    spare_threads()
+    speak_utf8()
+    try:
+        status = run()
+        sys.stdout.flush()
+    except (ReaderLeft, BrokenPipeError):
+        hush()
+        status = 0
+    sys.exit(status)

@@ -1,0 +1,212 @@
+"""The HTTP endpoints of the qmd family: the tools by their own paths, embeddings, status and health."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Mapping, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge, Unavailable
+from commonplace.library import Library
+from commonplace.model import JSON
+from commonplace.qmd.tools.status import record, state
+from commonplace.server.calls import Failure
+from commonplace.server.limits import aside, come_back_in
+from commonplace.server.rest import read_object
+from commonplace.server.service import Service, Visitor
+from commonplace.server.transport import read_body
+from commonplace.tools.tool import Reply
+
+MOST_TEXTS = 1000
+_SNAKE = re.compile(r"_([a-z])")
+_FIND = ("search", "vsearch", "query")
+_READ = ("get", "multi_get")
+
+
+def routes(service: Service, prefix: str = "") -> list[Route]:
+    """The endpoints, under a prefix. Who calls was settled before a request gets here: `scope["principal"]`."""
+    registry = service.registry("qmd")
+    started = time.monotonic()
+
+    async def answered(request: Request, name: str) -> Reply:
+        arguments = await _arguments(request, service.settings.body_bytes)
+        if name == "search" and "searches" in arguments:
+            name = "query"
+        tool = registry.find(name)
+        assert tool is not None  # noqa: S101  # the profile has them all
+        answer = await service.call(Visitor(request.scope["principal"]), registry, tool, arguments)
+        if isinstance(answer, Failure):
+            raise _Refused(answer)
+        return answer
+
+    async def find(request: Request) -> Response:
+        reply = await answered(request, _last(request))
+        return JSONResponse({**(reply.structured or {}), "content": reply.content[0]["text"]})
+
+    async def read(request: Request) -> Response:
+        reply = await answered(request, _last(request))
+        return JSONResponse({"content": list(reply.content)})
+
+    async def status(request: Request) -> Response:
+        return JSONResponse(record(await _work(service, request, state)))
+
+    async def embed(request: Request) -> Response:
+        texts, kind = _texts(await _arguments(request, service.settings.body_bytes))
+        return JSONResponse(await _work(service, request, lambda library: _embedded(library, texts, kind)))
+
+    async def health(request: Request) -> Response:
+        uptime = round(time.monotonic() - started, 3)
+        try:
+            loaded = await service.work(request.scope["principal"].space, _loaded)
+        except CommonplaceError:
+            return JSONResponse({"status": "unhealthy", "model_loaded": False, "uptime": uptime}, status_code=503)
+        return JSONResponse({"status": "healthy", "model_loaded": loaded, "uptime": uptime})
+
+    return [
+        *(Route(f"{prefix}/{name}", _said(find), methods=["POST"]) for name in _FIND),
+        *(Route(f"{prefix}/{name}", _said(read), methods=["POST"]) for name in _READ),
+        Route(f"{prefix}/status", _said(status), methods=["GET"]),
+        Route(f"{prefix}/embed", _said(embed), methods=["POST"]),
+        Route(f"{prefix}/health", _said(health), methods=["GET"]),
+    ]
+
+
+def allowed_hosts(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The names that `QMD_ALLOWED_HOSTS` and `QMD_ALLOWED_ORIGINS` add to this machine's own."""
+    named: list[str] = []
+    for variable in ("QMD_ALLOWED_HOSTS", "QMD_ALLOWED_ORIGINS"):
+        for entry in filter(None, map(str.strip, environment.get(variable, "").split(","))):
+            host = urlsplit(entry if "://" in entry else f"//{entry}").hostname
+            named += [host] if host else []
+    return named
+
+
+class Details:
+    """Puts refusals that were made before a request got to these endpoints into the words they use."""
+
+    def __init__(self, app: ASGIApp, prefix: str = "") -> None:
+        names = (*_FIND, *_READ, "status", "embed", "health")
+        self._app, self._paths = app, frozenset(f"{prefix}/{name}" for name in names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] not in self._paths:
+            await self._app(scope, receive, send)
+            return
+        start: MutableMapping[str, Any] | None = None
+        body = bytearray()
+
+        async def detailing(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                start = message
+            elif start is None:
+                await send(message)
+            else:
+                body.extend(message.get("body", b""))
+                if not message.get("more_body"):
+                    await _detailed(start, bytes(body))(scope, receive, send)
+
+        await self._app(scope, receive, detailing)
+
+
+def _detailed(start: MutableMapping[str, Any], body: bytes) -> Response:
+    status = start["status"]
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
+    kept = {name: value for name, value in headers.items() if name.lower() not in ("content-length", "content-type")}
+    try:
+        said = json.loads(body)
+    except ValueError:
+        return _refusal(status, body.decode("utf-8", "replace"), kept)
+    if isinstance(said, dict) and "detail" not in said and "status" not in said:
+        error = said.get("error", said)
+        said = {"detail": error.get("message", str(error)) if isinstance(error, dict) else str(error)}
+        return _refusal(status, str(said["detail"]), kept)
+    return JSONResponse(said, status_code=status, headers=kept)
+
+
+class _Refused(Exception):
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+def _said(endpoint: Any) -> Any:
+    """An endpoint whose failures are `{"detail": sentence, "status_code": n}`."""
+
+    async def saying(request: Request) -> Response:
+        try:
+            response: Response = await endpoint(request)
+        except _Refused as refused:
+            retry: Any = refused.failure.details.get("retry_after")
+            headers = None if retry is None else come_back_in(retry)
+            return _refusal(refused.failure.status, refused.failure.message, headers)
+        except CommonplaceError as error:
+            return _refusal(error.status, str(error))
+        return response
+
+    return saying
+
+
+def _refusal(status: int, sentence: str, headers: Mapping[str, str] | None = None) -> Response:
+    return JSONResponse({"detail": sentence, "status_code": status}, status_code=status, headers=headers)
+
+
+def _last(request: Request) -> str:
+    return str(request.url.path.rsplit("/", 1)[-1])
+
+
+async def _arguments(request: Request, most: int) -> dict[str, JSON]:
+    """The body's object, `min_score` as `minScore`."""
+    body = await read_body(request, most)
+    if body is None:
+        raise TooLarge(f"A request has at most {most} bytes. Send less at once.")
+    given = await aside(read_object, body or b"{}")
+    return {_SNAKE.sub(lambda letter: letter[1].upper(), name): value for name, value in given.items()}
+
+
+async def _work(service: Service, request: Request, task: Any) -> Any:
+    principal = request.scope["principal"]
+    if not principal.may("read"):
+        raise Denied("This needs a key with the read scope.")
+    if principal.collections:
+        raise Denied("This shows the whole library, and the key is limited to collections of documents.")
+    return await service.unhurried(principal.space, task)
+
+
+def _texts(given: Mapping[str, JSON]) -> tuple[list[str], str]:
+    unknown = ", ".join(sorted(given.keys() - {"texts", "kind"}))
+    if unknown:
+        raise InvalidInput(f'There is no argument "{unknown}". It takes: texts, kind.')
+    texts, kind = given.get("texts"), given.get("kind", "document")
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise InvalidInput("texts must be a list of strings.")
+    if kind not in ("document", "query"):
+        raise InvalidInput("kind must be one of document, query.")
+    if not texts:
+        raise InvalidInput("Empty texts list")
+    if len(texts) > MOST_TEXTS:
+        raise TooLarge(f"Too many texts ({len(texts)} > {MOST_TEXTS})")
+    return texts, str(kind)
+
+
+def _embedded(library: Library, texts: list[str], kind: str) -> dict[str, JSON]:
+    try:
+        embedder = library.embedding.embedder()
+        vectors = embedder.embed_queries(texts) if kind == "query" else embedder.embed_passages(texts)
+    except Unavailable:
+        raise Unavailable("Model not loaded") from None
+    return {"embeddings": vectors.tolist(), "model": embedder.name, "dimensions": embedder.dims}
+
+
+def _loaded(library: Library) -> bool:
+    library.store.last_change()
+    return library.embedding.is_loaded

@@ -1,0 +1,286 @@
+"""Finding documents: which collections are meant, what the engine is asked, and hits with their lines and contexts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.documents.folders.collections import Collection
+from commonplace.lazy_dataclass import dataclass
+from commonplace.library import Library
+from commonplace.model import JSON, Chunk, Filter, Item, Stage
+from commonplace.qmd.tools.directory import Shelves, shelves
+from commonplace.qmd.tools.naming import address
+from commonplace.qmd.tools.reading import Contexts
+from commonplace.search.blend import share_of
+from commonplace.search.hybrid import Answer, Made, Placed, Question
+from commonplace.search.typed import Search, read_document
+from commonplace.store.rows import Name
+from commonplace.text.matches import Matcher
+from commonplace.text.snippet import Match, best_line, numbered
+from commonplace.text.terms import Term
+from commonplace.tools.tool import Call, Reply
+
+LONGEST_QUERY = 100_000
+LONGEST_ECHO = 200
+SNIPPET = 300
+INTENT = 0.3
+"""What a term of the intent counts beside one of the query where the best line is chosen."""
+
+NOTHING_ASKED = "Error: provide either 'query' (plain text) or 'searches' (typed sub-queries)"
+BOTH_ASKED = "Error: 'query' and 'searches' are mutually exclusive; provide only one"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A hit: a document at its best passage and there at its best line."""
+
+    docid: str
+    name: Name
+    item: Item
+    chunk: Chunk
+    score: float
+    context: str | None
+    best: int
+    """The best line, from 0, within the passage."""
+    matches: Sequence[Match]
+    placed: Placed
+
+    @property
+    def line(self) -> int:
+        return self.chunk.line_start + self.best
+
+    def snippet(self, length: int = SNIPPET) -> str:
+        """The best line and its neighbours, each with its number in the file."""
+        return numbered(self.chunk.text, self.chunk.line_start, self.best, length, self.matches)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The results of one search, and what its stages did."""
+
+    results: tuple[Result, ...]
+    lists: tuple[Made, ...]
+    stages: tuple[Stage, ...]
+    notes: tuple[str, ...]
+
+
+def scope(library: Library, there: Shelves, asked: Sequence[str]) -> Filter | None:
+    """The documents of the collections asked for, or of all that are included by default; None where that is none."""
+    collections, packaged = there.collections, there.packaged
+    known = {collection.name: collection for collection in collections}
+    if asked:
+        names = dict.fromkeys(asked)
+        unknown = [name for name in names if name not in known]
+        others = library.store.parents("document").keys() - packaged.keys() if unknown else frozenset()
+        for name in unknown:
+            if name not in others:
+                available = ", ".join(sorted({*known, *others})) or "none"
+                raise NotFound(
+                    f"Collection not found: {name}. Available collections: {available}.", code="collection_not_found"
+                )
+        return Filter(kinds=("document",), parents=tuple(sorted(names)))
+    if all(collection.included for collection in collections) and not packaged:
+        return Filter(kinds=("document",))
+    left_out = {*packaged, *(collection.name for collection in collections if not collection.included)}
+    parents = tuple(name for name in library.store.parents("document") if name not in left_out)
+    return Filter(kinds=("document",), parents=parents) if parents else None
+
+
+def find(
+    library: Library,
+    searches: Sequence[Search],
+    *,
+    collections: Sequence[str] = (),
+    plain: bool = False,
+    limit: int = 10,
+    min_score: float = 0.0,
+    intent: str = "",
+    rerank: bool = False,
+    candidates: int = 30,
+) -> Found:
+    """Run searches over the collections named, or the included ones, and present what they find."""
+    there = shelves(library)
+    filter = scope(library, there, collections)
+    if filter is None:
+        return Found((), (), (), ())
+    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates)
+    answer = library.hybrid.find(question)
+    return Found(_presented(library, there.collections, answer), answer.lists, answer.stages, answer.notes)
+
+
+def _presented(library: Library, collections: Sequence[Collection], answer: Answer) -> tuple[Result, ...]:
+    """Reads just what is shown. A document that went a moment ago is left out."""
+    store, ids = library.store, [hit.item_id for hit in answer.hits]
+    if not ids:
+        return ()
+    chunks = {chunk.id: chunk for chunk in store.chunks([hit.chunk_id for hit in answer.hits])}
+    items = {item.id: item for item in store.items(ids)}
+    docids = store.docids(ids)
+    contexts = Contexts(library, collections)
+    lines = _Lines(answer)
+    results = []
+    for hit in answer.hits:
+        item, chunk = items.get(hit.item_id), chunks.get(hit.chunk_id)
+        if item is None or chunk is None or hit.item_id not in docids:
+            continue
+        best, matches = lines.of(chunk.text)
+        name = Name(item.id, item.parent, item.key)
+        context = contexts.of(item.parent, item.key)
+        results.append(Result(f"#{docids[item.id]}", name, item, chunk, hit.score, context, best, matches, hit))
+    return tuple(results)
+
+
+class _Lines:
+    """Which line of a passage has most of what was asked for."""
+
+    def __init__(self, answer: Answer) -> None:
+        terms = [*_telling(answer.terms), *answer.intent]
+        self._matcher = Matcher(terms, answer.languages)
+        asked = len(terms) - len(answer.intent)
+        self._weights = dict.fromkeys(range(asked, len(terms)), INTENT)
+
+    def of(self, text: str) -> tuple[int, list[Match]]:
+        matches = self._matcher.find(text)
+        return best_line(text, matches, self._weights), matches
+
+
+def _telling(terms: Sequence[Term]) -> Sequence[Term]:
+    """Function words match everywhere: they would draw the line to where nothing is said."""
+    return [term for term in terms if term.weight >= 1 or term.match != "word"] or terms
+
+
+# tools
+
+
+def search(call: Call, given: Mapping[str, JSON]) -> Reply:
+    return _reply(_asked(call, given, (Search("lex", given["query"]),), plain=True), given, given["query"])
+
+
+def vsearch(call: Call, given: Mapping[str, JSON]) -> Reply:
+    return _reply(_asked(call, given, (Search("vec", given["query"]),), plain=True), given, given["query"])
+
+
+def query(call: Call, given: Mapping[str, JSON]) -> Reply:
+    text, typed = given.get("query"), given.get("searches")
+    if text is not None and typed is not None:
+        raise InvalidInput(BOTH_ASKED)
+    if text is None and typed is None:
+        raise InvalidInput(NOTHING_ASKED)
+    intent = given.get("intent", "")
+    if text is not None:
+        document = read_document(text)
+        searches = document.searches if document else (Search("lex", text), Search("vec", text))
+        plain, intent = document is None, (document.intent if document else "") or intent
+    else:
+        searches = tuple(Search(one["type"], one["query"]) for one in typed or ())
+        plain, text = False, "\n".join(map(str, searches))
+    found = _asked(
+        call, {**given, "intent": intent}, searches, plain=plain, rerank=given["rerank"],
+        candidates=given["candidateLimit"],
+    )  # fmt: skip
+    return _reply(found, given, text)
+
+
+def _asked(
+    call: Call,
+    given: Mapping[str, JSON],
+    searches: Sequence[Search],
+    *,
+    plain: bool = False,
+    rerank: bool = False,
+    candidates: int = 30,
+) -> Found:
+    if not all(one.text.strip() for one in searches):
+        raise InvalidInput("query must not be empty")
+    named = [*([given["collection"]] if "collection" in given else []), *given.get("collections", ())]
+    return find(
+        call.library, searches, collections=named, plain=plain, limit=given["limit"], min_score=given["minScore"],
+        intent=given.get("intent", ""), rerank=rerank, candidates=candidates,
+    )  # fmt: skip
+
+
+def _reply(found: Found, given: Mapping[str, JSON], text: str) -> Reply:
+    records = [record(found, result, explain=given["explain"]) for result in found.results]
+    return Reply(
+        [{"type": "text", "text": summary(found, text)}],
+        {"results": records, "stages": [_stage(stage) for stage in found.stages]},
+    )
+
+
+def record(found: Found, result: Result, *, explain: bool = False) -> dict[str, JSON]:
+    """A result as the tools give it."""
+    file = result.name.file
+    shown: dict[str, JSON] = {
+        "docid": result.docid,
+        "file": file,
+        "title": result.item.title,
+        "score": rounded(result.score),
+        "context": result.context,
+        "line": result.line,
+        "snippet": result.snippet(),
+        "uri": address(file),
+    }
+    return {**shown, "explain": explained(found, result.placed)} if explain else shown
+
+
+def summary(found: Found, text: str) -> str:
+    """The results a line each, for people and agents that read text."""
+    echo = " ".join(text.split())
+    echo = echo if len(echo) <= LONGEST_ECHO else f"{echo[:LONGEST_ECHO]}…"
+    count = len(found.results)
+    if not count:
+        lines = [f'No results found for "{echo}"']
+    else:
+        lines = [f'Found {count} {"result" if count == 1 else "results"} for "{echo}":', ""]
+        lines += [
+            f"{one.docid} {round(100 * rounded(one.score))}% {one.name.file} - {one.item.title}"
+            for one in found.results
+        ]
+    if found.notes:
+        lines += ["", *(f"Note: {note}" for note in found.notes)]
+    return "\n".join(lines)
+
+
+def rounded(score: float) -> float:
+    """To two decimals, half up."""
+    return math.floor(score * 100 + 0.5) / 100
+
+
+def explained(found: Found, hit: Placed) -> dict[str, JSON]:
+    """Everything that went into a score, unrounded."""
+    contributions = [_contribution(found.lists[place.list], hit, place.list) for place in hit.fused.places]
+    return {
+        "ftsScores": [one["backendScore"] for one in contributions if one["source"] == "fts"],
+        "vectorScores": [one["backendScore"] for one in contributions if one["source"] == "vec"],
+        "rrf": {
+            "rank": hit.rank,
+            "weight": share_of(hit.rank),
+            "baseScore": hit.fused.base,
+            "topRankBonus": hit.fused.bonus,
+            "totalScore": hit.fused.total,
+            "contributions": contributions,
+        },
+        "retrievalScore": hit.retrieval,
+        "rerankScore": hit.reranked,
+        "blendedScore": hit.score,
+    }
+
+
+def _contribution(made: Made, hit: Placed, number: int) -> dict[str, JSON]:
+    place = next(place for place in hit.fused.places if place.list == number)
+    return {
+        "source": "fts" if made.search.kind == "lex" else "vec",
+        "queryType": "original" if made.role == "original" else made.search.kind,
+        "query": made.search.text,
+        "rank": place.rank,
+        "weight": made.weight,
+        "backendScore": made.listed.scores[place.rank - 1],
+        "rrfContribution": place.worth,
+    }
+
+
+def _stage(stage: Stage) -> dict[str, JSON]:
+    shown: dict[str, JSON] = {"stage": stage.name, "status": stage.status, "ms": round(stage.ms, 1)}
+    return {**shown, "reason": stage.reason} if stage.reason else shown

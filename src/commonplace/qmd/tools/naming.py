@@ -1,0 +1,259 @@
+"""How a document is named: a docid, an address, a path on disk, or as much of its path as tells it from the others.
+
+All of it is answered from the store. Nothing is read from disk, and `..` has no meaning.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.documents.folders.collections import Collection, all_collections
+from commonplace.library import Library
+from commonplace.qmd.tools.directory import directory, folded, shelves
+from commonplace.store.naming import SHORTEST
+from commonplace.store.rows import Ending, Name
+
+LONGEST = 10_000
+"""Of a name: longer than any path, written with percent signs too."""
+MOST_NAMED = 10
+MOST_SUGGESTED = 5
+FURTHEST = 5
+"""Slips a whole name may have to be suggested still."""
+FURTHEST_SHARE = 0.4
+"""The same for the last component, as a share of its length."""
+
+_LINES = re.compile(r":([0-9]{1,18})\Z")
+_DOCID = re.compile(r"#([0-9a-f]{1,64})\Z", re.IGNORECASE)
+_BARE_DOCID = re.compile(rf"([0-9a-f]{{{SHORTEST},64}})\Z", re.IGNORECASE)
+_ADDRESS = re.compile(r"qmd:/*|//+", re.IGNORECASE)
+_INDEX = re.compile(r"\?index=[^/]*\Z")
+_UNENCODED = "/!~*'()"
+_ENDINGS: tuple[Ending, ...] = ("file", "path", "end")
+
+
+class Missing(NotFound):
+    """No document goes by that name; some go by similar ones."""
+
+    def __init__(self, given: str, suggestions: Sequence[str]) -> None:
+        self.suggestions = tuple(suggestions)
+        lines = [f"Document not found: {given}"]
+        if suggestions:
+            lines += ["", "Did you mean one of these?", *(f"  - {file}" for file in suggestions)]
+        super().__init__("\n".join(lines))
+
+
+class Ambiguous(NotFound):
+    """Several documents go by that name."""
+
+    code, status, exit_code = "ambiguous", 409, 1
+
+    def __init__(self, what: str, given: str, names: Sequence[Name], total: int) -> None:
+        self.suggestions = tuple(name.file for name in names[:MOST_NAMED])
+        more = f" and {total - MOST_NAMED} more" if total > MOST_NAMED else ""
+        super().__init__(f"Ambiguous {what} {given}: {', '.join(self.suggestions)}{more}. Use one of these paths.")
+
+
+class Excluded(NotFound):
+    """The name is one that an ignore rule of its collection leaves out."""
+
+    def __init__(self, collection: str, path: str, rule: str) -> None:
+        self.suggestions = ()
+        self.rule = rule
+        self.file = f"{collection}/{path}"
+        super().__init__(
+            f"Document excluded by ignore rule: {self.file}\nCollection: {collection}\n"
+            f"Matched path: {path}\nIgnore rule: {rule}",
+            code="excluded_by_ignore",
+        )
+
+
+class Located(NamedTuple):
+    """A document, and the lines of it that its name asks for: from which one, and how many."""
+
+    name: Name
+    first: int | None = None
+    lines: int | None = None
+
+
+def address(file: str) -> str:
+    """`qmd://` and the path, each component encoded as `encodeURIComponent` does."""
+    return f"qmd://{quote(file, safe=_UNENCODED)}"
+
+
+def without_scheme(text: str) -> str:
+    """`collection/path` of an address, encoded as it is; any other text itself."""
+    addressed = _ADDRESS.match(text)
+    return text[addressed.end() :].lstrip("/") if addressed else text
+
+
+def locate(library: Library, given: str) -> Located:
+    """The document a name means. Raises Missing, Ambiguous or Excluded, in words."""
+    located = find(library, given)
+    if located is None:
+        raise _miss(library, given)
+    return located
+
+
+def find(library: Library, given: str) -> Located | None:
+    """The same, or None where there is none. Raises Ambiguous.
+
+    A document whose name looks like one with line numbers comes before the lines of another.
+    """
+    if len(given) > LONGEST:
+        raise InvalidInput(f"A name has at most {LONGEST} characters, not {len(given)}.")
+    for text, first, count in _readings(given):
+        name = _document(library, text)
+        if name is not None:
+            return Located(name, first, count)
+    return None
+
+
+def _readings(given: str) -> Iterator[tuple[str, int | None, int | None]]:
+    """The text as a name; as a name and a line; as a name, a line and a number of lines."""
+    yield given, None, None
+    last = _LINES.search(given)
+    if last is None:
+        return
+    rest = given[: last.start()]
+    yield rest, max(1, int(last[1])), None
+    before = _LINES.search(rest)
+    if before is not None:
+        yield rest[: before.start()], max(1, int(before[1])), max(1, int(last[1]))
+
+
+def _document(library: Library, text: str) -> Name | None:
+    unquoted = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`" else text
+    spelled = _spelled(unquoted)
+    for variant in spelled:
+        if hashed := _DOCID.match(variant):
+            found = _by_id(library, hashed[1].lower(), variant)
+            if found:
+                return found
+    found = _by_path(library, text)
+    if found is None:
+        for variant in spelled:
+            if hashed := _BARE_DOCID.match(variant):
+                found = found or _by_id(library, hashed[1].lower(), f"#{variant}")
+    return found
+
+
+def _spelled(text: str) -> list[str]:
+    """As given, percent-decoded, decoded twice."""
+    once = unquote(text)
+    return list(dict.fromkeys((text, once, unquote(once))))
+
+
+def _by_id(library: Library, prefix: str, given: str) -> Name | None:
+    store = library.store
+    names, total = _ours(library, partial(store.documents_by_docid, prefix))
+    if not names and len(prefix) >= SHORTEST:
+        names, total = _ours(library, partial(store.documents_by_hash, prefix))
+    return _only(names, total, "docid", given)
+
+
+def _ours(library: Library, ask: Callable[[int], tuple[list[Name], int]]) -> tuple[list[Name], int]:
+    """The first documents called so, and how many there are. Those of packages are nobody's files here."""
+    names, total = ask(MOST_NAMED + 1)
+    packaged = shelves(library).packaged if names else {}
+    if not packaged:
+        return names, total
+    found = names if total == len(names) else ask(total)[0]
+    ours = [name for name in found if name.collection not in packaged]
+    return ours, len(ours)
+
+
+def _by_path(library: Library, text: str) -> Name | None:
+    inside = _under_roots(library, text)
+    if inside:
+        return _only(inside, len(inside), "path", text)
+    rest = without_scheme(text)
+    spelled = _spelled(rest)
+    if rest != text:
+        # What we write is encoded, so a percent sign is first taken for one that encodes something.
+        spelled = [*spelled[1:2], spelled[0], *spelled[2:]]
+        spelled += [bare for variant in spelled if (bare := _INDEX.sub("", variant)) != variant]
+    for ending in _ENDINGS:
+        for variant in filter(None, spelled):
+            names, total = _ours(library, partial(library.store.documents_by_end, variant, ending))
+            same = [name for name in names if variant in (name.file, name.path)]
+            if len(same) == 1 and ending != "end":
+                return same[0]  # two names that differ only in how their letters are composed
+            if found := _only(names, total, "path", rest):
+                return found
+    return None
+
+
+def _under_roots(library: Library, text: str) -> list[Name]:
+    """The documents at a path on disk, by what the collections say of themselves."""
+    if not text.startswith(("/", "~/")) or text.startswith("//"):
+        return []
+    for variant in _spelled(text):
+        place, found = os.path.expanduser(variant), list[Name]()
+        for collection in all_collections(library.store):
+            root = str(collection.root).rstrip("/") + "/"
+            if place.startswith(root):
+                named = library.store.documents_by_end(f"{collection.name}/{place[len(root) :]}", "file", 1)[0]
+                found += named
+        if found:
+            return found
+    return []
+
+
+def _only(names: Sequence[Name], total: int, what: str, given: str) -> Name | None:
+    if total > 1:
+        raise Ambiguous(what, given, names, total)
+    return names[0] if names else None
+
+
+def _miss(library: Library, given: str) -> NotFound:
+    collections, texts = all_collections(library.store), [text for text, _, _ in _readings(given)]
+    for text in reversed(texts):  # a rule that hides a folder hides `a.md:5` in it, too, and no file is called so
+        for variant in _spelled(without_scheme(text)):
+            if excluded := _excluded(collections, variant):
+                return excluded
+    return Missing(given, suggest(library, texts[-1]))
+
+
+def _excluded(collections: Sequence[Collection], text: str) -> Excluded | None:
+    """The rule that hides a name: first of the collection it begins with or lies in, then of any."""
+    place = os.path.expanduser(text)
+    roots = [(one, str(one.root).rstrip("/") + "/") for one in collections]
+    meant = [(one, text.removeprefix(f"{one.name}/")) for one in collections if text.startswith(f"{one.name}/")]
+    meant += [(one, place.removeprefix(root)) for one, root in roots if place.startswith(root)]
+    for collection, path in (*meant, *((one, text) for one in collections)):
+        if path and (rule := collection.ignored_by(path)):
+            return Excluded(collection.name, path, rule)
+    return None
+
+
+def suggest(library: Library, text: str, most: int = MOST_SUGGESTED) -> list[str]:
+    """Files with similar names, nearest first: by the whole name, or by its last component wherever that is."""
+    from rapidfuzz.distance import Levenshtein  # only a miss needs it
+    from rapidfuzz.process import extract
+
+    known = directory(library)
+    asked = folded(without_scheme(unquote(text)).lstrip("/"))
+    last = asked.rsplit("/", 1)[-1]
+    near = ((known.folded, asked, FURTHEST), (known.lasts, last, int(FURTHEST_SHARE * len(last))))
+    distances = {
+        place: int(distance)
+        for choices, wanted, furthest in near
+        for _, distance, place in extract(
+            wanted, choices, scorer=Levenshtein.distance, score_cutoff=furthest, limit=10 * most
+        )
+    }
+    nearest = {
+        place: (
+            min(distance, whole := int(Levenshtein.distance(asked, known.folded[place]))),
+            whole,
+            known.files[place],
+        )
+        for place, distance in distances.items()
+    }
+    return [known.files[place] for place in sorted(nearest, key=nearest.__getitem__)[:most]]

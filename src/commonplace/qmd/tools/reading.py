@@ -1,0 +1,210 @@
+"""Reading documents: one by its name, or many by patterns and lists."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from commonplace.errors import CommonplaceError, NotFound
+from commonplace.kinds.documents.folders.collections import Collection, all_collections
+from commonplace.kinds.documents.folders.contexts import global_context, join_contexts
+from commonplace.lazy_dataclass import dataclass
+from commonplace.library import Library
+from commonplace.model import JSON, Item
+from commonplace.qmd.tools.directory import Directory, directory
+from commonplace.qmd.tools.naming import Excluded, Located, Missing, address, find, locate, without_scheme
+from commonplace.store.rows import Name
+from commonplace.text.globs import is_glob, matcher, split_union
+from commonplace.text.lines import split_lines
+from commonplace.tools.tool import Call, Reply
+
+MIME_TYPE = "text/markdown"
+MOST_DOCUMENTS = 1000
+_CHOICES = frozenset("[{\\")
+_STARS = re.compile(r"[*?]+")
+_SLASHES = re.compile("//+")
+
+
+class Contexts:
+    """What people say about documents, read once for many of them."""
+
+    def __init__(self, library: Library, collections: Sequence[Collection] | None = None) -> None:
+        known = all_collections(library.store) if collections is None else collections
+        self._everything = global_context(library.store)
+        self._said = {collection.name: collection.contexts for collection in known}
+
+    def of(self, collection: str, path: str) -> str | None:
+        return join_contexts(self._everything, self._said.get(collection, {}), path)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Some lines of a document as they are shown."""
+
+    text: str
+    left: int
+    """Lines after the last one shown."""
+
+
+def shown(body: str, first: int = 1, count: int | None = None, *, numbered: bool = False) -> Text:
+    """Lines from one on, with their numbers if asked for. A whole body without numbers is left as it is."""
+    lines = split_lines(body)
+    total = len(lines)
+    if first > total:
+        return Text(f"[... no lines from {first}: the document has {total} lines]", 0)
+    end = total if count is None else min(total, first - 1 + count)
+    if first == 1 and end == total and not numbered:
+        return Text(body, 0)
+    kept = [line.removesuffix("\r") for line in lines[first - 1 : end]]
+    if end == total and not body.endswith("\n"):
+        kept[-1] = lines[-1]  # a CR that no LF follows is a character like any other
+    if numbered:
+        kept = [f"{number}: {line}" for number, line in enumerate(kept, start=first)]
+    return Text("\n".join(kept), total - end)
+
+
+def commented(context: str | None, text: str) -> str:
+    """A text under the comment that says what people say about it."""
+    return f"<!-- Context: {context.replace('-->', '--&gt;')} -->\n\n{text}" if context else text
+
+
+def read(library: Library, name: Name) -> Item:
+    """A document with its body. It may have gone since it was named."""
+    found = library.store.items([name.item_id], body=True)
+    if not found:
+        raise Missing(name.file, ())
+    return found[0]
+
+
+def resource(item: Item, text: str) -> dict[str, JSON]:
+    """A document as MCP embeds it."""
+    file = f"{item.parent}/{item.key}"
+    content = {"uri": address(file), "name": file, "title": item.title, "mimeType": MIME_TYPE, "text": text}
+    return {"type": "resource", "resource": content}
+
+
+def get(call: Call, given: Mapping[str, JSON]) -> Reply:
+    located = locate(call.library, given["file"])
+    first = located.first or max(1, given.get("fromLine", 1))
+    count = located.lines or given.get("maxLines")
+    item = read(call.library, located.name)
+    text = shown(item.body or "", first, count, numbered=given["lineNumbers"]).text
+    context = Contexts(call.library).of(item.parent, item.key)
+    return Reply([resource(item, commented(context, text))])
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a pattern names: documents in the order of its parts, none twice, and a line for each part that failed."""
+
+    documents: tuple[Located, ...]
+    errors: tuple[str, ...]
+    total: int
+    """How many there were before the limit."""
+
+
+def gather(library: Library, pattern: str) -> Gathered:
+    """The documents of a pattern: one name, or names, docids and globs between commas."""
+    with suppress(CommonplaceError):
+        if located := find(library, pattern):
+            return Gathered((located,), (), 1)
+    found: dict[int, Located] = {}
+    errors: list[str] = []
+    for part in split_union(pattern):
+        if not is_glob(part):
+            _add_named(library, part, found, errors)
+            continue
+        matching = _matching(part, directory(library))
+        if not matching:
+            _add_named(library, part, found, errors, otherwise=f"No files matched pattern: {part}")
+        for name in matching:
+            found.setdefault(name.item_id, Located(name))
+    documents = tuple(found.values())
+    return Gathered(documents[:MOST_DOCUMENTS], tuple(errors), len(documents))
+
+
+def _matching(glob: str, known: Directory) -> list[Name]:
+    """The documents whose `collection/path`, or path alone, a glob matches, by file. An address has no path alone."""
+    inside = without_scheme(glob)
+    matches, literal = matcher(inside), _literal(inside)
+    found = [
+        (file, identity)
+        for identity, file in zip(known.ids, known.files, strict=True)
+        if literal in file and (matches(file) or (inside == glob and matches(file[file.index("/") + 1 :])))
+    ]
+    return [Name(identity, *file.split("/", 1)) for file, identity in sorted(found)]
+
+
+def _literal(glob: str) -> str:
+    """The longest text that stands in whatever a glob matches: looking for it first spares most of the matching."""
+    if not _CHOICES.isdisjoint(glob) or not glob.isascii():
+        return ""
+    return max((piece.strip("/") for piece in _STARS.split(_SLASHES.sub("/", glob))), key=len)
+
+
+def _add_named(
+    library: Library, part: str, found: dict[int, Located], errors: list[str], otherwise: str | None = None
+) -> None:
+    try:
+        located = locate(library, part)
+    except Missing as miss:
+        close = f" (did you mean: {', '.join(miss.suggestions)}?)" if miss.suggestions else ""
+        errors.append(otherwise or f"File not found: {part}{close}")
+    except Excluded as excluded:
+        errors.append(otherwise or f"Document excluded by ignore rule: {excluded.file} (rule {excluded.rule})")
+    except CommonplaceError as error:
+        errors.append(str(error))
+    else:
+        found.setdefault(located.name.item_id, located)
+
+
+def multi_get(call: Call, given: Mapping[str, JSON]) -> Reply:
+    library, gathered = call.library, gather(call.library, given["pattern"])
+    if not gathered.documents:
+        first = f"No files matched pattern: {given['pattern']}"
+        others = [error for error in gathered.errors if error != first]
+        raise NotFound("\n".join([first, *others]), code="no_match")
+    sizes = library.store.body_sizes([located.name.item_id for located in gathered.documents])
+    small = [one for one in gathered.documents if sizes.get(one.name.item_id, 0) <= given["maxBytes"]]
+    items = {item.id: item for item in library.store.items([one.name.item_id for one in small], body=True)}
+    contexts = Contexts(library)
+    texts = _opening(gathered)
+    texts += [
+        skipped(one.name.file, sizes[one.name.item_id])
+        for one in gathered.documents
+        if sizes.get(one.name.item_id, 0) > given["maxBytes"]
+    ]
+    content: list[dict[str, JSON]] = [{"type": "text", "text": text} for text in texts]
+    for one in small:
+        item = items.get(one.name.item_id)
+        if item is not None:
+            text = excerpt(item.body or "", one, given.get("maxLines"), numbered=given["lineNumbers"])
+            content.append(resource(item, commented(contexts.of(item.parent, item.key), text)))
+    return Reply(content)
+
+
+def _opening(gathered: Gathered) -> list[str]:
+    texts = []
+    if gathered.total > len(gathered.documents):
+        texts.append(
+            f"[LIMITED: {len(gathered.documents)} of {gathered.total} matching files shown. "
+            "Narrow the pattern to see the rest.]"
+        )
+    if gathered.errors:
+        texts.append("\n".join(["Errors:", *gathered.errors]))
+    return texts
+
+
+def skipped(file: str, size: int) -> str:
+    """What stands in the place of a document that is too large."""
+    kilobytes = max(1, (size + 512) // 1024)
+    return f"[SKIPPED: {file} - File too large ({kilobytes}KB). Use 'qmd get' with file=\"{file}\" to retrieve.]"
+
+
+def excerpt(body: str, located: Located, most: int | None, *, numbered: bool) -> str:
+    """As many lines as asked for, and how many follow, unless the name itself says how many to show."""
+    text = shown(body, located.first or 1, located.lines or most, numbered=numbered)
+    if text.left and located.lines is None:
+        return f"{text.text}\n\n[... truncated {text.left} more lines]"
+    return text.text

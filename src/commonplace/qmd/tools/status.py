@@ -1,0 +1,125 @@
+"""What there is: collections, documents, vectors; and what a client is told of it when it connects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from commonplace.kinds.documents.folders.collections import all_collections, changed_at, packages
+from commonplace.kinds.documents.folders.contexts import global_context
+from commonplace.lazy_dataclass import dataclass
+from commonplace.library import Library
+from commonplace.model import JSON
+from commonplace.tools.tool import Call, Reply
+
+LONGEST = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A collection, and how much is in it."""
+
+    name: str
+    path: str
+    pattern: str
+    documents: int
+    last_updated: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All collections by name, and how ready they are."""
+
+    documents: int
+    needs_embedding: int
+    has_vectors: bool
+    folders: tuple[Folder, ...]
+
+
+def state(library: Library) -> State:
+    """What is here. Loads no model."""
+    counts = _counts(library)
+    folders = tuple(
+        Folder(one.name, str(one.root), one.pattern, counts.get(one.name, 0), changed_at(library.store, one.name))
+        for one in all_collections(library.store)
+    )
+    has_vectors = library.embedding.coverage().embedded > 0
+    return State(sum(counts.values()), lacking(library), has_vectors, folders)
+
+
+def lacking(library: Library) -> int:
+    """How many documents have a passage without a vector. Those of packages are not ours to count."""
+    if not packages(library.store):
+        return library.embedding.documents_lacking()
+    parents = tuple(_counts(library))
+    return library.embedding.documents_lacking(parents) if parents else 0
+
+
+def _counts(library: Library) -> dict[str, int]:
+    packaged = packages(library.store)
+    return {name: count for name, count in library.store.parents("document").items() if name not in packaged}
+
+
+def record(found: State) -> dict[str, JSON]:
+    """As the tool, HTTP and `--json` give it."""
+    return {
+        "totalDocuments": found.documents,
+        "needsEmbedding": found.needs_embedding,
+        "hasVectorIndex": found.has_vectors,
+        "collections": [
+            {
+                "name": folder.name,
+                "path": folder.path,
+                "pattern": folder.pattern,
+                "documents": folder.documents,
+                "lastUpdated": moment(folder.last_updated),
+            }
+            for folder in found.folders
+        ],
+    }
+
+
+def moment(when: datetime | None) -> str | None:
+    """UTC in milliseconds: `2025-06-18T12:34:56.789Z`."""
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z") if when else None
+
+
+def status(call: Call, given: Mapping[str, JSON]) -> Reply:
+    found = state(call.library)
+    return Reply([{"type": "text", "text": worded(found)}], record(found))
+
+
+def worded(found: State) -> str:
+    """As the tool and the command line say it."""
+    lines = [
+        "QMD Index Status:",
+        f"  Total documents: {found.documents}",
+        f"  Needs embedding: {found.needs_embedding}",
+        f"  Vector index: {'yes' if found.has_vectors else 'no'}",
+        f"  Collections: {len(found.folders)}",
+        *(f"    - {folder.path} ({folder.documents} docs) as {folder.name}" for folder in found.folders),
+    ]
+    return "\n".join(lines)
+
+
+def instructions(library: Library) -> str:
+    """What is inside and which tool to take, for an agent that has never seen the server."""
+    found = state(library)
+    names = ", ".join(folder.name for folder in found.folders)
+    lines = [
+        f"QMD searches {found.documents} documents in folders of Markdown and other text on this machine.",
+        _cut(global_context(library.store), 400),
+        f"Collections: {_cut(names, 400)}." if names else "There are no collections yet.",
+        "search finds words and phrases, at once. vsearch finds meanings. query does both and ranks best. "
+        "get reads one document by the file of a result, file:120:40 forty lines of it; multi_get reads many by "
+        "globs or lists; status says what there is.",
+    ]
+    if not found.has_vectors:
+        lines.append("There is no vector index: vsearch fails and query goes by words. `qmd embed` makes one.")
+    elif found.needs_embedding:
+        lines.append(f"{found.needs_embedding} documents have no vectors yet and are found by words only.")
+    return "\n".join(filter(None, lines))[: LONGEST - 1]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,234 @@
+"""The six tools as they are declared, and how their arguments are checked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from commonplace.errors import InvalidInput
+from commonplace.model import JSON
+from commonplace.qmd.tools.finding import LONGEST_QUERY, query, search, vsearch
+from commonplace.qmd.tools.naming import LONGEST
+from commonplace.qmd.tools.reading import get, multi_get
+from commonplace.qmd.tools.status import status
+from commonplace.tools.arguments import Signature, check
+from commonplace.tools.schema import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    STRING,
+    Schema,
+    answer,
+    flag,
+    integer,
+    many,
+    maybe,
+    obj,
+    text,
+)
+from commonplace.tools.tool import READ_ONLY, Tool
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The arguments with defaults. A refusal names the argument and all that there are; 5.0 is as good as 5."""
+    try:
+        given = check(tool, signature, {_written(name): _writable(value) for name, value in arguments.items()})
+    except InvalidInput as refused:
+        message = str(refused)
+        if " takes: " not in message and "It takes" not in message:
+            message = f"{message} {tool} takes: {', '.join(signature.properties)}."
+        raise InvalidInput(message) from None
+    for name, value in given.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput(f"{name} must be a finite number, not {value}.")
+        if isinstance(value, float) and signature.properties[name].get("type") == "integer":
+            given[name] = int(value)
+    if not str(given.get("query", "x")).strip():
+        raise InvalidInput("query must not be empty")
+    return given
+
+
+def _writable(value: JSON) -> JSON:
+    """The same value, in which every text can be echoed: U+FFFD stands for what is no character."""
+    if isinstance(value, str):
+        return _written(value)
+    if isinstance(value, list):
+        return [_writable(each) for each in value]
+    return {_written(name): _writable(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def _written(text: str) -> str:
+    """JSON can escape half of a surrogate pair, and UTF-8 cannot write one."""
+    return text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _query(description: str) -> Schema:
+    return text(description, maxLength=LONGEST_QUERY)
+
+
+_FIND: dict[str, Schema] = {
+    "limit": integer("How many results.", default=10, least=1, most=500),
+    "collection": text("Only this collection."),
+    "collections": {"type": "array", "items": STRING, "minItems": 1, "maxItems": 50, "description": "Only these."},
+    "explain": flag("Add what went into each score."),
+}
+_INTENT = text("What you are after: steers, does not search.", maxLength=2000)
+
+
+def _min_score(default: float) -> Schema:
+    described = "0.8: very likely about it; 0.5: partly."
+    return {"type": "number", "description": described, "default": default, "minimum": 0, "maximum": 1}
+
+
+def _record(**properties: Schema) -> Schema:
+    """One of a list. That all of it is always there goes without saying: the list of tools is to be short."""
+    return {"type": "object", "properties": properties}
+
+
+_FOUND = answer(
+    results=many(
+        _record(
+            docid=STRING,
+            file=STRING,
+            title=STRING,
+            score=NUMBER,
+            context=maybe(STRING),
+            line=INTEGER,
+            snippet=STRING,
+            uri=STRING,
+        )
+    ),
+    stages={"type": "array"},
+)
+
+_LINES: dict[str, Schema] = {
+    "maxLines": {"type": "integer", "minimum": 1, "description": "How many lines at most."},
+    "lineNumbers": flag("Put its number before every line."),
+}
+
+SEARCH = Tool(
+    name="search",
+    title="Keyword Search",
+    description=(
+        "Find documents by their words: fast, no model. Words are alternatives and documents with all of them come "
+        'first; "a phrase" is required, -word excludes, pre* is a beginning. Returns files with scores, lines and '
+        "snippets; read on with get."
+    ),
+    input=obj(required=("query",), query=_query("Words and phrases."), minScore=_min_score(0), **_FIND),
+    output=_FOUND,
+    annotations=READ_ONLY,
+    handler=search,
+    check=checked,
+)
+
+VSEARCH = Tool(
+    name="vsearch",
+    title="Semantic Search",
+    description="Find documents by what they mean, also where they use other words. Needs a vector index (qmd embed).",
+    input=obj(
+        required=("query",),
+        query=_query("A question or description in plain words."),
+        minScore=_min_score(0.3),
+        intent=_INTENT,
+        **_FIND,
+    ),
+    output=_FOUND,
+    annotations=READ_ONLY,
+    handler=vsearch,
+    check=checked,
+)
+
+QUERY = Tool(
+    name="query",
+    title="Hybrid Search",
+    description=(
+        "Find documents by words and meaning together: the best results. Give either query, in plain words, or "
+        "searches, a list of your own: lex (keywords), vec (a question), hyde (what an answer might say); the first "
+        "counts double. Without vectors it goes by words and says so."
+    ),
+    input=obj(
+        required=(),
+        query=_query("What to look for."),
+        searches={
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 10,
+            "description": "Typed searches instead of query.",
+            "items": obj(
+                required=("type", "query"),
+                type={"type": "string", "enum": ["lex", "vec", "hyde"]},
+                query={"type": "string", "maxLength": LONGEST_QUERY},
+            ),
+        },
+        minScore=_min_score(0),
+        intent=_INTENT,
+        candidateLimit=integer("How many of the best are reranked.", default=30, least=1, most=100),
+        rerank=flag("Take a second, slower look at the best.", default=True),
+        **_FIND,
+    ),
+    output=_FOUND,
+    annotations=READ_ONLY,
+    handler=query,
+    check=checked,
+)
+
+GET = Tool(
+    name="get",
+    title="Get Document",
+    description=(
+        "Read a document by the file, uri or docid of a result. file.md:100 starts at line 100 and file.md:100:40 "
+        "shows 40 lines from there. Suggests similar names where there is none."
+    ),
+    input=obj(
+        required=("file",),
+        file=text("A path such as notes/plan.md, a docid such as #3fa91c, or a qmd:// address.", maxLength=LONGEST),
+        fromLine={"type": "integer", "description": "The first line, from 1."},
+        **_LINES,
+    ),
+    output=None,
+    annotations=READ_ONLY,
+    handler=get,
+    check=checked,
+)
+
+MULTI_GET = Tool(
+    name="multi_get",
+    title="Get Documents",
+    description=(
+        "Read many documents by a glob (journals/2025-05*.md) or a list (a.md, #3fa91c, notes/*.md). Large ones are "
+        "skipped and named: read those with get."
+    ),
+    input=obj(
+        required=("pattern",),
+        pattern=text("A glob, or names, docids and globs between commas.", maxLength=2 * LONGEST),
+        maxBytes={"type": "integer", "minimum": 1, "default": 10240, "description": "Skip larger documents."},
+        **_LINES,
+    ),
+    output=None,
+    annotations=READ_ONLY,
+    handler=multi_get,
+    check=checked,
+)
+
+STATUS = Tool(
+    name="status",
+    title="Index Status",
+    description="Collections, how many documents they hold, and how many of them need embedding.",
+    input=obj(),
+    output=answer(
+        totalDocuments=INTEGER,
+        needsEmbedding=INTEGER,
+        hasVectorIndex=BOOLEAN,
+        collections=many(
+            _record(name=STRING, path=STRING, pattern=STRING, documents=INTEGER, lastUpdated=maybe(STRING))
+        ),
+    ),
+    annotations=READ_ONLY,
+    handler=status,
+    check=checked,
+)
+
+TOOLS = (SEARCH, VSEARCH, QUERY, GET, MULTI_GET, STATUS)

@@ -1,0 +1,72 @@
+"""What stands between everything and an item when it is browsed: tags, and the folders of documents."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from commonplace.model import Filter, Hit
+from commonplace.store.filters import fold_tag
+from commonplace.text.nearest import nearest, or_of
+
+if TYPE_CHECKING:
+    from commonplace.library import Library
+
+_BELOW = re.compile("(/*[^/]+)/")
+"""A folder: slashes in a row are one, as in documents whose paths are addresses of the web."""
+TAGS = "tags"
+"""Where tags are browsed, beside the kinds."""
+MOST_SUGGESTED = 3
+_LETTERS_A_SLIP = 3
+"""How many letters of a name allow for one slip, when others are looked for that may have been meant."""
+
+
+def level(paths: Iterable[str], folder: str) -> tuple[dict[str, int], list[str]]:
+    """Return the folders right below a folder, with how many documents are in each, and the paths of its own documents.
+
+    Both in the order of their names; "" is the folder that all are in.
+    """
+    start = f"{folder}/" if folder else ""
+    folders, own = Counter[str](), []
+    for path in paths:
+        rest = path.lstrip("/")
+        if rest.startswith(start):
+            below = _BELOW.match(rest, len(start))
+            if below:
+                folders[start + below[1]] += 1
+            else:
+                own.append(path)
+    return dict(sorted(folders.items())), sorted(own)
+
+
+def no_folder(folder: str, collection: str, paths: Iterable[str]) -> str:
+    """Return what is said of a folder that is not there, with the nearest of those that are."""
+    names = {path[:at] for path in paths for at, mark in enumerate(path) if mark == "/"}
+    return f'There is no folder "{folder}" in {collection}.{guess(folder, sorted(names))}'
+
+
+def unknown_tags(library: Library, tags: Sequence[str], hits: Iterable[Hit] = ()) -> list[str]:
+    """Return what is said of tags that no item has, with the nearest of those that some have."""
+    found = {fold_tag(tag) for hit in hits for tag in hit.item.tags}
+    wanted = [tag for tag in dict.fromkeys(tags) if fold_tag(tag) not in found]
+    there: Mapping[str, int] = library.store.tags() if wanted else {}
+    known = set(map(fold_tag, there))
+    unknown = [tag for tag in wanted if fold_tag(tag) not in known]
+    return [f'Nothing has the tag "{tag}".{guess(tag, list(there))}' for tag in unknown]
+
+
+def unknown_path(library: Library, path: str) -> list[str]:
+    """Return what is said of a folder or glob that no document is in, with the nearest folders."""
+    if library.store.scan(Filter(kinds=("document",), paths=(path,)), limit=1):
+        return []
+    files = library.store.document_files()[1]
+    folders = {file[:at] for file in files for at, mark in enumerate(file) if mark == "/"}
+    return [f'No document is in "{path}".{guess(path.removesuffix("/**").strip("/"), sorted(folders))}']
+
+
+def guess(name: str, names: Sequence[str]) -> str:
+    """Return the question whether another name was meant, a blank before it; "" where none is near."""
+    near = nearest(name, names, most=MOST_SUGGESTED, furthest=max(1, len(name) // _LETTERS_A_SLIP))
+    return f" Did you mean {or_of(near)}?" if near else ""

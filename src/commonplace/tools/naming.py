@@ -1,0 +1,45 @@
+"""What people call what they are shown: by its title, its conversation's, or how it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from commonplace.model import Hit, Item
+from commonplace.text.tokens import safe_cut
+
+if TYPE_CHECKING:
+    from commonplace.library import Library
+
+_NAME = 80
+"""Characters of what something without a title is called by."""
+
+
+def titled(library: Library, hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Each with a title: a message has its conversation's, and what has none at all is called by how it begins."""
+    untitled = [hit for hit in hits if not hit.title]
+    if not untitled:
+        return hits
+    talks = conversations(library, [hit.parent for hit in untitled if hit.kind == "message"])
+    names = {hit.item.id: talks.get(hit.parent, "") for hit in untitled if hit.kind == "message"}
+    names |= beginnings(library, [hit.item for hit in untitled if not names.get(hit.item.id)])
+    return [hit if hit.title else replace(hit, title=names.get(hit.item.id, "")) for hit in hits]
+
+
+def conversations(library: Library, keys: Iterable[str]) -> dict[str, str]:
+    """The titles of conversations, by their keys."""
+    addresses = [("conversation", "", key) for key in dict.fromkeys(keys)]
+    ids = library.store.ids_of(addresses) if addresses else []
+    return {item.key: item.title for item in library.store.items(ids)} if ids else {}
+
+
+def beginnings(library: Library, items: Iterable[Item]) -> dict[int, str]:
+    """How those without a title begin, as memories and messages, by their ids."""
+    ids = [item.id for item in items if not item.title]
+    return {item.id: _beginning(item) for item in library.store.heads(ids, 2 * _NAME)} if ids else {}
+
+
+def _beginning(item: Item) -> str:
+    body = " ".join((item.body or "").split())
+    return (body if len(body) <= _NAME else body[: safe_cut(body, _NAME - 1)] + "…") or item.key
