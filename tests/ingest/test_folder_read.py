@@ -17,11 +17,11 @@ from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from world import NOTEBOOK, PAGE, WORLD
 
+from commonplace.ingest.files.endings import DEFAULT_PATTERN, PLAIN, READ
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.notebook import notebook_text
 from commonplace.ingest.files.pdf import _workers, read_pdf
 from commonplace.ingest.files.read import (
-    DEFAULT_PATTERN,
     READERS,
     Reader,
     Skipped,
@@ -441,3 +441,7 @@ def _pdf(*pages: str, unicode: Mapping[int, str] = {}) -> bytes:
     made = io.BytesIO()
     writer.write(made)
     return made.getvalue()
+
+
+def test_every_ending_that_is_taken_has_a_reader_and_the_other_way_round() -> None:
+    assert {f".{ending}" for ending in f"{READ} {PLAIN}".split()} == set(READERS)
