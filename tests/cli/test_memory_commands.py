@@ -15,7 +15,7 @@ import pytest
 from context_server import ENTRIES, FIRST, write_database
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-ARCHIVE = Path(__file__).parents[1] / "memories" / "context-server-2.2.2.zip"
+ARCHIVE = Path(__file__).parents[1] / "kinds" / "memories" / "context-server-2.2.2.zip"
 
 
 @pytest.fixture

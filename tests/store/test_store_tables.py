@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tables"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "kinds" / "tables"))
 from json_data import keys, pointers_of, values
 
 from commonplace.ingest.prepare import prepare

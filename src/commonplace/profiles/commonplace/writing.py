@@ -131,7 +131,7 @@ def revise(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     item = _item(call.library, given["uri"], "revise")
     if item.kind == "memory":
         return _revise_memory(call, item, given)
-    _owned(item, "revised. Change it")
+    _owned(item, "revised")
     _refuse(given, ("expires_at",), "goes with memories; a note stays until it is forgotten")
     metadata = given.get("metadata", item.metadata)
     draft = Draft(
@@ -178,7 +178,7 @@ def forget(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     named = (_item(call.library, uri, "forget", body=False) for uri in uris)
     items = {item.id: item for item in named}  # one address may be spelled in many ways
     for item in items.values():
-        _owned(item, "forgotten. Remove it")
+        _owned(item, "forgotten")
     if not given["dry_run"]:
         call.library.store.delete(list(items), given.get("expected_version"))
     found = [item.uri for item in items.values()]

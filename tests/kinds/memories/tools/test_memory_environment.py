@@ -16,7 +16,7 @@ from commonplace.library import Library
 from commonplace.settings import BadSetting, Settings
 from opening import library_settings
 
-ARCHIVE = Path(__file__).parents[2] / "memories" / "context-server-2.2.2.zip"
+ARCHIVE = Path(__file__).parents[1] / "context-server-2.2.2.zip"
 
 
 def test_every_honoured_variable_names_a_setting() -> None:

@@ -19,7 +19,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from memory_calls import Tools, entry, refused, stored
 
-ARCHIVE = Path(__file__).parents[2] / "memories" / "context-server-2.2.2.zip"
+ARCHIVE = Path(__file__).parents[1] / "context-server-2.2.2.zip"
 RANKED = ("semantic_search_context", "fts_search_context", "hybrid_search_context")
 THEIRS = {
     "STORAGE_BACKEND": "sqlite", "MCP_TEST_MODE": "1", "ENABLE_SEMANTIC_SEARCH": "true", "ENABLE_FTS": "true",

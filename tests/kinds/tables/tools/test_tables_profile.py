@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tables"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from table_calls import TOOLS, Calls, code, refused
 
 from commonplace.kinds.tables.tools.types import TYPES
