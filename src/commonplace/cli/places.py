@@ -90,7 +90,7 @@ def _of_spaces(home: Path) -> Iterator[Place]:
         yield from (Place(f"{path.name}{called}", path, "derived") for path in sorted(others))
 
 
-_OF_A_SPACE = {"locks", "embed.lock", "mcp.pid", "mcp.log", "mcp.lock"}
+_OF_A_SPACE = {"locks", "looks", "embed.lock", "mcp.pid", "mcp.log", "mcp.lock"}
 """What stands in a space's folder beside its library and its indexes, and is made again."""
 
 
