@@ -13,7 +13,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.fuse import Weights, combine, weigh
 from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of
-from commonplace.search.scale import Scale
+from commonplace.search.scale import CLOSE, NOT_CLOSE, Scale
 
 Floats = NDArray[np.float32]
 
@@ -155,3 +155,20 @@ def rows_of(ranking: Ranking, rows: Ids) -> Ranking:
         ranking.scale,
         ranking.unplaced,
     )
+
+
+def doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, *, only_meaning: bool) -> list[str]:
+    """What was guessed at, and whether nothing that was found is close, by its words or in meaning."""
+    if not len(ranking.scores):
+        return []
+    guesses = [] if only_meaning else list(lexical.plan.guesses)
+    far = only_meaning or ranking.scores[0] < CLOSE
+    nearness = ranking.vector[~np.isnan(ranking.vector)]
+    if far and vector is not None and len(nearness):
+        far = not vector.is_apart(float(nearness.max()), lexical.index.passages())
+    return [*guesses, NOT_CLOSE] if far else guesses
+
+
+def tied(scores: Floats, shown: int) -> bool:
+    """Whether two scores, as they are shown, are the same on both sides of a cut."""
+    return len(scores) > shown > 0 and len(set(as_shown(scores[shown - 1 : shown + 1]).tolist())) == 1
