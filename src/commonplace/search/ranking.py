@@ -13,7 +13,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.fuse import Weights, combine, weigh
 from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of
-from commonplace.search.scale import CLOSE, NOT_CLOSE, Scale
+from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, Scale
 
 Floats = NDArray[np.float32]
 
@@ -163,6 +163,8 @@ def doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, *, o
         return []
     guesses = [] if only_meaning else list(lexical.plan.guesses)
     far = only_meaning or ranking.scores[0] < CLOSE
+    if not lexical.plan.unknown and lexical.plan.telling < TELLS:
+        return guesses  # words that many texts have tell nobody which of them is meant
     nearness = ranking.vector[~np.isnan(ranking.vector)]
     if far and vector is not None and len(nearness):
         far = not vector.is_apart(float(nearness.max()), lexical.index.passages())

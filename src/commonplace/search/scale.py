@@ -24,7 +24,7 @@ from commonplace.text.terms import Term
 
 Floats = NDArray[np.float32]
 
-CLOSE = 0.25
+CLOSE = 0.33
 """What the best hit scores at least where anything is about the query: below it, the answer says that nothing is."""
 
 NOT_CLOSE = "No hit is close: what was found shares a word with the query or is a little like it, and no more."
