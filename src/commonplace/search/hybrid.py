@@ -42,7 +42,7 @@ from commonplace.search.pipeline import SemanticSource
 from commonplace.search.plan import LexicalPlan, plan_lexical
 from commonplace.search.rerank import SecondLook, time_for
 from commonplace.search.rerank_fused import FusedLook, Meaning
-from commonplace.search.scale import CLOSE, NOT_CLOSE, highest
+from commonplace.search.scale import CLOSE, NOT_CLOSE, TELLS, highest
 from commonplace.search.timed import Budgets, Clock, Left, Stages, within
 from commonplace.search.typed import Search
 from commonplace.store.base import Store
@@ -205,7 +205,8 @@ class _Finding:
         hits = self._reranked(self._scored(made))
         if meanings is not None:
             self._note_pending()
-        if hits and (hits[0].score < CLOSE or self._only_meaning) and not any(one.listed.apart for one in made):
+        far = bool(hits) and (hits[0].score < CLOSE or self._only_meaning)
+        if far and not any(one.listed.apart for one in made) and any(map(_tells, self._plans.values())):
             self._notes.append(NOT_CLOSE)
         kept = tuple(hit for hit in hits if hit.score >= question.min_score)[: question.limit]
         self._forget_useless(made, kept)
@@ -475,6 +476,11 @@ class _Finding:
             return
         if not any(place.list in variants for hit in hits for place in hit.fused.places):
             self._engine.expansion.forget(self._question.searches[0].text)
+
+
+def _tells(plan: LexicalPlan) -> bool:
+    """Whether words were asked for that say which texts are meant, or that no text has."""
+    return bool(plan.unknown) or plan.telling >= TELLS
 
 
 def _passage(made: Sequence[Made], fused: Fused) -> int:

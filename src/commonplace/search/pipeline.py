@@ -24,8 +24,8 @@ from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
 from commonplace.search.present import Answer, Presenter
 from commonplace.search.ranking import (
     Ranking,
-    as_shown,
     best_per_item,
+    doubts,
     enough,
     few_per_item,
     fused,
@@ -33,12 +33,13 @@ from commonplace.search.ranking import (
     near_enough,
     no_passages,
     rows_of,
+    tied,
     with_complete,
     with_lacking,
 )
 from commonplace.search.request import MOST_HITS, Request
 from commonplace.search.rerank import CANDIDATES, Asked, Found, MeanOf, SecondLook, reordered
-from commonplace.search.scale import CLOSE, NO_SCALE, NOT_CLOSE
+from commonplace.search.scale import NO_SCALE
 from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
 from commonplace.store.base import Store
@@ -99,7 +100,7 @@ class _Ranked:
             more=len(left) > limit,
             found=len(kept),
             skipped=int(np.count_nonzero(enough(self.skipped.scores, self.request.min_score))),
-            tied=_tied(self.ranking.scores[left[: limit + 1]], limit),
+            tied=tied(self.ranking.scores[left[: limit + 1]], limit),
             unplaced=self.ranking.unplaced,
         )
 
@@ -176,7 +177,7 @@ class Pipeline:
             skipped = self._skipped(wider.lexical, wider.vector, request, look)
             notes += [wider.note] if request.explain else []
         ranking = self._reranked(ranking, lexical, vector, request, look, stages)
-        notes += _doubts(lexical, vector, ranking, request)
+        notes += doubts(lexical, vector, ranking, only_meaning=request.mode == "semantic")
         kept = np.flatnonzero(enough(ranking.scores, request.min_score))
         left = _left(ranking, kept, request)
         return _Ranked(request, ranking, skipped, lexical.plan, stages, tuple(notes), kept, left)
@@ -367,24 +368,6 @@ def _plan(parsed: Parsed, words: WordReader, request: Request) -> LexicalPlan:
 
 def _named(plan: LexicalPlan, request: Request) -> LexicalPlan:
     return plan if request.by_name else replace(plan, query=replace(plan.query, by_name=False))
-
-
-def _doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, request: Request) -> list[str]:
-    """What was guessed at, and whether nothing that was found is close, by its words or in meaning."""
-    if not len(ranking.scores):
-        return []
-    alone = request.mode == "semantic"
-    guesses = [] if alone else list(lexical.plan.guesses)
-    far = alone or ranking.scores[0] < CLOSE
-    nearness = ranking.vector[~np.isnan(ranking.vector)]
-    if far and vector is not None and len(nearness):
-        far = not vector.is_apart(float(nearness.max()), lexical.index.passages())
-    return [*guesses, NOT_CLOSE] if far else guesses
-
-
-def _tied(scores: Floats, shown: int) -> bool:
-    """Whether two scores, as they are shown, are the same on both sides of a cut."""
-    return len(scores) > shown > 0 and len(set(as_shown(scores[shown - 1 : shown + 1]).tolist())) == 1
 
 
 def _left(ranking: Ranking, rows: Ids, request: Request) -> Ids:

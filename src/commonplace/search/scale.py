@@ -24,7 +24,7 @@ from commonplace.text.terms import Term
 
 Floats = NDArray[np.float32]
 
-CLOSE = 0.25
+CLOSE = 0.33
 """What the best hit scores at least where anything is about the query: below it, the answer says that nothing is."""
 
 NOT_CLOSE = "No hit is close: what was found shares a word with the query or is a little like it, and no more."
@@ -40,6 +40,9 @@ COMMON, TOLD = 0.39, 0.79
 
 SPARING = 0.6
 """From where on a score rises more slowly."""
+
+MOST_UNSURE = 40.0
+"""From where on a score is 0 in all its digits."""
 
 TELLS = 1.0
 """How much the words of a query have to tell where it matters that a passage has all of them."""
@@ -105,7 +108,10 @@ class Scale:
     def sureness(self, values: Floats, unknown: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
         """The values on one line, whichever leg each is from: from minus to plus infinity."""
         wide = np.asarray(values, np.float64)
-        return np.where(unknown, self.words.slope * wide + self.words.start, self.both.slope * wide + self.both.start)
+        sure: NDArray[np.float64] = self.both.slope * wide + self.both.start
+        if np.any(unknown):
+            sure = np.where(unknown, self.words.slope * wide + self.words.start, sure)
+        return sure
 
 
 NO_SCALE = Scale(Line(1.0, 0.0), Line(1.0, 0.0))
@@ -114,9 +120,11 @@ NO_SCALE = Scale(Line(1.0, 0.0), Line(1.0, 0.0))
 
 def pressed(sureness: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
     """`p = 1 / (1 + e^−x)`, and above 0.6 `0.6 + 0.4 · ((p − 0.6) / 0.4)³`: to be called sure takes a lot."""
-    even = 1.0 / (1.0 + np.exp(-np.clip(sureness, -40.0, 40.0)))
-    rest = 1.0 - SPARING
-    return np.asarray(np.where(even > SPARING, SPARING + rest * ((even - SPARING) / rest) ** 3, even))
+    even: NDArray[np.float64] = 1.0 / (1.0 + np.exp(np.minimum(-sureness, MOST_UNSURE)))
+    if even.max(initial=0.0) > SPARING:
+        rest = 1.0 - SPARING
+        even = np.where(even > SPARING, SPARING + rest * ((even - SPARING) / rest) ** 3, even)
+    return even
 
 
 def least_of(complete: Ids) -> float:

@@ -116,9 +116,9 @@ def test_a_score_below_the_least_one_is_none(ask: Ask) -> None:
     assert ask("search", "nosuchwordanywhere").out == "No results found.\n"
     assert ask("search", "nosuchwordanywhere", "--min-score", "0.5").out == "No results found.\n"
     assert ask("search", "zeppelin", "--min-score", "1", "--json").out == "[]\n"
-    scores = [record["score"] for record in json.loads(ask("search", "zeppelin", "--min-score", "0.8", "--json").out)]
+    scores = [record["score"] for record in json.loads(ask("search", "zeppelin", "--min-score", "0.7", "--json").out)]
     assert scores
-    assert min(scores) >= 0.8
+    assert min(scores) >= 0.7
 
 
 def test_an_excluded_collection_is_searched_when_it_is_named(ask: Ask) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import regex
 from tantivy import FieldType, Occur, Query, Schema
@@ -99,9 +99,9 @@ def compile_marks(schema: Schema, terms: Sequence[Term], items: Sequence[int]) -
     return Query.boolean_query([(Occur.Must, among), (Occur.Must, Query.boolean_query(marks))])
 
 
-def compile_all(schema: Schema, terms: Sequence[Term]) -> Query:
-    """The chunks with every one of some terms, in the text or in the title."""
-    each = [Query.const_score_query(_either(list(_term(schema, term))), 1.0) for term in terms]
+def compile_all(schema: Schema, terms: Sequence[Term], known: Mapping[int, Sequence[Query]]) -> Query:
+    """The chunks with every one of some terms, in the text or in the title. `known`: queries made before, by id."""
+    each = [_either(list(known.get(id(term)) or _term(schema, term))) for term in terms]
     return each[0] if len(each) == 1 else Query.boolean_query([(Occur.Must, query) for query in each])
 
 

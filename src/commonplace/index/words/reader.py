@@ -156,8 +156,10 @@ class LexicalReader:
     def having(self, terms: tuple[Term, ...], most: int) -> Ids:
         """The chunks with all of these terms, ascending; none where more than `most` items have them."""
         snapshot, depth = self._snapshot, CHUNKS_PER_ITEM * most
-        chunks, _ = hits(snapshot.searcher, compile_all(snapshot.schema, terms), depth + 1)
-        if len(chunks) > depth or len(distinct(chunks >> CHUNK_BITS)) > most:
+        query, parts = self._terms or (LexicalQuery(), ())
+        known = dict(zip(map(id, query.terms), parts, strict=True))
+        chunks, _ = hits(snapshot.searcher, compile_all(snapshot.schema, terms, known), depth + 1)
+        if len(chunks) > depth or len(set((chunks >> CHUNK_BITS).tolist())) > most:
             return np.empty(0, np.int64)
         return np.sort(chunks)
 
