@@ -9,13 +9,13 @@ from pathlib import Path
 from commonplace.errors import NotFound
 from commonplace.library import Library
 from commonplace.model import JSON, Draft
+from commonplace.profiles import registry
 from commonplace.server.auth import make_gate
 from commonplace.server.http import serve_http
 from commonplace.server.mcp import serve_stdio
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service
 from commonplace.settings import Settings
-from commonplace.tools import profile
 from commonplace.tools.profile import Profile, Prompts, Resources
 from commonplace.tools.schema import choice, obj, text
 from commonplace.tools.tool import ADDS, Answer, Call, Tool
@@ -59,7 +59,7 @@ PROFILE = Profile(
 
 if __name__ == "__main__":
     home, *port = sys.argv[1:]
-    profile.PROFILES["growing"] = "growing"
+    registry.PROFILES["growing"] = "growing"
     settings = Settings(home=Path(home), models=Path(home) / "models", model="static")
     if port:
         serve_http(settings, make_gate(settings), "127.0.0.1", int(port[0]))

@@ -33,6 +33,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from commonplace.library import Library
 from commonplace.model import Draft
+from commonplace.profiles import registry
 from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
 from commonplace.server.mcp import make_server
@@ -40,7 +41,6 @@ from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
 from commonplace.store.accounts import Accounts
-from commonplace.tools import profile
 from opening import library_settings
 from serving import served
 
@@ -50,10 +50,10 @@ DOORS = ["stdio", "http"]
 
 @pytest.fixture(autouse=True)
 def growing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setitem(profile.PROFILES, "growing", "growing")
-    profile.profile.cache_clear()
+    monkeypatch.setitem(registry.PROFILES, "growing", "growing")
+    registry.profile.cache_clear()
     yield
-    profile.profile.cache_clear()
+    registry.profile.cache_clear()
 
 
 @pytest.fixture
