@@ -17,7 +17,7 @@ TOOL = "ping"
 def ours(door: str, port: int) -> None:
     from commonplace.server.principal import OWNER
     from commonplace.settings import Settings
-    from commonplace.tools import profile as profiles
+    from commonplace.profiles import registry as profiles
 
     profiles.PROFILES["ping"] = "doors_profile"
     settings = Settings(home=Path(tempfile.mkdtemp()), model="static")
