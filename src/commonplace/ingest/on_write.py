@@ -55,9 +55,12 @@ class OnWrite:
         if is_provided(self._embedding.chosen or first_choice(self._store, self._settings)):
             return
         most = 4 * self._most  # a change is a put or, for what has its vectors already, an embedding of it
+        ids, reached = self._kept.since(after, most, without=BY_THEMSELVES)
+        if not ids:
+            return
         serving = self._embedding.serving()
-        asked_for = bool(serving and serving.position)  # somebody has had everything embedded, documents too
-        ids, reached = self._kept.since(after, most, without=BY_THEMSELVES | (frozenset() if asked_for else OTHERS))
+        if serving is None or not serving.position:  # nobody has had documents embedded
+            ids, reached = self._kept.since(after, most, without=BY_THEMSELVES | OTHERS)
         if not ids or (len(ids) > self._most) or reached - after >= most:
             return
         if not self._one.acquire(timeout=MOST_S):
