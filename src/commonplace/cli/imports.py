@@ -25,7 +25,7 @@ from commonplace.ingest.imports.lines import import_lines
 from commonplace.ingest.imports.run import Options, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES
-from commonplace.kinds.knowledge.records import Outcome, References, put_record, records
+from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
 from commonplace.library import Library
 from commonplace.model import Item
 
@@ -102,7 +102,7 @@ def _put(library: Library) -> Put:
     """Stores records; ids that were taken are followed by whatever else names them."""
     references = References()
 
-    def put(record: Record, target: Item | None) -> Outcome:
+    def put(record: Record, target: Item | None) -> RecordOutcome:
         return put_record(library.store, record, target=target, references=references)
 
     return put

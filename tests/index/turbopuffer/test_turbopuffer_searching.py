@@ -28,7 +28,7 @@ from commonplace.index.turbopuffer.settings import Naming, service
 from commonplace.index.turbopuffer.vectors import TurbopufferVectors
 from commonplace.index.turbopuffer.wire import Wire
 from commonplace.index.words.query import LexicalQuery
-from commonplace.kinds.knowledge.finding import Search
+from commonplace.kinds.knowledge.finding import SearchRequest
 from commonplace.library import Library
 from commonplace.model import Change, Condition, Draft, Filter, IndexedItem, chunk_id
 from commonplace.text.terms import Term
@@ -290,7 +290,7 @@ def test_items_score_as_in_the_local_index(library: Library, tmp_path: Path, ask
     drafts = [("a", "Kettles", "They boil."), ("b", "Pots", "Kettles boil tea."), ("c", "茶", "boil"), ("d", "e", "茶")]
     library.put_many(Draft("note", key, title=title, body=body) for key, title, body in drafts)
     with Library.open(tmp_path, settings=replace(library.settings, index="local")) as local:
-        there, here = (one.knowledge.finding.search(Search(asked, ("notes",))).hits for one in (library, local))
+        there, here = (one.knowledge.finding.search(SearchRequest(asked, ("notes",))).hits for one in (library, local))
     assert [hit.item.key for hit in there] == [hit.item.key for hit in here] != []
     assert [hit.score for hit in there] == pytest.approx([hit.score for hit in here], abs=0.03)
 

@@ -29,8 +29,8 @@ from commonplace.ingest.imports.lines import import_lines
 from commonplace.ingest.imports.run import Options, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record, Remarks
 from commonplace.ingest.imports.subtitles import parse_vtt
-from commonplace.kinds.knowledge.records import Outcome, References, put_record, records
-from commonplace.kinds.knowledge.transcript import Wanted, transcript
+from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
+from commonplace.kinds.knowledge.transcript import TranscriptRequest, transcript
 from commonplace.model import Item
 from commonplace.store import SqliteStore
 from opening import open_store
@@ -49,7 +49,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 def putting(store: SqliteStore) -> Put:
     references = References()
 
-    def put(record: Record, target: Item | None) -> Outcome:
+    def put(record: Record, target: Item | None) -> RecordOutcome:
         return put_record(store, record, target=target, references=references)
 
     return put
@@ -599,7 +599,7 @@ def test_what_a_transcript_writes_is_imported_again(store: SqliteStore, said: li
     put_record(store, {"kind": "media", "id": "talk", "title": "Talk", "media_type": "video", "cues": cues})
     item = store.item("media", "", "talk")
     assert item is not None
-    written = str(transcript(store, item, Wanted("vtt")).content)
+    written = str(transcript(store, item, TranscriptRequest("vtt")).content)
     assert [cue.shown() for cue in parse_vtt(written, Remarks("a.vtt"))] == cues
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from commonplace.kinds.knowledge.retrieval import (
     Anchor,
     Budget,
-    Line,
+    MessageLine,
     Wish,
     cut,
     expand,
@@ -70,7 +70,7 @@ def test_messages_never_pass_their_budget_labels_included(
 ) -> None:
     index = data.draw(st.integers(0, len(said) - 1))
     wish = Wish(mode="chunk_with_siblings", budget=budget, sibling_window=data.draw(st.integers(0, 10)))
-    read = read_lines(len(said), lambda place: Line(*said[place]), Anchor(index, None, "loc"), wish)
+    read = read_lines(len(said), lambda place: MessageLine(*said[place]), Anchor(index, None, "loc"), wish)
     assert budget.tokens(read.content) <= budget.max_tokens
     assert index in read.chunks
     if not (read.truncated and len(read.chunks) == 1):

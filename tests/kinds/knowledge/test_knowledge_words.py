@@ -13,7 +13,7 @@ import pytest
 
 from commonplace.index.words.query import LexicalQuery
 from commonplace.kinds.knowledge import words
-from commonplace.kinds.knowledge.words import MOST_MATCHES, Asked, Snippets
+from commonplace.kinds.knowledge.words import MOST_MATCHES, AnalyzedQuery, Snippets
 from commonplace.text.matches import Matcher
 from commonplace.text.terms import Term
 
@@ -22,7 +22,7 @@ KETTLE = Term(("kettl",), 1.0, "word")
 
 
 def snippets(*terms: Term, recent: tuple[Term, ...] = ()) -> Snippets:
-    return Snippets(Asked(LexicalQuery(terms), 0, ("en",), lambda strength, ceilings: strength), recent)
+    return Snippets(AnalyzedQuery(LexicalQuery(terms), 0, ("en",), lambda strength, ceilings: strength), recent)
 
 
 @pytest.fixture

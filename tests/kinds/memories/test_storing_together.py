@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from commonplace.errors import CommonplaceError
 from commonplace.kinds.memories import BatchFailed, Image, New, Stored
-from commonplace.kinds.memories.importing import Kept
+from commonplace.kinds.memories.importing import IncomingEntry
 from commonplace.library import Library
 from opening import open_library
 
@@ -126,7 +126,7 @@ def test_an_atomic_batch_leaves_all_of_that_or_nothing(two: Two, before: list[Ne
 
 def test_duplicates_of_an_entry_from_the_future_are_told_apart_as_ever(two: Two) -> None:
     later = datetime.now(UTC) + timedelta(days=1)
-    kept = Kept(5, "one", "user", "later", {}, (), (), None, later, later)
+    kept = IncomingEntry(5, "one", "user", "later", {}, (), (), None, later, later)
     new = [New("one", "user", "tea"), New("one", "user", "later"), New("one", "user", "tea")]
     for library in (two.together, two.apart):
         library.memories.restore(lambda: [kept])

@@ -104,8 +104,10 @@ def test_an_answer_that_is_too_large_is_refused_and_not_cut(queries: Queries) ->
 
 def test_queries_run_where_packages_are_found_by_the_environment_alone(tmp_path: Path) -> None:
     """As where they were installed into a folder, and `PYTHONPATH` names it."""
-    queries = "from commonplace.kinds.tables.queries import Queries"
-    program = f"{queries}; q = Queries(); print(q.run('a', '{{\"a\": 1}}')); q.close()"
+    program = (
+        "from commonplace.kinds.tables.queries import Queries; "
+        "q = Queries(); print(q.run('a', '{\"a\": 1}')); q.close()"
+    )
     venv.create(tmp_path / "bare", symlinks=True)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     ran = subprocess.run(

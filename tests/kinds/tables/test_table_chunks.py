@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.kinds.tables.chunks import ChunkSizes, Line, record_of, text_spans, windows
+from commonplace.kinds.tables.chunks import ChunkSizes, RecordLine, record_of, text_spans, windows
 
 SIZES = ChunkSizes()
 pieces = st.lists(st.sampled_from(["word ", "line\n", "para.\n\n", "End. ", "x" * 400, "日本語。", "  "]), max_size=300)
@@ -37,12 +37,12 @@ def test_a_window_ends_with_a_paragraph_where_one_ends_late_enough() -> None:
 
 
 lines = st.lists(
-    st.tuples(st.text(max_size=8), st.text(min_size=1, max_size=200)).map(lambda pair: Line(*pair)), max_size=60
+    st.tuples(st.text(max_size=8), st.text(min_size=1, max_size=200)).map(lambda pair: RecordLine(*pair)), max_size=60
 )
 
 
 @given(lines.filter(bool))
-def test_every_value_of_a_record_is_where_its_chunk_says(lines: list[Line]) -> None:
+def test_every_value_of_a_record_is_where_its_chunk_says(lines: list[RecordLine]) -> None:
     text, spans = record_of(lines, SIZES)
     assert text == "\n".join(f"{line.key}: {line.value}" for line in lines)
     shown = []
@@ -50,6 +50,6 @@ def test_every_value_of_a_record_is_where_its_chunk_says(lines: list[Line]) -> N
         assert text[span.char_start : span.char_end] == span.text
         assert span.anchor is not None
         for key, start, end in span.anchor["members"]:
-            shown.append(Line(key, span.text[start:end]))
+            shown.append(RecordLine(key, span.text[start:end]))
         assert len(span.text) <= SIZES.size or len(span.anchor["members"]) == 1
     assert shown == lines

@@ -12,7 +12,7 @@ from table_calls import Calls
 
 from commonplace.index.words.reader import LexicalReader
 from commonplace.kinds.tables import scopes
-from commonplace.kinds.tables.scopes import Scopes
+from commonplace.kinds.tables.scopes import NodeScopes
 from commonplace.kinds.tables.searching import _scope
 from commonplace.model import Draft, Filter
 from commonplace.search.parse import parse
@@ -25,7 +25,7 @@ def row(number: int) -> dict[str, Any]:
     return {"id": number, "notes": f"{LONG} row {number}"}
 
 
-def same(calls: Calls, kept: Scopes, place: str) -> None:
+def same(calls: Calls, kept: NodeScopes, place: str) -> None:
     table, store = calls.library.tables.table("t"), calls.library.tables.store
     fresh = store.nodes_at(table.id, table.generation, place)
     nodes = kept.nodes(table, place)
@@ -50,7 +50,7 @@ def test_nodes_and_what_is_outside_are_followed_through_any_changes(
         calls.tool(type_, at, name=name)
     calls.tool("update", "/rows", name="change")
     calls.settle()
-    kept = Scopes(calls.library.tables.store, calls.library.embedding)
+    kept = NodeScopes(calls.library.tables.store, calls.library.embedding)
     for step in range(12):
         match chance.randrange(5):
             case 0:
@@ -74,7 +74,7 @@ def test_more_than_a_few_outside_are_not_named(calls: Calls, monkeypatch: pytest
     calls.table({"rows": [row(number) for number in range(6)]})
     calls.tool("search", "/rows")
     calls.settle()
-    kept, table = Scopes(calls.library.tables.store, calls.library.embedding), calls.library.tables.table("t")
+    kept, table = NodeScopes(calls.library.tables.store, calls.library.embedding), calls.library.tables.table("t")
     assert kept.around(table, "/rows")[1] is not None
     for number in range(3):
         calls.library.put(Draft("note", f"n{number}", body="A kettle."))

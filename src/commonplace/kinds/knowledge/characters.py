@@ -41,6 +41,7 @@ _ENTRY = ("name", "keys", "secondary_keys", "content", "enabled", "insertion_ord
 
 
 def shape(record: Mapping[str, JSON], tags: Sequence[str]) -> Shaped:
+    """Return the draft and the avatar that a character's record describes. Raise InvalidInput."""
     name = needed(record, "name", "character")
     fields: dict[str, JSON] = {field: text for field in _TEXTS if (text := string(record, field))}
     fields |= {field: texts for field in _LISTS if (texts := strings(record, field))}
@@ -62,26 +63,27 @@ def shape(record: Mapping[str, JSON], tags: Sequence[str]) -> Shaped:
 
 
 def content(item: Item) -> dict[str, JSON]:
-    """A character as a caller reads it whole."""
-    made: dict[str, JSON] = {"name": item.title, "tags": list(item.tags)}
-    made |= {field: item.fields.get(field, "") for field in _TEXTS}
-    made |= {field: item.fields.get(field, []) for field in _LISTS}
+    """Return a character as a caller reads it whole."""
+    members: dict[str, JSON] = {"name": item.title, "tags": list(item.tags)}
+    members |= {field: item.fields.get(field, "") for field in _TEXTS}
+    members |= {field: item.fields.get(field, []) for field in _LISTS}
     lorebook = item.fields.get("lorebook", {"name": "", "entries": []})
-    made["lorebook"] = {
+    members["lorebook"] = {
         "name": lorebook["name"],
         "entries": [{"index": index, **entry} for index, entry in enumerate(lorebook["entries"])],
     }
-    made["extensions"] = item.fields.get("extensions", {})
-    return {name: made[name] for name in CONTENT}
+    members["extensions"] = item.fields.get("extensions", {})
+    return {name: members[name] for name in CONTENT}
 
 
 def record(item: Item, avatar: Attachment | None) -> dict[str, JSON]:
-    made = content(item)
-    del made["tags"]
+    """Return the fields of a character's record, its tags apart."""
+    members = content(item)
+    del members["tags"]
     if avatar:
         encoded = base64.b64encode(avatar.data).decode()
-        made["avatar"] = {"mime_type": avatar.media_type, "base64": encoded}
-    return made
+        members["avatar"] = {"mime_type": avatar.media_type, "base64": encoded}
+    return members
 
 
 def _sections(name: str, fields: Mapping[str, Any], tags: Sequence[str]) -> Iterator[Section]:
@@ -111,34 +113,35 @@ def _lore(lorebook: Mapping[str, Any]) -> Iterator[Section]:
             yield Section(f"lorebook[{index}]", f"Lorebook entry {index + 1}", text)
 
 
-def _lorebook(given: Mapping[str, JSON]) -> dict[str, JSON] | None:
-    made = [_entry(entry) for entry in entries(given, "entries")]
-    name = string(given, "name")
-    return {"name": name, "entries": made} if made or name else None
+def _lorebook(record: Mapping[str, JSON]) -> dict[str, JSON] | None:
+    lore_entries = [_entry(entry) for entry in entries(record, "entries")]
+    name = string(record, "name")
+    return {"name": name, "entries": lore_entries} if lore_entries or name else None
 
 
-def _entry(given: Mapping[str, JSON]) -> dict[str, JSON]:
-    enabled, order = given.get("enabled", True), given.get("insertion_order", 0)
-    made: dict[str, JSON] = {
-        "name": string(given, "name"),
-        "keys": strings(given, "keys"),
-        "secondary_keys": strings(given, "secondary_keys"),
-        "content": string(given, "content"),
+def _entry(record: Mapping[str, JSON]) -> dict[str, JSON]:
+    enabled, order = record.get("enabled", True), record.get("insertion_order", 0)
+    members: dict[str, JSON] = {
+        "name": string(record, "name"),
+        "keys": strings(record, "keys"),
+        "secondary_keys": strings(record, "secondary_keys"),
+        "content": string(record, "content"),
         "enabled": enabled if isinstance(enabled, bool) else True,
         "insertion_order": order if isinstance(order, int | float) else 0,
     }
-    return {name: made[name] for name in _ENTRY}
+    return {name: members[name] for name in _ENTRY}
 
 
-def _avatar(given: JSON) -> Attachment | None:
-    if given is None:
+def _avatar(value: JSON) -> Attachment | None:
+    """Return the image of a record as an attachment, None where there is none. Raise InvalidInput."""
+    if value is None:
         return None
     problem = 'avatar needs "mime_type" and "base64".'
-    if not isinstance(given, Mapping) or not isinstance(given.get("base64"), str):
+    if not isinstance(value, Mapping) or not isinstance(value.get("base64"), str):
         raise InvalidInput(problem, argument="avatar")
-    mime_type = string(given, "mime_type")
+    mime_type = string(value, "mime_type")
     try:
-        data = base64.b64decode(given["base64"], validate=True)
+        data = base64.b64decode(value["base64"], validate=True)
     except (binascii.Error, ValueError):
         raise InvalidInput("avatar.base64 is not base64.", argument="avatar.base64") from None
     if not mime_type or not data:

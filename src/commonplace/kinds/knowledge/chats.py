@@ -17,11 +17,14 @@ _ROLES = {
     "chatgpt": "assistant", "claude": "assistant", "gpt": "assistant",
     "system": "system", "tool": "tool",
 }  # fmt: skip
-"""Senders whose names tell their role."""
+"""Roles of senders, by names that give them away."""
 
 
 def shape(record: Mapping[str, JSON], character: str | None) -> Shaped:
-    """`character` is the key of the character that was named, if there is one."""
+    """Return the draft and the messages that a conversation's record describes.
+
+    `character` is the key of its character.
+    """
     title = needed(record, "title", "conversation")
     messages = messages_of(entries(record, "messages"))
     fields: dict[str, JSON] = {"digest": digest(messages), "messages": len(messages)}
@@ -30,10 +33,13 @@ def shape(record: Mapping[str, JSON], character: str | None) -> Shaped:
     return Shaped(Draft("conversation", "0", title=title, fields=fields), messages=messages)
 
 
-def messages_of(given: Sequence[Mapping[str, JSON]], first: str = "") -> list[Message]:
-    """Messages as a record gives them. `first` is who spoke first, where others were said before."""
-    made: list[Message] = []
-    for number, message in enumerate(given):
+def messages_of(records: Sequence[Mapping[str, JSON]], first: str = "") -> list[Message]:
+    """Return the messages that records describe. Raise InvalidInput.
+
+    `first` is the sender of the conversation's first message, where these are added to it.
+    """
+    messages: list[Message] = []
+    for number, message in enumerate(records):
         place = f"messages.{number}"
         if not isinstance(message.get("content"), str):
             raise InvalidInput(f'{place} needs "content".', argument=place)
@@ -41,7 +47,7 @@ def messages_of(given: Sequence[Mapping[str, JSON]], first: str = "") -> list[Me
         if not sender.strip():
             raise InvalidInput(f'{place} needs "sender".', argument=place)
         first = first or sender
-        made.append(
+        messages.append(
             Message(
                 sender,
                 string(message, "content"),
@@ -52,16 +58,16 @@ def messages_of(given: Sequence[Mapping[str, JSON]], first: str = "") -> list[Me
                 mapping(message, "metadata"),
             )
         )
-    ids = [message.id for message in made if message.id]
+    ids = [message.id for message in messages if message.id]
     if len(ids) != len(set(ids)):
         twice = next(id for id in ids if ids.count(id) > 1)
         raise InvalidInput(f'Two messages have the id "{twice}". Give each its own.', argument="messages")
-    return made
+    return messages
 
 
 def digest(messages: Sequence[Message]) -> str:
-    """Of everything that is said, ids apart: a record may come without them."""
-    said = [
+    """Return a digest of everything that is said, ids left out: a record may come without them."""
+    parts = [
         json.dumps(
             [one.sender, one.content, one.role, one.timestamp, one.parent_id, dict(one.metadata)],
             ensure_ascii=False,
@@ -69,10 +75,11 @@ def digest(messages: Sequence[Message]) -> str:
         )
         for one in messages
     ]
-    return fingerprint(*said).hex()
+    return fingerprint(*parts).hex()
 
 
 def message_draft(message: Message, index: int, conversation: Item) -> Draft:
+    """Return the draft of a message at this index of a conversation."""
     fields: dict[str, JSON] = {"index": index, "sender": message.sender, "role": message.role}
     if message.timestamp:
         fields["timestamp"] = message.timestamp
@@ -92,6 +99,7 @@ def message_draft(message: Message, index: int, conversation: Item) -> Draft:
 
 
 def message_of(item: Item) -> Message:
+    """Return the message that an item is."""
     fields = item.fields
     return Message(
         fields.get("sender", ""),
@@ -105,20 +113,22 @@ def message_of(item: Item) -> Message:
 
 
 def record(item: Item, messages: Sequence[Message], character: JSON) -> dict[str, JSON]:
+    """Return the fields of a conversation's record."""
     return {"character_id": character, "messages": [_message_record(message) for message in messages]}
 
 
 def _message_record(message: Message) -> dict[str, JSON]:
-    made: dict[str, JSON] = {"id": message.id, "sender": message.sender, "content": message.content}
-    made |= {"role": message.role, "timestamp": message.timestamp}
+    fields: dict[str, JSON] = {"id": message.id, "sender": message.sender, "content": message.content}
+    fields |= {"role": message.role, "timestamp": message.timestamp}
     if message.parent_id:
-        made["parent_id"] = message.parent_id
+        fields["parent_id"] = message.parent_id
     if message.metadata:
-        made["metadata"] = dict(message.metadata)
-    return made
+        fields["metadata"] = dict(message.metadata)
+    return fields
 
 
 def _role(sender: str, first: str) -> str:
+    """Return the role of a sender: by its name, else `user` for who speaks first and `assistant` for others."""
     known = _ROLES.get(sender.strip().casefold())
     if known:
         return known
@@ -126,5 +136,5 @@ def _role(sender: str, first: str) -> str:
 
 
 def _time(message: Mapping[str, JSON], place: str) -> str | None:
-    given = message.get("timestamp")
-    return None if given is None else moment_text(read_moment(given, f"{place}.timestamp"))
+    timestamp = message.get("timestamp")
+    return None if timestamp is None else moment_text(read_moment(timestamp, f"{place}.timestamp"))

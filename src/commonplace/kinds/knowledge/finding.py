@@ -1,4 +1,4 @@
-"""Searching the five kinds, one by one or all together: one index, one score, one order, whatever is asked of it."""
+"""Search the five kinds, one by one or all together, with one index, one score and one order."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from commonplace.index.scope import Ids, Scope
 from commonplace.index.words.items import Ranked
 from commonplace.index.words.query import LexicalQuery
 from commonplace.kinds.knowledge.kinds import SOURCE_OF
-from commonplace.kinds.knowledge.meaning import HIGHEST, Near, both, near
-from commonplace.kinds.knowledge.showing import Hit, Shower
-from commonplace.kinds.knowledge.words import Asked, Snippets, ask
+from commonplace.kinds.knowledge.meaning import HIGHEST, NearItems, both, near
+from commonplace.kinds.knowledge.showing import KnowledgeHit, Shower
+from commonplace.kinds.knowledge.words import AnalyzedQuery, Snippets, ask
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter, Item
 from commonplace.search.pipeline import SemanticSource
@@ -29,7 +29,7 @@ By = Literal["both", "title", "message"]
 Order = Literal["relevance", "recent"]
 
 TAGGED = HIGHEST
-"""What a character scores at least whose whole tag was asked for: more than any text gives it."""
+"""Lowest score of a character with a tag that is a whole part of the query: above what any text scores."""
 
 _KINDS: Mapping[str, tuple[str, ...]] = {
     "notes": ("note",),
@@ -41,8 +41,8 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What is asked of the items of each source. Every part constrains its own source only."""
+class SourceLimits:
+    """Filters for the items of each source. Each field applies to its own source only."""
 
     keywords: tuple[str, ...] = ()
     media_types: tuple[str, ...] = ()
@@ -54,16 +54,16 @@ class Limits:
     sender: str | None = None
     fields: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    """What characters' tags are compared with, whole."""
+    """Parts of the query that characters' tags are compared with, whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
-    """One search. `without` are ids of items to leave out, before the limit."""
+class SearchRequest:
+    """One search. `without` are ids of items to leave out, before the limit applies."""
 
     text: str
     sources: tuple[str, ...]
-    limits: Limits = Limits()
+    limits: SourceLimits = SourceLimits()
     order: Order = "relevance"
     limit: int = 10
     offset: int = 0
@@ -74,21 +74,21 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """A page, how many there are in all, and how many answer but were left out."""
+    """One page of hits, how many there are in all, and how many were left out because of `without`."""
 
-    hits: tuple[Hit, ...] = ()
+    hits: tuple[KnowledgeHit, ...] = ()
     total: int = 0
     skipped: int = 0
     no_terms: bool = False
     hybrid: bool = False
-    """Whether meaning took part."""
+    """Meaning took part."""
     words_only: str = ""
-    """Why it did not, where it should have."""
+    """Why meaning did not take part, where it should have; "" otherwise."""
 
 
 @dataclass(slots=True)
 class _Pool:
-    """Candidates, which hold everything that can be on the page."""
+    """Candidates, among which are all that can be on the page."""
 
     items: list[int] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
@@ -100,46 +100,48 @@ class _Pool:
         self.total += ranked.total
 
 
-class Finding:
-    """Keeps nothing: index and store are asked anew each time."""
+class KnowledgeSearch:
+    """A searcher over one library. It caches nothing: index and store are asked each time."""
 
     def __init__(
         self, store: Store, whole: WordIndex, passages: WordIndex, semantic: SemanticSource | None = None
     ) -> None:
-        """`semantic`, where meaning is to take part."""
+        """Set up a search by words; with `semantic` also by meaning."""
         self._store, self._whole, self._passages, self._semantic = store, whole, passages, semantic
 
-    def search(self, search: Search) -> Results:
-        """One page of everything that answers. Sees every write that returned before it."""
+    def search(self, search: SearchRequest) -> Results:
+        """Return one page of all items that match. It sees every write that returned before it."""
         return self._whole.ask(lambda reader: self._search(search, reader))
 
-    def _search(self, search: Search, reader: WordReader) -> Results:
-        asked = ask(search.text, reader)
+    def _search(self, search: SearchRequest, reader: WordReader) -> Results:
+        query = ask(search.text, reader)
         tagged = self._tagged(search)
-        if asked.empty and not len(tagged):
+        if query.empty and not len(tagged):
             return Results(no_terms=True)
-        close = near(self._semantic, search.text, asked.languages[0]) if self._semantic else Near()
-        scopes = self._scopes(search, asked)
-        wanted = search.offset + search.limit
+        close = near(self._semantic, search.text, query.languages[0]) if self._semantic else NearItems()
+        scopes = self._scopes(search, query)
+        page_end = search.offset + search.limit
         without = np.array(sorted(search.without), dtype=np.int64) if search.without else None
-        pool = self._pool(search, asked, reader, scopes, tagged, close, without)
+        pool = self._pool(search, query, reader, scopes, tagged, close, without)
         skipped = 0
         if without is not None:
             left_out = [inner for scope in scopes if (inner := _among(scope, without)) is not None]
-            seen = np.intersect1d(tagged, without)
-            skipped = self._pool(search, asked, reader, left_out, seen, close, None).total
-        page = self._page(search, pool)[search.offset : wanted]
-        shower = Shower(self._store, Snippets(asked, self._recent(search, reader)), search.snippet_length)
+            left_out_tagged = np.intersect1d(tagged, without)
+            skipped = self._pool(search, query, reader, left_out, left_out_tagged, close, None).total
+        page = self._page(search, pool)[search.offset : page_end]
+        shower = Shower(self._store, Snippets(query, self._recent(search, reader)), search.snippet_length)
         hits = shower.hits([(pool.items[n], pool.scores[n]) for n in page], search.limits.fields)
         return Results(tuple(hits), pool.total, skipped, hybrid=close.ran, words_only=close.reason)
 
-    def _recent(self, search: Search, reader: WordReader) -> list[Term]:
+    def _recent(self, search: SearchRequest, reader: WordReader) -> list[Term]:
+        """Return the terms of the session's earlier queries."""
         terms = [term for text in search.recent for term in ask(text, reader).query.terms]
         return list(dict.fromkeys(terms))
 
-    # what may answer
+    # scopes
 
-    def _scopes(self, search: Search, asked: Asked) -> list[Scope]:
+    def _scopes(self, search: SearchRequest, asked: AnalyzedQuery) -> list[Scope]:
+        """Return the scopes in the index that the sources and their filters allow."""
         limits = search.limits
         scopes: list[Scope] = []
         for source in search.sources:
@@ -159,19 +161,19 @@ class Finding:
         return [scope for scope in scopes if scope.items is None or len(scope.items)]
 
     def _in_fields(self, query: LexicalQuery, fields: tuple[str, ...]) -> Ids:
-        """The prompts that answer by these fields alone. What they score is what they score anyway."""
+        """Return the prompts in which these fields alone match. Their scores do not change by it."""
         scope = Scope(kinds=("prompt",), parts=fields)
         needed = [LexicalQuery(query.terms), *(LexicalQuery(phrases=(phrase,)) for phrase in query.phrases)]
 
         def holders(reader: WordReader) -> Ids:
-            found = reader.holders(needed[0], scope)
+            items = reader.holders(needed[0], scope)
             for phrase in needed[1:]:
-                found = np.intersect1d(found, reader.holders(phrase, scope), assume_unique=True)
-            return found
+                items = np.intersect1d(items, reader.holders(phrase, scope), assume_unique=True)
+            return items
 
         return self._passages.ask(holders) if query.terms else np.empty(0, np.int64)
 
-    def _chat_scopes(self, limits: Limits) -> list[Scope]:
+    def _chat_scopes(self, limits: SourceLimits) -> list[Scope]:
         message, title = Scope(kinds=("message",)), Scope(kinds=("conversation",))
         if limits.character is not None:
             talks = self._store.conversations_of(limits.character)
@@ -185,73 +187,80 @@ class Finding:
             return [replace(message, facets=tuple(dict.fromkeys(senders)))] if limits.by != "title" else []
         return {"both": [message, title], "title": [title], "message": [message]}[limits.by]
 
-    def _tagged(self, search: Search) -> Ids:
-        """The characters with a tag that was asked for, whole."""
+    def _tagged(self, search: SearchRequest) -> Ids:
+        """Return the characters that have a tag which is a whole part of the query."""
         if "characters" not in search.sources or not search.limits.tags:
             return np.empty(0, np.int64)
         return self._store.select(Filter(kinds=("character",), tags=search.limits.tags))
 
-    # what answers
+    # candidates
 
     def _pool(
         self,
-        search: Search,
-        asked: Asked,
+        search: SearchRequest,
+        asked: AnalyzedQuery,
         reader: WordReader,
         scopes: Sequence[Scope],
         tagged: Ids,
-        close: Near,
+        close: NearItems,
         without: Ids | None,
     ) -> _Pool:
+        """Return the candidates: tagged characters, near items, then the best by words that are neither."""
         count = 1 << 30 if search.order == "recent" else search.offset + search.limit
         pool = _Pool()
-        done = _union(without, tagged)
+        pooled = _union(without, tagged)
         if len(tagged):
             self._add_tagged(asked, reader, tagged if without is None else np.setdiff1d(tagged, without), pool)
         if close.scores:
-            done = _union(done, self._add_near(asked, reader, scopes, close, done, pool))
-        pool.add(reader.items(asked.query, scopes, missing=asked.missing, scoring=asked.scoring).best(count, done))
+            pooled = _union(pooled, self._add_near(asked, reader, scopes, close, pooled, pool))
+        pool.add(reader.items(asked.query, scopes, missing=asked.missing, scoring=asked.scoring).best(count, pooled))
         return pool
 
     def _add_near(
-        self, asked: Asked, reader: WordReader, scopes: Sequence[Scope], close: Near, done: Ids | None, pool: _Pool
+        self,
+        asked: AnalyzedQuery,
+        reader: WordReader,
+        scopes: Sequence[Scope],
+        close: NearItems,
+        done: Ids | None,
+        pool: _Pool,
     ) -> Ids:
-        """Items that are near, with what their words add; returns which they are."""
+        """Add near items, scored with what their words add. Return their ids."""
         items = np.array(sorted(close.scores), dtype=np.int64)
         if done is not None:
             items = np.setdiff1d(items, done)
         inside = [within for scope in scopes if (within := _among(scope, items)) is not None]
         search = reader.items(asked.query, inside, missing=asked.missing, scoring=asked.scoring)
-        allowed, found = search.allowed(), search.best(1 << 30)
-        known = dict(zip(found.items.tolist(), found.scores.tolist(), strict=True))
+        allowed, ranked = search.allowed(), search.best(1 << 30)
+        word_scores = dict(zip(ranked.items.tolist(), ranked.scores.tolist(), strict=True))
         for item in allowed.tolist():
             pool.items.append(item)
-            pool.scores.append(both(known.get(item, 0.0), close.scores[item]))
+            pool.scores.append(both(word_scores.get(item, 0.0), close.scores[item]))
         pool.total += len(allowed)
         return allowed
 
-    def _add_tagged(self, asked: Asked, reader: WordReader, tagged: Ids, pool: _Pool) -> None:
+    def _add_tagged(self, asked: AnalyzedQuery, reader: WordReader, tagged: Ids, pool: _Pool) -> None:
         if not len(tagged):
             return
         scope = Scope(kinds=("character",), items=tagged)
-        found = reader.items(asked.query, [scope], missing=asked.missing, scoring=asked.scoring).best(len(tagged))
-        known = dict(zip(found.items.tolist(), found.scores.tolist(), strict=True))
+        ranked = reader.items(asked.query, [scope], missing=asked.missing, scoring=asked.scoring).best(len(tagged))
+        word_scores = dict(zip(ranked.items.tolist(), ranked.scores.tolist(), strict=True))
         bound = bool(asked.query.phrases or asked.query.excluded)
         for item in tagged.tolist():
-            if item not in known and bound:
+            if item not in word_scores and bound:
                 continue  # it lacks a phrase, or has what is excluded
             pool.items.append(item)
-            pool.scores.append(round(TAGGED + (1 - TAGGED) * known.get(item, 0.0), 4))
+            pool.scores.append(round(TAGGED + (1 - TAGGED) * word_scores.get(item, 0.0), 4))
             pool.total += 1
 
-    # one order
+    # order
 
-    def _page(self, search: Search, pool: _Pool) -> list[int]:
-        """Places in the pool, in order, as far as the page needs them."""
-        wanted = search.offset + search.limit
+    def _page(self, search: SearchRequest, pool: _Pool) -> list[int]:
+        """Return indexes into the pool, in order, as far as the page needs them."""
+        page_end = search.offset + search.limit
         rows = list(range(len(pool.items)))
-        if search.order == "relevance" and len(rows) > wanted:
-            least = sorted(pool.scores, reverse=True)[wanted - 1]
+        if search.order == "relevance" and len(rows) > page_end:
+            least = sorted(pool.scores, reverse=True)[page_end - 1]
             rows = [row for row in rows if pool.scores[row] >= least]
         changed = self._store.last_modified([pool.items[row] for row in rows])
         recent = search.order == "recent"
@@ -262,21 +271,21 @@ class Finding:
 
         keys = {row: first(row) for row in rows}
         rows.sort(key=keys.__getitem__)
-        return self._settled(rows, keys, [pool.items[row] for row in rows], wanted)
+        return self._settled(rows, keys, [pool.items[row] for row in rows], page_end)
 
     def _settled(
         self, rows: list[int], keys: Mapping[int, tuple[float, float]], items: Sequence[int], wanted: int
     ) -> list[int]:
-        """Equals by their address, which is looked up only where there are any."""
-        shown = rows[: wanted + 1]
-        while len(shown) < len(rows) and keys[rows[len(shown)]] == keys[shown[-1]]:
-            shown.append(rows[len(shown)])
-        equal = [n for n in range(len(shown)) if any(
-            0 <= m < len(shown) and keys[shown[m]] == keys[shown[n]] for m in (n - 1, n + 1)
+        """Return the rows with ties ordered by address, which is looked up only for ties."""
+        first_rows = rows[: wanted + 1]
+        while len(first_rows) < len(rows) and keys[rows[len(first_rows)]] == keys[first_rows[-1]]:
+            first_rows.append(rows[len(first_rows)])
+        tied = [n for n in range(len(first_rows)) if any(
+            0 <= m < len(first_rows) and keys[first_rows[m]] == keys[first_rows[n]] for m in (n - 1, n + 1)
         )]  # fmt: skip
-        uris = {item.id: item.uri for item in self._store.items([items[n] for n in equal])}
-        named = {shown[n]: uris.get(items[n], "") for n in equal}
-        return sorted(shown, key=lambda row: (keys[row], named.get(row, "")))
+        uris = {item.id: item.uri for item in self._store.items([items[n] for n in tied])}
+        uri_by_row = {first_rows[n]: uris.get(items[n], "") for n in tied}
+        return sorted(first_rows, key=lambda row: (keys[row], uri_by_row.get(row, "")))
 
 
 def _union(one: Ids | None, other: Ids) -> Ids | None:
@@ -295,4 +304,5 @@ def _micros(moment: datetime | None) -> int | None:
 
 
 def source_of(item: Item) -> str:
+    """Return the source of an item: `notes`, `media`, `chats`, `characters`, `prompts` or `documents`."""
     return SOURCE_OF.get(item.kind, "documents")

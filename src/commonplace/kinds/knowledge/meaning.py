@@ -21,35 +21,35 @@ from commonplace.search.scale import pressed
 
 NEAR = 0.35
 HIGHEST = 0.985
-"""What neither words nor meaning reach."""
+"""Upper bound of scores by words or by meaning."""
 _DEPTH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """Scores of near items by their ids, from 0 to 1; and why there are none, where there could be."""
+class NearItems:
+    """Scores of near items by item id, from 0 to 1; and why there are none, where there could be."""
 
     scores: Mapping[int, float] = field(default_factory=dict)
     reason: str = ""
     ran: bool = False
 
 
-def near(semantic: SemanticSource, text: str, language: str) -> Near:
-    """Every item near to a text."""
+def near(semantic: SemanticSource, text: str, language: str) -> NearItems:
+    """Return every item near to a text, with its score; none, with the reason, where no vector can be had in time."""
     try:
         with hurried(EMBED_S):  # the first contact with a provider
-            found = semantic()
+            semantic_side = semantic()
     except Unavailable as error:
-        return Near(reason=error.reason)
-    embedder = found.embedder
+        return NearItems(reason=error.reason)
+    embedder = semantic_side.embedder
     if trust_for(text, embedder, language) <= OTHER_SCRIPT:
-        return Near(reason=f"the model {embedder.name} does not read this script")
+        return NearItems(reason=f"the model {embedder.name} does not read this script")
     try:
         with hurried(EMBED_S):
             query = embedder.embed_queries([text])[0]
     except Unavailable as error:
-        return Near(reason=error.reason)
-    leg = VectorLeg(found.index, embedder, query, None, 1.0)
+        return NearItems(reason=error.reason)
+    leg = VectorLeg(semantic_side.index, embedder, query, None, 1.0)
     line, depth = leg.line(alike=False), _DEPTH
     while True:
         chunks, scaled = leg.candidates(depth)
@@ -57,15 +57,18 @@ def near(semantic: SemanticSource, text: str, language: str) -> Near:
         if len(chunks) < depth or scores[-1] < NEAR:
             break
         depth *= 4
-    kept = scores >= NEAR
-    items, scores = chunks[kept] >> CHUNK_BITS, scores[kept]
+    is_near = scores >= NEAR
+    items, scores = chunks[is_near] >> CHUNK_BITS, scores[is_near]
     best: dict[int, float] = {}
     for item, score in zip(items.tolist(), scores.tolist(), strict=True):
         best[item] = max(score, best.get(item, 0.0))
-    return Near(best, ran=True)
+    return NearItems(best, ran=True)
 
 
 def both(words: float, meaning: float) -> float:
-    """`max + 0.1 · min · (0.985 − max)`, to four places: either is enough, both are a little better."""
+    """Return the score of an item with both scores: `max + 0.1 · min · (0.985 − max)`, to four places.
+
+    Either leg is enough, both are a little better.
+    """
     best, other = max(words, meaning), min(words, meaning)
     return round(best + 0.1 * other * (HIGHEST - best), 4)

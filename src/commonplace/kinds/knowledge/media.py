@@ -1,24 +1,26 @@
-"""Media: a body with a type, and what says when or on which page its parts are: cues and chunks."""
+"""Media: a body with a type, and the cues and chunks that give its parts a time or a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.knowledge.shape import Lines, Shaped, entries, needed, optional, string, whole
+from commonplace.kinds.knowledge.shape import BodyLines, Shaped, entries, needed, optional, string, whole
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk, Draft, Item, Span, fingerprint
 from commonplace.store.rows import Cue
 
 FIELDS = ("media_type", "url", "author", "language", "duration_ms", "cues", "chunks")
 _BETWEEN = "\n\n"
-"""Between chunks that make a body."""
+"""Separator of chunks that are joined into a body."""
 CUE_CHUNK = 1500
-"""Characters of whole cues that make a chunk."""
+"""Most characters of whole cues that are joined into a chunk."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
+    """A cue as a record gives it, before it has a place in the body."""
+
     start_ms: int
     end_ms: int
     text: str
@@ -26,16 +28,17 @@ class _Said:
 
 
 def shape(record: Mapping[str, JSON]) -> Shaped:
+    """Return the draft and the cues that a media record describes. Raise InvalidInput."""
     title = needed(record, "title", "media")
     kind = needed(record, "media_type", "media").strip()
-    said, warnings = _said(entries(record, "cues"))
-    given = entries(record, "chunks")
-    body = _body(record, said, given)
-    lines = Lines(body)
-    cues = _cues(body, said)
+    parsed_cues, warnings = _said(entries(record, "cues"))
+    chunks = entries(record, "chunks")
+    body = _body(record, parsed_cues, chunks)
+    lines = BodyLines(body)
+    cues = _cues(body, parsed_cues)
     spans: tuple[Span, ...] | None = None
-    if given:
-        spans = _spans(body, lines, given)
+    if chunks:
+        spans = _spans(body, lines, chunks)
     elif cues:
         spans = _runs(lines, cues)
     duration = whole(record, "duration_ms")
@@ -45,7 +48,7 @@ def shape(record: Mapping[str, JSON]) -> Shaped:
     fields |= {name: value for name in ("url", "author", "language") if (value := optional(record, name))}
     if duration is not None:
         fields["duration_ms"] = duration
-    if given:
+    if chunks:
         fields["prechunked"] = True
     if cues:
         fields["cues"] = len(cues)
@@ -59,41 +62,43 @@ def shape(record: Mapping[str, JSON]) -> Shaped:
 
 
 def record(item: Item, cues: Sequence[Cue], chunks: Sequence[Chunk]) -> dict[str, JSON]:
+    """Return the fields of a media record."""
     fields, body = item.fields, item.body or ""
-    made: dict[str, JSON] = {name: fields.get(name) for name in ("media_type", "url", "author", "language")}
-    made["duration_ms"] = fields.get("duration_ms")
+    members: dict[str, JSON] = {name: fields.get(name) for name in ("media_type", "url", "author", "language")}
+    members["duration_ms"] = fields.get("duration_ms")
     if cues:
-        made["cues"] = [_cue_record(cue, body) for cue in cues]
+        members["cues"] = [_cue_record(cue, body) for cue in cues]
     if fields.get("prechunked"):
-        made["chunks"] = [
+        members["chunks"] = [
             {"start": chunk.char_start, "end": chunk.char_end, **(chunk.anchor or {})} for chunk in chunks
         ]
-    return made
+    return members
 
 
 def _cue_record(cue: Cue, body: str) -> dict[str, JSON]:
-    shown: dict[str, JSON] = {"start_ms": cue.start_ms, "end_ms": cue.end_ms}
-    shown["text"] = body[cue.char_start : cue.char_end]
-    return {**shown, "speaker": cue.speaker} if cue.speaker else shown
+    record: dict[str, JSON] = {"start_ms": cue.start_ms, "end_ms": cue.end_ms}
+    record["text"] = body[cue.char_start : cue.char_end]
+    return {**record, "speaker": cue.speaker} if cue.speaker else record
 
 
-def _said(given: Sequence[Mapping[str, JSON]]) -> tuple[list[_Said], list[str]]:
-    """The cues by their start. One that ends before it starts lasts no time."""
-    said, backwards = [], 0
-    for number, cue in enumerate(given):
+def _said(records: Sequence[Mapping[str, JSON]]) -> tuple[list[_Said], list[str]]:
+    """Return the cues by their start, and warnings. A cue that ends before it starts is given no duration."""
+    parsed_cues, backwards = [], 0
+    for number, cue in enumerate(records):
         start, end = whole(cue, "start_ms"), whole(cue, "end_ms")
         if start is None or end is None or not isinstance(cue.get("text"), str):
             raise InvalidInput(f'cues.{number} needs "start_ms", "end_ms" and "text".', argument=f"cues.{number}")
         backwards += end < start
-        said.append(_Said(start, max(start, end), string(cue, "text"), optional(cue, "speaker")))
+        parsed_cues.append(_Said(start, max(start, end), string(cue, "text"), optional(cue, "speaker")))
     warnings = []
     if backwards:
         cues = "1 cue ends" if backwards == 1 else f"{backwards} cues end"
         warnings.append(f"{cues} before the start; the end was set to the start.")
-    return sorted(said, key=lambda cue: cue.start_ms), warnings
+    return sorted(parsed_cues, key=lambda cue: cue.start_ms), warnings
 
 
 def _body(record: Mapping[str, JSON], said: Sequence[_Said], chunks: Sequence[Mapping[str, JSON]]) -> str:
+    """Return the body of a record: its own, else the texts of its cues, else those of its chunks."""
     body = record.get("body")
     if body is not None:
         return string(record, "body")
@@ -106,6 +111,7 @@ def _body(record: Mapping[str, JSON], said: Sequence[_Said], chunks: Sequence[Ma
 
 
 def _cues(body: str, said: Sequence[_Said]) -> list[Cue]:
+    """Return the cues with their places in the body. Raise InvalidInput where one is not there in order."""
     cues, at = [], 0
     for number, cue in enumerate(said):
         start = body.find(cue.text, at)
@@ -117,13 +123,14 @@ def _cues(body: str, said: Sequence[_Said]) -> list[Cue]:
 
 
 def _timing(cues: Sequence[Cue]) -> str:
-    """So that an item whose cues change is one that changes."""
+    """Return a digest of the cues, so that an item whose cues change counts as changed."""
     return fingerprint(*(repr(tuple(cue)) for cue in cues)).hex()
 
 
-def _spans(body: str, lines: Lines, given: Sequence[Mapping[str, JSON]]) -> tuple[Span, ...]:
+def _spans(body: str, lines: BodyLines, records: Sequence[Mapping[str, JSON]]) -> tuple[Span, ...]:
+    """Return the chunks that a record gives, with their places in the body. Raise InvalidInput."""
     spans: list[Span] = []
-    for number, chunk in enumerate(given):
+    for number, chunk in enumerate(records):
         place = f"chunks.{number}"
         text = chunk.get("text")
         if isinstance(text, str):
@@ -144,7 +151,10 @@ def _spans(body: str, lines: Lines, given: Sequence[Mapping[str, JSON]]) -> tupl
 
 
 def _start(body: str, text: str, before: Sequence[Span]) -> int:
-    """Where a chunk begins: where joined ones do, else after the beginning of the one before it, else just there."""
+    """Return where a chunk begins, -1 if nowhere.
+
+    That is where joined chunks would, else after the beginning of the chunk before it, else at that beginning.
+    """
     if not before:
         return body.find(text)
     last = before[-1]
@@ -161,8 +171,8 @@ def _marks(chunk: Mapping[str, JSON]) -> dict[str, JSON]:
     return {name: value for name, value in marks.items() if value is not None}
 
 
-def _runs(lines: Lines, cues: Sequence[Cue]) -> tuple[Span, ...]:
-    """Chunks of whole cues, each with the time it takes."""
+def _runs(lines: BodyLines, cues: Sequence[Cue]) -> tuple[Span, ...]:
+    """Return chunks of whole cues, each with the time it takes."""
     spans: list[Span] = []
     first = 0
     for number in range(1, len(cues) + 1):

@@ -1,4 +1,4 @@
-"""The messages of conversations: read in order, replaced, added to."""
+"""The messages of conversations: read in order, replaced, appended to."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from commonplace.store.base import Store
 
 
 def put_messages(store: Store, conversation: Item, messages: Sequence[Message]) -> None:
-    """Make these the conversation's messages. Those without an id keep the one at their place, or get a new one."""
+    """Replace a conversation's messages. Those without an id keep the one at their index, or get a new one."""
     old = store.items(store.message_ids(conversation.key))
-    kept = {message.id for message in messages if message.id}
+    kept_ids = {message.id for message in messages if message.id}
     drafts = []
     for index, message in enumerate(messages):
         if not message.id:
-            there = old[index].key if index < len(old) and old[index].key not in kept else ""
-            message = replace(message, id=there or str(uuid4()))
-            kept.add(message.id)
+            old_key = old[index].key if index < len(old) and old[index].key not in kept_ids else ""
+            message = replace(message, id=old_key or str(uuid4()))
+            kept_ids.add(message.id)
         drafts.append(prepare(chats.message_draft(message, index, conversation)))
-    store.delete([item.id for item in old if item.key not in kept])
+    store.delete([item.id for item in old if item.key not in kept_ids])
     store.put(drafts)
 
 
 def append_messages(store: Store, conversation: Item, messages: Sequence[Message]) -> Item:
-    """Add messages at the end; the conversation as it is then."""
+    """Add messages at the end and return the conversation as it is then. Raise AlreadyExists."""
     with store.transaction():
         old = messages_of(store, conversation)
-        taken = {message.id for message in old}
+        taken_ids = {message.id for message in old}
         for message in messages:
-            if message.id in taken:
+            if message.id in taken_ids:
                 raise AlreadyExists(
                     f'The conversation has a message "{message.id}" already. Leave the id out.', code="conflict"
                 )
@@ -50,18 +50,18 @@ def append_messages(store: Store, conversation: Item, messages: Sequence[Message
 
 
 def messages_of(store: Store, conversation: Item, limit: int = -1) -> list[Message]:
-    """The messages of a conversation, or the first of them, in order, with their text."""
+    """Return the messages of a conversation in order, with their text; `limit` of them, -1 for all."""
     ids = store.message_ids(conversation.key, limit=limit)
     return [chats.message_of(item) for item in store.items(ids, body=True)]
 
 
 def later(item: Item) -> datetime:
-    """Now, or just after the item's last change if its clock is ahead."""
+    """Return now, or just after the item's last change where that is in the future."""
     return max(datetime.now(UTC), item.updated_at + timedelta(microseconds=1))
 
 
 def again(item: Item) -> Draft:
-    """What an item was made of, times of change apart."""
+    """Return the draft of an item as it is, without a time of change."""
     return Draft(
         item.kind,
         item.key,

@@ -1,4 +1,4 @@
-"""Items read as a caller wishes: the anchor is found, the passage cut, and what belongs to the kind added."""
+"""Read items: find the anchor, cut the passage, and add what belongs to the kind."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from commonplace.kinds.knowledge.kinds import uri_for
 from commonplace.kinds.knowledge.retrieval import (
     Anchor,
     AnchorBy,
-    Line,
-    Passage,
+    MessageLine,
+    ReadPassage,
     Wish,
     cut,
     out_of_range,
@@ -38,12 +38,12 @@ _MINE = {
     "character": ("approx_offset", "field"),
     "prompt": ("approx_offset", "field"),
 }
-"""What a loc of each kind may hold."""
+"""The members that a loc of each kind may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was read of an item."""
+    """The content read of an item, and where it was read."""
 
     content: str | dict[str, JSON]
     anchor_by: AnchorBy
@@ -54,34 +54,37 @@ class Read:
 
     @property
     def length(self) -> int:
-        """What tokens are counted of."""
+        """Return the characters that tokens are counted of."""
         if isinstance(self.content, str):
             return len(self.content)
         return len(json.dumps(self.content, ensure_ascii=False, separators=(",", ":")))
 
 
-class Reading:
-    """Reads one library's items."""
+class ItemReader:
+    """A reader of one library's items."""
 
     def __init__(self, store: Store, lexical: WordIndex) -> None:
         self._store, self._lexical = store, lexical
 
     def read(self, item: Item, wish: Wish) -> Read:
-        """Read an item that was fetched with its body. Conversations page by `read_page` instead of mode `full`."""
+        """Read an item that was fetched with its body.
+
+        Conversations use `read_page` instead of mode `full`. Raise InvalidInput for a loc that is not the item's.
+        """
         _check_loc(item, wish.loc or {})
         if item.kind == "conversation":
             return self._conversation(item, wish)
         return self._body(item, wish)
 
     def read_page(self, item: Item, page: int, size: int) -> Read:
-        """One page of a conversation's messages."""
+        """Return one page of a conversation's messages, from 1."""
         ids = self._store.message_ids(item.key)
         total = len(ids)
         messages = self._store.items(ids[(page - 1) * size : page * size], body=True)
         pages = -(-total // size)
         content = {"title": item.title, "page": page, "page_size": size, "pages": pages, "total_messages": total}
-        shown = [{**_attached(message), "content": message.body} for message in messages]
-        return Read(content, "start", title_loc(item), page < pages, attachments=shown)
+        attachments = [{**_attached(message), "content": message.body} for message in messages]
+        return Read(content, "start", title_loc(item), page < pages, attachments=attachments)
 
     # bodies
 
@@ -104,6 +107,7 @@ class Reading:
     def _anchor(
         self, item: Item, wish: Wish, stored: Sequence[Place], chunks: Sequence[Place]
     ) -> tuple[Anchor, Sequence[Match]]:
+        """Return where to read, by the loc, else by a query, else at the start; and the query's matches."""
         place = self._place_of(item, wish.loc or {}, stored)
         if place is not None:
             index, at = place
@@ -114,9 +118,9 @@ class Reading:
         for by, query in _queries(wish):
             snippets = self._snippets(query)
             if wish.mode in ("chunk", "chunk_with_siblings"):
-                found = _best_chunk(body, chunks, snippets, by, wish)
-                if found is not None:
-                    return found, ()
+                anchor = _best_chunk(body, chunks, snippets, by, wish)
+                if anchor is not None:
+                    return anchor, ()
             elif matches := snippets.matches(body):
                 window = snippets.window(body, wish.snippet_length)
                 at = window.at if window.at >= 0 else matches[0][0]
@@ -127,7 +131,7 @@ class Reading:
         return self._lexical.ask(lambda reader: Snippets(ask(query, reader)))
 
     def _place_of(self, item: Item, loc: Mapping[str, JSON], stored: Sequence[Place]) -> tuple[int, int | None] | None:
-        """The chunk a loc names and the character in it, if it names any."""
+        """Return the chunk a loc names and the character in it; None where it names neither. Raise InvalidInput."""
         at = loc.get("approx_offset")
         if loc.get("field") is not None:
             names = [str(place.anchor.get("field")) for place in stored]
@@ -194,25 +198,26 @@ class Reading:
             return Read("", "start", title_loc(item), attachments=[])
         anchor, matches = self._message_anchor(ids, wish)
         passage = self._said(ids, message, anchor, matches, wish)
-        shown = [_attached(message(index)) for index in passage.chunks]
+        attachments = [_attached(message(index)) for index in passage.chunks]
         loc = message_loc(message(anchor.index))
-        return Read(passage.content, anchor.by, loc, passage.truncated, attachments=shown)
+        return Read(passage.content, anchor.by, loc, passage.truncated, attachments=attachments)
 
     def _said(
         self, ids: Sequence[int], message: Callable[[int], Item], anchor: Anchor, matches: Sequence[Match], wish: Wish
-    ) -> Passage:
+    ) -> ReadPassage:
         if wish.mode == "snippet":
             body = message(anchor.index).body or ""
             passage = read_snippet(body, Anchor(0, anchor.at or 0, anchor.by), (), matches, wish.snippet_length)
-            return Passage(passage.content, passage.truncated, chunks=range(anchor.index, anchor.index + 1))
+            return ReadPassage(passage.content, passage.truncated, chunks=range(anchor.index, anchor.index + 1))
 
-        def line(index: int) -> Line:
+        def line(index: int) -> MessageLine:
             said = message(index)
-            return Line(said.fields.get("sender", ""), said.body or "")
+            return MessageLine(said.fields.get("sender", ""), said.body or "")
 
         return read_lines(len(ids), line, anchor, wish)
 
     def _message_anchor(self, ids: Sequence[int], wish: Wish) -> tuple[Anchor, Sequence[Match]]:
+        """Return the message to read and, where a query chose it, its matches. Raise InvalidInput."""
         loc = wish.loc or {}
         if loc.get("message_id") is not None:
             keys = [item.key for item in self._store.items(ids)]
@@ -239,13 +244,13 @@ class Reading:
 
 
 def _queries(wish: Wish) -> list[tuple[AnchorBy, str]]:
-    """Return what may say where to read: what was asked for now, then what was asked before, newest first."""
-    asked: list[tuple[AnchorBy, str]] = [("query", wish.query)] if wish.query else []
-    return asked + [("session", query) for query in wish.recent]
+    """Return the queries that may choose where to read: the call's own, then the session's, newest first."""
+    queries: list[tuple[AnchorBy, str]] = [("query", wish.query)] if wish.query else []
+    return queries + [("session", query) for query in wish.recent]
 
 
 def _best_chunk(body: str, chunks: Sequence[Place], snippets: Snippets, by: AnchorBy, wish: Wish) -> Anchor | None:
-    """Return the chunk that has most of a query's words, and where in it they stand together; None without any."""
+    """Return the chunk with most of a query's words, at where they stand together; None without any."""
     best = snippets.best([body[place.start : place.end] for place in chunks])
     if best is None:
         return None
@@ -268,19 +273,19 @@ def _attached(message: Item) -> dict[str, JSON]:
 
 
 def rendered(store: Store, item: Item) -> str:
-    """The full text of an item as Markdown: conversations message by message, others their body."""
+    """Return the full text of an item as Markdown: conversations message by message, others their body."""
     return "\n\n".join(spoken(store, item)) if item.kind == "conversation" else item.body or ""
 
 
 def spoken(store: Store, conversation: Item) -> list[str]:
-    """Its title and its messages, as they are rendered."""
+    """Return the title and the messages of a conversation as Markdown."""
     messages = store.items(store.message_ids(conversation.key), body=True)
-    said = [f"**{message.fields.get('sender', '')}:** {message.body or ''}" for message in messages]
-    return [f"# {conversation.title}", *said]
+    texts = [f"**{message.fields.get('sender', '')}:** {message.body or ''}" for message in messages]
+    return [f"# {conversation.title}", *texts]
 
 
 def _check_loc(item: Item, loc: Mapping[str, JSON]) -> None:
-    """A loc is of the item it is used with."""
+    """Raise InvalidInput where a loc is of another item."""
     mine = _MINE[item.kind]
     for name in loc:
         if name not in mine:
@@ -290,9 +295,9 @@ def _check_loc(item: Item, loc: Mapping[str, JSON]) -> None:
                 argument="retrieval.loc",
             )
     for name in ("media_id", "conversation_id"):
-        given = loc.get(name)
-        if given is not None and str(given) != item.key:
+        owner_id = loc.get(name)
+        if owner_id is not None and str(owner_id) != item.key:
             raise InvalidInput(
-                f'retrieval.loc is of {name} "{given}", and this is "{item.key}". Pass the loc of its own result.',
+                f'retrieval.loc is of {name} "{owner_id}", and this is "{item.key}". Pass the loc of its own result.',
                 argument="retrieval.loc",
             )

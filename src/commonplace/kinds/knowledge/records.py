@@ -1,4 +1,4 @@
-"""The interchange record of the five kinds, in both directions: what a line of JSON means, and what one is made of.
+"""The interchange record of the five kinds, in both directions: from a line of JSON and to one.
 
 A record names its item by `uid`, else by `id`, else by what it says. `put_record` stores it, in one transaction;
 `records` gives everything back so that storing it again changes nothing.
@@ -47,12 +47,12 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 _EXPORTED = ("character", "note", "media", "conversation", "prompt")
 """Characters before the conversations that name them."""
 _NAMED = frozenset({"character", "prompt"})
-"""Kinds whose title is called `name` and that have no body of their own."""
+"""Kinds whose title is called `name`, and whose body is made of other fields."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a record."""
+class RecordOutcome:
+    """The result of storing or deleting one record."""
 
     uri: str
     status: Status
@@ -63,16 +63,19 @@ class Outcome:
 
 @dataclass(slots=True)
 class References:
-    """Ids of a file that were taken and what stands for them here, so that other lines of the file follow."""
+    """Ids of a file that were taken, with the keys used instead, so that later lines of the file follow."""
 
     moved: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def key(self, kind: str, key: str) -> str:
+        """Return the key used here for an id of the file."""
         return self.moved.get((kind, key), key)
 
 
 @dataclass(frozen=True, slots=True)
 class _Identified:
+    """The item that a record stands for, if there is one, and the uid and key it asks for."""
+
     item: Item | None
     uid: str | None = None
     key: str | None = None
@@ -85,10 +88,10 @@ def put_record(
     target: Item | None = None,
     references: References | None = None,
     expected_version: int | None = None,
-) -> Outcome:
+) -> RecordOutcome:
     """Store a record, whole or not at all. `target` is the item it stands for, where the caller knows better.
 
-    Raises InvalidInput with a sentence without a place: the caller knows the file and the line.
+    Raise InvalidInput with a sentence that names no place: the caller knows the file and the line.
     """
     kind = record.get("kind")
     if kind not in KINDS:
@@ -101,8 +104,8 @@ def put_record(
         return _Put(store, kind, record, references, warnings).run(target, expected_version)
 
 
-def create_record(store: Store, record: Mapping[str, JSON]) -> Outcome:
-    """Store a record as an item of its own, whatever there is already; an id that is taken is a conflict."""
+def create_record(store: Store, record: Mapping[str, JSON]) -> RecordOutcome:
+    """Store a record as a new item, whatever is there already. Raise AlreadyExists where its id is taken."""
     kind = str(record["kind"])
     with store.transaction():
         if record.get("id") is not None:
@@ -114,15 +117,15 @@ def create_record(store: Store, record: Mapping[str, JSON]) -> Outcome:
         return _Put(store, kind, record, References(), []).run(None, None, new=True)
 
 
-def delete_record(store: Store, record: Mapping[str, JSON]) -> Outcome:
-    """Delete the item a record names. One that is not there leaves everything unchanged."""
+def delete_record(store: Store, record: Mapping[str, JSON]) -> RecordOutcome:
+    """Delete the item a record names. Where there is none, everything stays unchanged."""
     kind = str(record.get("kind"))
     with store.transaction():
-        found = _identify(store, kind, record, None)
-        if found.item is None:
-            return Outcome("", "unchanged", 0, 0)
-        delete_item(store, found.item)
-        return Outcome(found.item.uri, "deleted", found.item.id, found.item.version + 1)
+        identified = _identify(store, kind, record, None)
+        if identified.item is None:
+            return RecordOutcome("", "unchanged", 0, 0)
+        delete_item(store, identified.item)
+        return RecordOutcome(identified.item.uri, "deleted", identified.item.id, identified.item.version + 1)
 
 
 def delete_item(store: Store, item: Item, expected_version: int | None = None) -> None:
@@ -137,7 +140,7 @@ def delete_item(store: Store, item: Item, expected_version: int | None = None) -
 
 
 def _part(store: Store, conversation: int) -> None:
-    """A conversation goes on without its character."""
+    """Store a conversation without its character."""
     for item in store.items([conversation]):
         fields = {name: value for name, value in item.fields.items() if name != "character"}
         store.put([prepare(replace(again(item), fields=fields, updated_at=item.updated_at))])
@@ -154,24 +157,25 @@ class _Put:
         self._tags = clean_tags(strings(record, "tags"))
         self._version = whole(record, "version") or 0
 
-    def run(self, target: Item | None, expected_version: int | None, *, new: bool = False) -> Outcome:
+    def run(self, target: Item | None, expected_version: int | None, *, new: bool = False) -> RecordOutcome:
+        """Store the record and return what became of it."""
         shaped = self._shaped()
-        found = self._found(target, shaped, new=new)
-        draft = self._completed(shaped.draft, found)
+        identified = self._found(target, shaped, new=new)
+        draft = self._completed(shaped.draft, identified)
         if self._kind == "prompt":
-            check_name_free(self._store, draft.title, found.item)
-        before = found.item.version if found.item else 0
-        item = self._store.put([prepare(draft, expected_version if found.item else 0)])[0]
-        if item.version != before or found.item is None:
-            self._keep(shaped, item, new=found.item is None)
-        item = self._settled(item, found)
-        status: Status = "created" if found.item is None else "updated" if item.version != before else "unchanged"
-        return Outcome(item.uri, status, item.id, item.version, (*self._warnings, *shaped.warnings))
+            check_name_free(self._store, draft.title, identified.item)
+        before = identified.item.version if identified.item else 0
+        item = self._store.put([prepare(draft, expected_version if identified.item else 0)])[0]
+        if item.version != before or identified.item is None:
+            self._keep(shaped, item, new=identified.item is None)
+        item = self._settled(item, identified)
+        status: Status = "created" if identified.item is None else "updated" if item.version != before else "unchanged"
+        return RecordOutcome(item.uri, status, item.id, item.version, (*self._warnings, *shaped.warnings))
 
     def _found(self, target: Item | None, shaped: Shaped, *, new: bool) -> _Identified:
         if new:
-            given = self._record.get("id")
-            return _Identified(None, None, None if given is None else checked_id(given, self._kind))
+            id = self._record.get("id")
+            return _Identified(None, None, None if id is None else checked_id(id, self._kind))
         return _Identified(target) if target else _identify(self._store, self._kind, self._record, shaped)
 
     def _shaped(self) -> Shaped:
@@ -189,19 +193,19 @@ class _Put:
                 return chats.shape(record, self._character())
 
     def _character(self) -> str | None:
-        """The key of the character a conversation is with. One that is not there is left out, with a warning."""
-        given = self._record.get("character_id")
-        if given is not None:
-            key = self._references.key("character", checked_id(given, "character"))
+        """Return the key of a conversation's character. A missing one is left out, with a warning."""
+        character_id = self._record.get("character_id")
+        if character_id is not None:
+            key = self._references.key("character", checked_id(character_id, "character"))
             if self._store.item("character", "", key, body=False):
                 return key
-            self._warnings.append(f'There is no character "{given}"; the conversation was stored without one.')
+            self._warnings.append(f'There is no character "{character_id}"; the conversation was stored without one.')
             return None
         name = optional(self._record, "character")
         if not name:
             return None
-        named = self._store.items(self._store.named("character", name))
-        exact = [item for item in named if item.title == name] or named
+        namesakes = self._store.items(self._store.named("character", name))
+        exact = [item for item in namesakes if item.title == name] or namesakes
         if not exact:
             self._warnings.append(f'There is no character called "{name}"; the name was kept in metadata.')
         return exact[0].key if exact else None
@@ -224,7 +228,7 @@ class _Put:
         )
 
     def _new_key(self, wanted: str | None) -> str:
-        """The key a record asks for if it is free, else a new one, which other lines of the file then mean."""
+        """Return the key a record asks for if it is free, else a new one, and note that for later lines."""
         if wanted is not None and self._store.item(self._kind, None, wanted, body=False) is None:
             number = number_of(wanted)
             if self._kind in NUMBERED and number is not None:
@@ -236,7 +240,7 @@ class _Put:
         return key
 
     def _keep(self, shaped: Shaped, item: Item, *, new: bool) -> None:
-        """What hangs on an item that was written; where it is new, nothing does yet."""
+        """Store what hangs on an item that was written. For a new item there is nothing to clear."""
         if self._kind == "media" and (shaped.cues or not new):
             self._store.set_cues(item.id, shaped.cues)
         elif self._kind == "character" and (shaped.avatar or not new):
@@ -256,7 +260,7 @@ class _Put:
 
 
 def new_key(store: Store, kind: str) -> str:
-    """A key no item of the kind has or, where they are counted, ever had."""
+    """Return a key that no item of the kind has or, for numbered kinds, ever had."""
     if kind not in NUMBERED:
         return str(uuid4())
     while True:  # a key that is a number may have come in as one of another spelling
@@ -266,16 +270,16 @@ def new_key(store: Store, kind: str) -> str:
 
 
 def clean_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Trimmed, each once ignoring case, in the first spelling."""
-    kept: dict[str, str] = {}
+    """Return tags trimmed, each once ignoring case, in the first spelling."""
+    tags_by_fold: dict[str, str] = {}
     for tag in tags:
         if tag.strip():
-            kept.setdefault(fold_tag(tag), tag.strip())
-    return tuple(kept.values())
+            tags_by_fold.setdefault(fold_tag(tag), tag.strip())
+    return tuple(tags_by_fold.values())
 
 
 def check_name_free(store: Store, name: str, item: Item | None) -> None:
-    """A prompt's name is its own, ignoring case."""
+    """Raise AlreadyExists where another prompt has this name, ignoring case."""
     others = [other for other in store.named("prompt", name) if item is None or other != item.id]
     if others:
         raise AlreadyExists(
@@ -284,15 +288,15 @@ def check_name_free(store: Store, name: str, item: Item | None) -> None:
 
 
 def _identify(store: Store, kind: str, record: Mapping[str, JSON], shaped: Shaped | None) -> _Identified:
-    """The item a record stands for: a known uid, else its id where it has no uid, else what it says."""
+    """Return the item a record stands for: by a known uid, else by id if it has no uid, else by content."""
     key = checked_id(record["id"], kind) if record.get("id") is not None else None
     if record.get("uid") is not None:
         uid = checked_uid(record["uid"])
-        known = store.item_of_uid(kind, uid)
-        if known is not None:
-            return _Identified(store.items([known], body=True)[0], uid, key)
-        named = _by_name(store, record) if kind == "prompt" else None
-        return _Identified(named, uid, key)
+        known_id = store.item_of_uid(kind, uid)
+        if known_id is not None:
+            return _Identified(store.items([known_id], body=True)[0], uid, key)
+        namesake = _by_name(store, record) if kind == "prompt" else None
+        return _Identified(namesake, uid, key)
     if key is not None:
         return _Identified(store.item(kind, None, key), None, key)
     if kind == "prompt":
@@ -301,12 +305,12 @@ def _identify(store: Store, kind: str, record: Mapping[str, JSON], shaped: Shape
 
 
 def _by_name(store: Store, record: Mapping[str, JSON]) -> Item | None:
-    found = store.items(store.named("prompt", str(record.get("name", ""))), body=True)
-    return found[0] if found else None
+    namesakes = store.items(store.named("prompt", str(record.get("name", ""))), body=True)
+    return namesakes[0] if namesakes else None
 
 
 def _alike(store: Store, kind: str, shaped: Shaped) -> Item | None:
-    """An item of the kind with the same title and content."""
+    """Return an item of the kind with the same title and content, or None."""
     draft = shaped.draft
     for item in store.items(store.named(kind, draft.title), body=True):
         same = (
@@ -318,28 +322,28 @@ def _alike(store: Store, kind: str, shaped: Shaped) -> Item | None:
 
 
 def _sorted_out(kind: str, record: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], list[str]]:
-    """The record with what is no field of its kind in its metadata."""
-    known = {*_COMMON, *_OWN[kind]}
+    """Return the record with fields unknown to its kind moved into its metadata, and warnings."""
+    known_names = {*_COMMON, *_OWN[kind]}
     if kind in _NAMED:
-        known -= {"title", "body"}
+        known_names -= {"title", "body"}
     elif kind == "conversation":
-        known -= {"body"}
-    unknown = {name: value for name, value in record.items() if name not in known}
+        known_names -= {"body"}
+    unknown = {name: value for name, value in record.items() if name not in known_names}
     if not unknown:
         return record, []
     metadata = {**unknown, **mapping(record, "metadata")}
     names = ", ".join(f'"{name}"' for name in unknown)
-    kept = {name: value for name, value in record.items() if name in known}
+    known_fields = {name: value for name, value in record.items() if name in known_names}
     many = len(unknown) > 1
     warning = f"{names} {'are no fields' if many else 'is no field'} of a {kind}; kept in metadata."
-    return {**kept, "metadata": metadata}, [warning]
+    return {**known_fields, "metadata": metadata}, [warning]
 
 
-# out
+# export
 
 
 def records(store: Store, kinds: Sequence[str] = KINDS) -> Iterator[dict[str, JSON]]:
-    """Every item of these kinds as a record, characters before conversations, each kind by id."""
+    """Yield every item of these kinds as a record, characters before conversations, each kind by id."""
     for kind in _EXPORTED:
         if kind not in kinds:
             continue
@@ -352,20 +356,20 @@ def records(store: Store, kinds: Sequence[str] = KINDS) -> Iterator[dict[str, JS
 
 
 def record_of(store: Store, item: Item) -> dict[str, JSON]:
-    """One item as a record. It has to be read with its body."""
+    """Return one item, read with its body, as a record."""
     return _record(store, item, store.uids([item.id])[item.id])
 
 
 def _record(store: Store, item: Item, uid: str) -> dict[str, JSON]:
-    made: dict[str, JSON] = {"kind": item.kind, "id": shown_id(item.kind, item.key), "uid": uid}
+    fields: dict[str, JSON] = {"kind": item.kind, "id": shown_id(item.kind, item.key), "uid": uid}
     if item.kind not in _NAMED:
-        made["title"] = item.title
+        fields["title"] = item.title
     if item.kind in ("note", "media"):
-        made["body"] = item.body
-    made |= _own(store, item)
-    made |= {"tags": list(item.tags), "metadata": dict(item.metadata)}
-    made |= {"created_at": moment_text(item.created_at), "updated_at": moment_text(item.updated_at)}
-    return {**made, "version": item.version}
+        fields["body"] = item.body
+    fields |= _own(store, item)
+    fields |= {"tags": list(item.tags), "metadata": dict(item.metadata)}
+    fields |= {"created_at": moment_text(item.created_at), "updated_at": moment_text(item.updated_at)}
+    return {**fields, "version": item.version}
 
 
 def _own(store: Store, item: Item) -> dict[str, JSON]:

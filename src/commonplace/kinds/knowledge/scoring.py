@@ -1,4 +1,4 @@
-"""What the words of an item say, on the scale of every surface (`search/scale.py`)."""
+"""Scores of whole items by their words, on the scale of every search (`search/scale.py`)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from commonplace.search.scale import ALL_WORDS, FEW, TELLS, highest, least_of, p
 
 
 def scoring_of(query: LexicalQuery, missing: int, reader: WordReader) -> Scoring:
-    """Return what turns BM25 and "all words" into a score: 0.6 and more for items with all that say something.
+    """Return a function from BM25 and "has all words" to a score: 0.6 and more for items with all words that tell.
 
-    The only item with all of them has 0.75 at least, one of few 0.65; what has some of them has less than 0.6.
+    The only item with all words has 0.75 at least, one of few 0.65; an item with some of them has less than 0.6.
     """
     idfs = [max(map(reader.idf, term.forms)) or 1.0 for term in query.terms]
     content = [place for place, term in enumerate(query.terms) if not term.function]

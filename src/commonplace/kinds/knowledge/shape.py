@@ -1,4 +1,4 @@
-"""A record as one kind makes it: what is stored of it, and what hangs on it. Shared by the five kinds."""
+"""Readers of a record's fields, and the draft a kind makes of a record. Shared by the five kinds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commonplace.text.lines import line_of, line_starts
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing said in a conversation. `id` is empty where it has yet to be given one."""
+    """One message of a conversation. `id` is empty where it has yet to be given one."""
 
     sender: str
     content: str
@@ -27,7 +27,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """A draft without its key, and everything beside it that a store keeps of a record."""
+    """A draft without its key, and everything else that a store keeps of a record."""
 
     draft: Draft
     cues: Sequence[Cue] = ()
@@ -37,7 +37,7 @@ class Shaped:
 
 
 def string(record: Mapping[str, JSON], name: str, default: str = "") -> str:
-    """A string of a record; null is the default."""
+    """Return a string field of a record; the default for null. Raise InvalidInput."""
     value = record.get(name)
     if value is None:
         return default
@@ -47,10 +47,12 @@ def string(record: Mapping[str, JSON], name: str, default: str = "") -> str:
 
 
 def optional(record: Mapping[str, JSON], name: str) -> str | None:
+    """Return a string field, None where it is blank or absent. Raise InvalidInput."""
     return string(record, name) or None
 
 
 def strings(record: Mapping[str, JSON], name: str) -> list[str]:
+    """Return a field that is a list of strings. Raise InvalidInput."""
     value = record.get(name)
     if value is None:
         return []
@@ -60,6 +62,7 @@ def strings(record: Mapping[str, JSON], name: str) -> list[str]:
 
 
 def mapping(record: Mapping[str, JSON], name: str) -> dict[str, JSON]:
+    """Return a field that is an object. Raise InvalidInput."""
     value = record.get(name)
     if value is None:
         return {}
@@ -69,6 +72,7 @@ def mapping(record: Mapping[str, JSON], name: str) -> dict[str, JSON]:
 
 
 def whole(record: Mapping[str, JSON], name: str) -> int | None:
+    """Return a field that is an integer from 0, None where it is absent. Raise InvalidInput."""
     value = record.get(name)
     if value is None:
         return None
@@ -78,6 +82,7 @@ def whole(record: Mapping[str, JSON], name: str) -> int | None:
 
 
 def truth(record: Mapping[str, JSON], name: str) -> bool:
+    """Return a boolean field, False where it is absent. Raise InvalidInput."""
     value = record.get(name)
     if value is not None and not isinstance(value, bool):
         raise InvalidInput(f"{name} must be true or false.", argument=name)
@@ -85,6 +90,7 @@ def truth(record: Mapping[str, JSON], name: str) -> bool:
 
 
 def needed(record: Mapping[str, JSON], name: str, kind: str) -> str:
+    """Return a string field that has to be there and not blank. Raise InvalidInput."""
     value = string(record, name)
     if not value.strip():
         raise InvalidInput(f'{kind} needs "{name}".', argument=name)
@@ -92,6 +98,7 @@ def needed(record: Mapping[str, JSON], name: str, kind: str) -> str:
 
 
 def entries(record: Mapping[str, JSON], name: str) -> list[Mapping[str, JSON]]:
+    """Return a field that is a list of objects. Raise InvalidInput."""
     value = record.get(name)
     if value is None:
         return []
@@ -100,13 +107,14 @@ def entries(record: Mapping[str, JSON], name: str) -> list[Mapping[str, JSON]]:
     return list(value)
 
 
-class Lines:
-    """Where the lines of a body are, found once for all its spans."""
+class BodyLines:
+    """The lines of a body, located once for all its spans."""
 
     def __init__(self, body: str) -> None:
         self._body, self._starts = body, line_starts(body)
 
     def span(self, start: int, end: int, anchor: Mapping[str, JSON] | None = None) -> Span:
+        """Return the span of these characters, with its lines."""
         first = line_of(self._starts, start)
         last = line_of(self._starts, max(start, end - 1))
         return Span(self._body[start:end], start, end, first, last, (), anchor)
@@ -114,7 +122,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One field of a record as Markdown: its name for programs, its heading, what it says."""
+    """One field of a record as Markdown: its name for programs, its heading, its text."""
 
     field: str
     heading: str
@@ -125,19 +133,19 @@ LONGEST_CHUNK = 4000
 
 
 def render(sections: Iterable[Section]) -> tuple[str, tuple[Span, ...]]:
-    """A body of sections, and at least one span for each of them: of what it says, not of its heading."""
+    """Return a body of sections, and at least one span for each: of its text, not of its heading."""
     body, places = "", list[tuple[int, int, str]]()
     for section in sections:
         body += ("\n\n" if body else "") + f"## {section.heading}\n\n"
         for start, end in _cut(section.text):
             places.append((len(body) + start, len(body) + end, section.field))
         body += section.text
-    lines = Lines(body)
+    lines = BodyLines(body)
     return body, tuple(lines.span(start, end, {"field": field}) for start, end, field in places)
 
 
 def _cut(text: str) -> Iterable[tuple[int, int]]:
-    """A long field in several pieces, at the end of a paragraph, line or word."""
+    """Yield the pieces of a long field, cut at the end of a paragraph, line or word."""
     start = 0
     while len(text) - start > LONGEST_CHUNK:
         window = text[start : start + LONGEST_CHUNK]

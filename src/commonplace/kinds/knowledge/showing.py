@@ -1,4 +1,4 @@
-"""Items as hits: the window that shows the match, where that is, and the conversation a message belongs to."""
+"""Turn items into hits: the snippet with the match, its place, and the conversation a message belongs to."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from commonplace.store.rows import Cue, Place
 from commonplace.text.snippet import snippet
 
 _ANCHORED = frozenset({"media", "character", "prompt"})
-"""Kinds whose chunks tell more than where they are."""
+"""Kinds whose chunks have an anchor: a field, a time, a page."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """One answer. `talk` is the conversation of a message."""
+class KnowledgeHit:
+    """One result. `talk` is the conversation of a message."""
 
     item: Item
     score: float
@@ -28,13 +28,13 @@ class Hit:
 
 
 class Shower:
-    """Reads what a page shows, and no more."""
+    """A maker of hits. It reads what a page shows, and no more."""
 
     def __init__(self, store: Store, snippets: Snippets, length: int) -> None:
         self._store, self._snippets, self._length = store, snippets, length
 
-    def hits(self, rows: Sequence[tuple[int, float]], fields: Sequence[str] = ()) -> list[Hit]:
-        """The hits of (item, score). One whose item was deleted a moment ago is left out."""
+    def hits(self, rows: Sequence[tuple[int, float]], fields: Sequence[str] = ()) -> list[KnowledgeHit]:
+        """Return the hits of (item id, score) pairs. One whose item was deleted a moment ago is left out."""
         items = {item.id: item for item in self._store.items([item for item, _ in rows], body=True)}
         talks = talks_of(self._store, items.values())
         cut = [item.id for item in items.values() if item.chunk_count > 1 or item.kind in _ANCHORED]
@@ -47,22 +47,24 @@ class Shower:
                 continue
             if item.kind == "conversation":
                 text = title_snippet(item, openings.get(item.key, ""), self._length)
-                hits.append(Hit(item, score, text, title_loc(item)))
+                hits.append(KnowledgeHit(item, score, text, title_loc(item)))
             else:
                 hits.append(self._hit(item, score, places.get(id) or [], talks.get(item.parent), fields))
         return hits
 
-    def _hit(self, item: Item, score: float, places: Sequence[Place], talk: Item | None, fields: Sequence[str]) -> Hit:
+    def _hit(
+        self, item: Item, score: float, places: Sequence[Place], talk: Item | None, fields: Sequence[str]
+    ) -> KnowledgeHit:
         match item.kind:
             case "message":
                 window = self._snippets.window(item.body or "", self._length)
-                return Hit(item, score, window.text or None, message_loc(item), talk)
+                return KnowledgeHit(item, score, window.text or None, message_loc(item), talk)
             case "character" | "prompt":
                 text, loc = self._in_field(item, places, fields)
-                return Hit(item, score, text, loc)
+                return KnowledgeHit(item, score, text, loc)
             case _:
                 text, loc = self._in_body(item, places)
-                return Hit(item, score, text, loc)
+                return KnowledgeHit(item, score, text, loc)
 
     def _in_body(self, item: Item, places: Sequence[Place]) -> tuple[str | None, dict[str, JSON]]:
         body = item.body or ""
@@ -73,7 +75,7 @@ class Shower:
     def _in_field(
         self, item: Item, places: Sequence[Place], fields: Sequence[str]
     ) -> tuple[str | None, dict[str, JSON]]:
-        """The field that says most of what was asked, the first of equals."""
+        """Return a snippet and its loc from the field with most of the query's terms, the first of equals."""
         body, most, chosen = item.body or "", -1, ""
         for place in places:
             name = str(place.anchor.get("field", ""))
@@ -88,28 +90,31 @@ class Shower:
 
 
 def title_snippet(conversation: Item, first: str, length: int) -> str:
+    """Return a conversation's title and first message as a snippet."""
     return snippet(f"{conversation.title}: {first}", [], length).text
 
 
 def talks_of(store: Store, items: Iterable[Item]) -> dict[str, Item]:
-    """The conversations of messages, by their keys."""
+    """Return the conversations of messages, by their keys."""
     keys = {item.parent for item in items if item.kind == "message"}
     ids = store.ids_of([("conversation", "", key) for key in sorted(keys)])
     return {item.key: item for item in store.items(ids)}
 
 
 def message_loc(item: Item) -> dict[str, JSON]:
+    """Return the loc of a message."""
     return {"conversation_id": item.parent, "message_id": item.key, "message_index": item.fields.get("index")}
 
 
 def title_loc(item: Item) -> dict[str, JSON]:
+    """Return the loc of a conversation as a whole."""
     return {"conversation_id": item.key, "message_id": None, "message_index": None}
 
 
 def loc_at(
     item: Item, places: Sequence[Place], at: int, cues: Sequence[Cue] = (), index: int | None = None
 ) -> dict[str, JSON]:
-    """Where a character of a body is, as the source of the item says it. `index`: the chunk that is meant."""
+    """Return the loc of a character in a body, as the item's source has it. `index`: its chunk, where known."""
     index = chunk_at(places, at) if index is None else index
     if item.kind != "media":
         return {"approx_offset": at, "chunk_index": index}
@@ -125,7 +130,7 @@ def loc_at(
 
 
 def chunk_at(places: Sequence[Place], at: int) -> int:
-    """The first chunk that holds a character, else the last that begins before it."""
+    """Return the first chunk that holds a character, else the last that begins before it."""
     for index, place in enumerate(places):
         if place.start <= at < place.end:
             return index
@@ -133,6 +138,6 @@ def chunk_at(places: Sequence[Place], at: int) -> int:
 
 
 def field_range(places: Sequence[Place], field: str) -> tuple[int, int]:
-    """Where a field of a record stands in its body."""
+    """Return where a field of a record begins and ends in its body."""
     own = [place for place in places if place.anchor.get("field") == field]
     return own[0].start, own[-1].end

@@ -1,4 +1,4 @@
-"""What is said in a medium, as text, subtitles or JSON: times and texts are those of the source."""
+"""Transcripts of media as text, subtitles or JSON, with the times and texts of the source."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from commonplace.store.rows import Cue
 Format = Literal["text", "srt", "vtt", "json"]
 
 CHARS_PER_SECOND = 15
-"""How fast untimed text is read."""
+"""Reading speed assumed for text without cues."""
 _VTT_HEAD = "WEBVTT\n"
 _LINE_ENDS = re.compile(r"\r\n?|\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TranscriptRequest:
+    """The format of a transcript, the range in milliseconds, and the most characters of an answer."""
+
     format: Format = "text"
     timestamps: bool = False
     from_ms: int | None = None
@@ -32,14 +34,18 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
+    """A transcript, or the first part of one."""
+
     content: str | dict[str, JSON]
     timed: bool
     next_ms: int | None = None
-    """Where the cues go on that there was no room for."""
+    """Start of the first cue that there was no room for; None where all are here."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Spoken:
+    """A cue with its text."""
+
     index: int
     start_ms: int
     end_ms: int
@@ -47,19 +53,19 @@ class _Spoken:
     speaker: str | None
 
 
-def transcript(store: Store, item: Item, wanted: Wanted) -> Transcript:
-    """The transcript of a medium that was fetched with its body."""
+def transcript(store: Store, item: Item, wanted: TranscriptRequest) -> Transcript:
+    """Return the transcript of a media item that was fetched with its body."""
     cues, body = store.cues(item.id), item.body or ""
     if not cues:
         return _untimed(item, body, wanted)
     spoken = [_spoken(number, cue, body) for number, cue in enumerate(cues)]
-    kept = [cue for cue in spoken if _overlaps(cue, wanted)]
-    shown, following = _fitting(item, kept, wanted)
-    return Transcript(_written(item, shown, wanted), True, following)
+    cues_in_range = [cue for cue in spoken if _overlaps(cue, wanted)]
+    fitting, next_ms = _fitting(item, cues_in_range, wanted)
+    return Transcript(_written(item, fitting, wanted), True, next_ms)
 
 
-def _untimed(item: Item, body: str, wanted: Wanted) -> Transcript:
-    """One cue over the whole text, as long as it is known to last or takes to read."""
+def _untimed(item: Item, body: str, wanted: TranscriptRequest) -> Transcript:
+    """Return one cue over the whole text, as long as the item is known to last or as its text takes to read."""
     text = body[: wanted.most_chars]
     if wanted.format == "text":
         return Transcript(text, timed=False)
@@ -75,18 +81,19 @@ def _spoken(number: int, cue: Cue, body: str) -> _Spoken:
     return _Spoken(number, cue.start_ms, cue.end_ms, body[cue.char_start : cue.char_end], cue.speaker)
 
 
-def _overlaps(cue: _Spoken, wanted: Wanted) -> bool:
-    """A cue that lasts no time is where it is."""
+def _overlaps(cue: _Spoken, wanted: TranscriptRequest) -> bool:
+    """Return whether a cue is in the range. A cue without duration is at its start."""
     low, high = wanted.from_ms, wanted.to_ms
     ends = cue.end_ms > low or cue.start_ms >= low if low is not None else True
     begins = cue.start_ms < high or (low is not None and cue.start_ms == low == high) if high is not None else True
     return ends and begins
 
 
-def _fitting(item: Item, cues: Sequence[_Spoken], wanted: Wanted) -> tuple[Sequence[_Spoken], int | None]:
-    """The first whole cues there is room for, and when the next one starts.
+def _fitting(item: Item, cues: Sequence[_Spoken], wanted: TranscriptRequest) -> tuple[Sequence[_Spoken], int | None]:
+    """Return the first whole cues there is room for, and when the next one starts.
 
-    The first one in any case, and those that are under way where it begins: whoever goes on from there gets on.
+    The first cue is always among them, and so are those under way where it begins, so that continuing from there makes
+    progress.
     """
     write, low = _WRITERS[wanted.format], -1 if wanted.from_ms is None else wanted.from_ms
     used = len(_before(item, wanted))
@@ -98,14 +105,14 @@ def _fitting(item: Item, cues: Sequence[_Spoken], wanted: Wanted) -> tuple[Seque
     return cues, None
 
 
-def _before(item: Item, wanted: Wanted) -> str:
-    """What is written beside the cues."""
+def _before(item: Item, wanted: TranscriptRequest) -> str:
+    """Return what is written beside the cues."""
     if wanted.format == "json":
         return _compact({**_head(item), "cues": []})
     return f"{_VTT_HEAD}\n" if wanted.format == "vtt" else ""
 
 
-def _written(item: Item, cues: Sequence[_Spoken], wanted: Wanted) -> str | dict[str, JSON]:
+def _written(item: Item, cues: Sequence[_Spoken], wanted: TranscriptRequest) -> str | dict[str, JSON]:
     if wanted.format == "json":
         return {**_head(item), "cues": [_record(cue) for cue in cues]}
     write = _WRITERS[wanted.format]
@@ -128,19 +135,19 @@ def _record(cue: _Spoken) -> dict[str, JSON]:
 
 def _srt(number: int, cue: _Spoken, timestamps: bool) -> str:
     times = f"{clock(cue.start_ms, ',')} --> {clock(cue.end_ms, ',')}"
-    said = "\n".join(_lines(cue.text))
-    return f"{number}\n{times}\n{_label(cue)}{said}\n"
+    text = "\n".join(_lines(cue.text))
+    return f"{number}\n{times}\n{_label(cue)}{text}\n"
 
 
 def _vtt(number: int, cue: _Spoken, timestamps: bool) -> str:
     voice = f"<v {_escaped(_speaker(cue))}>" if cue.speaker else ""
-    said = _escaped("\n".join(_lines(cue.text)))
-    return f"{clock(cue.start_ms)} --> {clock(cue.end_ms)}\n{voice}{said}\n"
+    text = _escaped("\n".join(_lines(cue.text)))
+    return f"{clock(cue.start_ms)} --> {clock(cue.end_ms)}\n{voice}{text}\n"
 
 
 def _text(number: int, cue: _Spoken, timestamps: bool) -> str:
-    said = _label(cue) + " ".join(_lines(cue.text))
-    return f"[{clock(cue.start_ms)}] {said}" if timestamps else said
+    text = _label(cue) + " ".join(_lines(cue.text))
+    return f"[{clock(cue.start_ms)}] {text}" if timestamps else text
 
 
 def _json(number: int, cue: _Spoken, timestamps: bool) -> str:
@@ -160,7 +167,7 @@ def _speaker(cue: _Spoken) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Without blank ones, which would end a cue where it is written."""
+    """Return the lines that are not blank: a blank one would end the cue it is written in."""
     return [line for line in _LINE_ENDS.split(text) if line.strip()]
 
 
@@ -172,7 +179,7 @@ _WRITERS: dict[str, Callable[[int, _Spoken, bool], str]] = {"srt": _srt, "vtt": 
 
 
 def clock(ms: int, mark: str = ".") -> str:
-    """`HH:MM:SS.mmm`, hours always."""
+    """Return milliseconds as `HH:MM:SS.mmm`, hours always."""
     seconds, rest = divmod(ms, 1000)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

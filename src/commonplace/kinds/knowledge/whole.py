@@ -17,7 +17,7 @@ FOLDER = "whole"
 
 
 class _Whole:
-    """The log as this index reads it."""
+    """The log as this index reads it: whole items in place of chunks."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -33,5 +33,8 @@ class _Whole:
 
 
 def whole_index(store: Store, indexes: Path, language: str, make: MakeWords | None = None) -> WordIndex:
-    """`make`: what makes an index of words, where it is not the local one."""
+    """Return the index of whole items in a folder of `indexes`.
+
+    `make`: the maker of its index, where not the local one.
+    """
     return (make or LexicalIndex)(indexes / FOLDER, _Whole(store), language)

@@ -1,4 +1,4 @@
-"""What a query asks for, as terms of the library; and the window of a text that shows them."""
+"""Analyze a query into the terms the library has, and choose the window of a text that shows them."""
 
 from __future__ import annotations
 
@@ -22,65 +22,65 @@ from commonplace.text.snippet import Match, snippet
 from commonplace.text.terms import Term, beginning
 
 MOST_MATCHES = 2000
-"""Places that decide where a window is; a text with more says the same thing everywhere."""
+"""Matches that decide where a window is; a text with more has the query's words everywhere."""
 STRETCH = 100_000
-"""Characters that are looked through at a time: of a long text no more than it takes to find these places."""
+"""Characters that are searched at a time: of a long text no more than it takes to find these matches."""
 _BLANK = re.compile(r"\s")
 _MARGIN = 64  # around a window, so that no word at its edge is taken for another
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A query, analysed."""
+class AnalyzedQuery:
+    """A query as terms of the library, with its scoring."""
 
     query: LexicalQuery
     missing: int
-    """How many of its words no item has."""
+    """Number of its words that no item has."""
     languages: tuple[str, ...]
     scoring: Scoring
-    """What the words of an item say, as a score."""
+    """A function from an item's words to a score."""
     rarity: Mapping[Term, float] = field(default_factory=dict)
-    """How much a term tells in this library; of one that is not named: 1."""
+    """How rare a term is in this library; 1 for a term that is not here."""
 
     @property
     def empty(self) -> bool:
         return not self.query.terms and not self.missing
 
 
-def ask(text: str, reader: WordReader) -> Asked:
-    """The terms of a query that the library has. Words are taken as they are: none is guessed at."""
+def ask(text: str, reader: WordReader) -> AnalyzedQuery:
+    """Return the terms of a query that the library has. Words are taken as they are, without spelling correction."""
     return _planned(parse(text), reader)
 
 
-def _planned(parsed: Parsed, reader: WordReader) -> Asked:
+def _planned(parsed: Parsed, reader: WordReader) -> AnalyzedQuery:
     whole = " ".join((parsed.words, *(prefix for prefix in parsed.prefixes if beginning(prefix) is None)))
     languages, words = understood(whole, reader)
-    begun = [_begun(form, languages) for prefix in parsed.prefixes if (form := beginning(prefix))]
-    known = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
-    query = LexicalQuery((*known, *begun), required(parsed, reader), refused(parsed, reader))
-    rarity = {term: min(filter(None, map(reader.idf, term.forms))) for term in known if term.match == "word"}
-    missing = len(words) - len(known)
-    return Asked(query, missing, languages, scoring_of(query, missing, reader), rarity)
+    prefix_terms = [_begun(form, languages) for prefix in parsed.prefixes if (form := beginning(prefix))]
+    known_terms = [term for term in words if term.match == "prefix" or any(map(reader.idf, term.forms))]
+    query = LexicalQuery((*known_terms, *prefix_terms), required(parsed, reader), refused(parsed, reader))
+    rarity = {term: min(filter(None, map(reader.idf, term.forms))) for term in known_terms if term.match == "word"}
+    missing = len(words) - len(known_terms)
+    return AnalyzedQuery(query, missing, languages, scoring_of(query, missing, reader), rarity)
 
 
 def _begun(form: str, languages: Sequence[str]) -> Term:
-    """A beginning, with the stems it has where it is a whole word: titles are kept as stems."""
+    """Return the term of a prefix, with its stems in case it is a whole word: titles are indexed as stems."""
     whole = (stems(form, language).split()[-1] for language in languages)
     return Term(tuple(dict.fromkeys((form, *whole))), 1.0, "prefix")
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A snippet, and where in the text the match that it shows is; -1 where it shows none."""
+    """A snippet, and the place in the text of the match that it shows; -1 where it shows none."""
 
     text: str
     at: int
 
 
 class Snippets:
-    """Windows on texts for one query, and the ones before it, which decide between equals."""
+    """A chooser of windows on texts, for one query. Words of earlier queries decide between equals."""
 
-    def __init__(self, asked: Asked, recent: Sequence[Term] = ()) -> None:
+    def __init__(self, asked: AnalyzedQuery, recent: Sequence[Term] = ()) -> None:
         content = [term for term in asked.query.terms if term.weight >= 1 or term.match == "prefix"]
         others = [term for term in asked.query.terms if term not in content]
         self._content = Matcher(content, asked.languages)
@@ -92,25 +92,25 @@ class Snippets:
         self._recent = Matcher(recent, asked.languages) if recent else None
 
     def matches(self, text: str) -> list[Match]:
-        """Where the query's words stand; its function words only where no other does."""
+        """Return where the query's words stand; its function words only where no other word does."""
         return _first_matches(self._content, text) or _first_matches(self._others, text)
 
     def best(self, texts: Sequence[str]) -> int | None:
-        """Return which text has most of the query's words, rare ones first; None where none has any.
+        """Return the index of the text with most of the query's words, rare ones first; None where none has any.
 
         Rare is what few of these texts have, and few passages of the library. Of equals it is the first.
         """
         for matcher, rarity in self._sides:
-            found = [{term for _, _, term in matcher.find(text)} for text in texts]
-            spread = Counter(chain.from_iterable(found))
+            terms_of_texts = [{term for _, _, term in matcher.find(text)} for text in texts]
+            spread = Counter(chain.from_iterable(terms_of_texts))
             if spread:
                 weights = {term: rarity[term] * math.log((len(texts) + 1) / spread[term]) for term in spread}
-                worth = [sum(sorted(weights[term] for term in terms)) for terms in found]
+                worth = [sum(sorted(weights[term] for term in terms)) for terms in terms_of_texts]
                 return worth.index(max(worth))
         return None
 
     def stretch(self, text: str, room: int) -> tuple[int, int]:
-        """Return where the words that tell most stand together within `room` characters; the first of equals."""
+        """Return where the rarest words stand together within `room` characters; the first of equals."""
         for matcher, rarity in self._sides:
             if matches := _first_matches(matcher, text):
                 terms = [term for _, _, term in matches]
@@ -121,7 +121,7 @@ class Snippets:
         return 0, 0
 
     def window(self, text: str, length: int) -> Window:
-        """The best window."""
+        """Return the best window of at most `length` characters."""
         matches = self.matches(text)
         if self._recent is not None and matches:
             matches = self._preferred(text, matches, length)
@@ -130,7 +130,7 @@ class Snippets:
         return Window(shown.text, at if at < shown.end else -1)
 
     def _preferred(self, text: str, matches: Sequence[Match], length: int) -> list[Match]:
-        """The matches of the window with the most distinct words, of equals the one with most of earlier queries."""
+        """Return the matches of the window with most distinct words, of equals the one with most of earlier queries."""
         room = max(1, length - 2)
         stretches = list(_stretches(matches, room))
         most = max(count for count, _, _ in stretches)
@@ -146,30 +146,30 @@ class Snippets:
         return list(matches[chosen[0] : chosen[1]])
 
     def _recent_words(self, text: str, low: int, high: int) -> int:
-        """How many distinct words of earlier queries stand in a part of a text."""
+        """Return how many distinct words of earlier queries stand in a part of a text."""
         before = max(0, low - _MARGIN)
-        found = self._recent.find(text[before : max(0, high + _MARGIN)]) if self._recent else []
-        return len({term for start, end, term in found if low <= before + start and before + end <= high})
+        matches = self._recent.find(text[before : max(0, high + _MARGIN)]) if self._recent else []
+        return len({term for start, end, term in matches if low <= before + start and before + end <= high})
 
 
 def _first_matches(matcher: Matcher, text: str) -> list[Match]:
-    """The first places where a word of a query stands, at most `MOST_MATCHES`."""
-    found, start = list[Match](), 0
-    while start < len(text) and len(found) < MOST_MATCHES:
+    """Return the first places where a word of a query stands, at most `MOST_MATCHES`."""
+    matches, start = list[Match](), 0
+    while start < len(text) and len(matches) < MOST_MATCHES:
         blank = _BLANK.search(text, start + STRETCH)
         end = blank.end() if blank else len(text)
-        found += [(start + low, start + high, term) for low, high, term in matcher.find(text[start:end])]
+        matches += [(start + low, start + high, term) for low, high, term in matcher.find(text[start:end])]
         start = end
-    return found[:MOST_MATCHES]
+    return matches[:MOST_MATCHES]
 
 
 def _stretches(matches: Sequence[Match], room: int) -> list[tuple[int, int, int]]:
-    """For every match: how many distinct words stand within reach of it, and from which match to which."""
-    found = []
+    """Return for every match how many distinct words stand within reach, and the first and last match there."""
+    stretches = []
     last = 0
     for first, (start, _, _) in enumerate(matches):
         last = max(last, first + 1)
         while last < len(matches) and matches[last][1] - start <= room:
             last += 1
-        found.append((len({term for _, _, term in matches[first:last]}), first, last))
-    return found
+        stretches.append((len({term for _, _, term in matches[first:last]}), first, last))
+    return stretches

@@ -1,4 +1,4 @@
-"""What agents tell each other: entries in threads that are stored, found again, revised, replaced and forgotten."""
+"""Memories: entries in threads that agents store for each other, find again, revise, replace and let expire."""
 
 from commonplace.kinds.memories.entry import (
     UNSET,

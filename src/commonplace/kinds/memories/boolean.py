@@ -1,4 +1,4 @@
-"""How a lexical query is read, in each of its modes. Any text at all can be read; what had to be mended is said."""
+"""Parse a lexical query in each of its modes. Any text at all can be parsed; each repair becomes a warning."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _OPERATORS = ("AND", "OR", "NOT")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What is looked for, None where nothing can be, and what the caller should know of how it was read."""
+class ParsedQuery:
+    """A parsed query: the terms to look for, None where there are none, and warnings for the caller about repairs."""
 
     wanted: Wanted | None
     warnings: tuple[str, ...] = ()
 
 
-def read(text: str, mode: LexicalMode) -> Reading:
-    """What a query of this mode asks for."""
+def read(text: str, mode: LexicalMode) -> ParsedQuery:
+    """Return the query `text` as parsed in this mode."""
     if mode == "boolean":
         return _Boolean().read(text)
     if mode == "phrase":
@@ -39,18 +39,18 @@ def read(text: str, mode: LexicalMode) -> Reading:
         wanted = joined("and", [atom for word in text.split() if (atom := _atom("prefix", word.rstrip("*")))])
     else:
         wanted = joined("and", match_atoms(text))
-    return Reading(wanted, () if wanted else (NO_WORD,))
+    return ParsedQuery(wanted, () if wanted else (NO_WORD,))
 
 
 def match_atoms(text: str) -> list[Wanted]:
-    """The words and the phrases between balanced quotes, in order."""
-    found = []
+    """Return the words and the phrases between balanced quotes, in order."""
+    parts = []
     for token in _QUOTED.finditer(text):
         quoted = token[1] is not None
         atom = _atom("phrase" if quoted else "word", token[1] if quoted else token[0])
         if atom is not None:
-            found.append(atom)
-    return found
+            parts.append(atom)
+    return parts
 
 
 def _atom(kind: AtomKind, text: str) -> Wanted | None:
@@ -60,7 +60,7 @@ def _atom(kind: AtomKind, text: str) -> Wanted | None:
 
 @dataclass(slots=True)
 class _Level:
-    """What stands between two parentheses, so far: alternatives of things that are all required."""
+    """An open pair of parentheses: alternatives (OR) of operands that are all required (AND)."""
 
     groups: list[list[Wanted]] = field(default_factory=lambda: [[]])
     begun: bool = False
@@ -69,7 +69,7 @@ class _Level:
     negated: bool = False
 
     def add(self, part: Wanted | None) -> None:
-        """The next operand; None for one in which there is nothing to look for, which still takes its operators."""
+        """Add the next operand. None is one without a word in it: it adds nothing, but still takes its operators."""
         if self.operator == "OR":
             self.groups.append([])
         if part is not None:
@@ -77,6 +77,7 @@ class _Level:
         self.begun, self.operator, self.negated = True, "", False
 
     def whole(self) -> Wanted | None:
+        """Return the expression of this level, or None where it has no operand."""
         ways = [way for parts in self.groups if (way := joined("and", parts)) is not None]
         return joined("or", ways)
 
@@ -86,13 +87,13 @@ def _negated(part: Wanted) -> Wanted:
 
 
 class _Boolean:
-    """AND, OR, NOT, parentheses, phrases and beginnings; NOT binds tightest, then AND, then OR."""
+    """A parser of AND, OR, NOT, parentheses, phrases and prefixes; NOT binds tightest, then AND, then OR."""
 
     def __init__(self) -> None:
         self._levels = [_Level()]
         self._repairs: dict[str, None] = {}
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ParsedQuery:
         for token in _BOOLEAN.finditer(text):
             word = token["word"]
             if token["phrase"] is not None:
@@ -112,8 +113,10 @@ class _Boolean:
         self._check_dangling(self._levels[0])
         wanted = self._levels[0].whole()
         if wanted is None:
-            return Reading(None, (NO_WORD,))
-        return Reading(wanted, tuple(f"{repair}. The query was read as: {shown(wanted)}" for repair in self._repairs))
+            return ParsedQuery(None, (NO_WORD,))
+        return ParsedQuery(
+            wanted, tuple(f"{repair}. The query was read as: {shown(wanted)}" for repair in self._repairs)
+        )
 
     def _operand(self, part: Wanted | None, written: str) -> None:
         if part is None and self._levels[-1].negated:

@@ -1,4 +1,4 @@
-"""The nouns of memory: an entry as it is, as it comes in, as it is to change, and what came of it."""
+"""The nouns of memory: an entry as stored, as it comes in, a revision of it, and the result of either."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from commonplace.store.shaping import json_text
 from commonplace.text.normal import normalized
 
 MOST_METADATA = 1 << 20
-"""How large the metadata of an entry may be, as JSON."""
+"""Bytes that the metadata of an entry may have as JSON."""
 
 
 class Unset(Enum):
-    """The value of what was not given, where None means something."""
+    """A marker for a value that was not given, where None has a meaning of its own."""
 
     UNSET = 0
 
@@ -31,20 +31,21 @@ UNSET: Final = Unset.UNSET
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image of an entry. `metadata` is what its owner said of it."""
+    """An image of an entry. `metadata` is its owner's, a text or an object."""
 
     data: bytes
     media_type: str
     metadata: str | Mapping[str, JSON] | None = None
 
     def attachment(self) -> tuple[Attachment, dict[str, JSON]]:
+        """Return the image as the store keeps it, and its fields."""
         fields = {} if self.metadata is None else {"metadata": self.metadata}
         return Attachment(hashlib.sha256(self.data).digest(), self.media_type, self.data), fields
 
 
 @dataclass(frozen=True, slots=True)
 class New:
-    """An entry to store. What is None was not given: a store that updates its twin keeps what that has."""
+    """An entry to store. A field of None was not given: a store that updates its twin keeps the twin's value."""
 
     thread: str
     source: str
@@ -58,7 +59,10 @@ class New:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What is to change of an entry. What is None stays; `expires_at` of None means that it no longer expires."""
+    """A change of an entry.
+
+    A field of None stays as it is, except `expires_at`: None means that it no longer expires.
+    """
 
     number: int
     text: str | None = None
@@ -77,7 +81,7 @@ class Entry:
     row: EntryRow
     item: Item
     past: tuple[Past, ...] = ()
-    """What it was, newest first, where that was asked for."""
+    """Its earlier versions, newest first, where they were asked for."""
 
     @property
     def number(self) -> int:
@@ -90,7 +94,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What came of a store."""
+    """The result of storing one entry."""
 
     number: int
     item_id: int
@@ -100,24 +104,24 @@ class Stored:
     images: int
     summary_kept: bool
     summary_made: bool = False
-    """In this call."""
+    """A summary was made in this call."""
     embedding: Literal["generated", "pending", "none"] = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """What came of an update. `changed` names the fields it touched, in the contract's order."""
+    """The result of updating one entry. `changed` names the fields it touched, in the contract's order."""
 
     number: int
     item_id: int
     version: int
     changed: tuple[str, ...]
     other_text: bool
-    """Whether the text is another now, so that its vectors are to be made anew."""
+    """The text is different now, so its vectors have to be made anew."""
 
 
 class NoEntry(NotFound):
-    """There is no entry of this number."""
+    """An error: there is no entry with this number."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -125,7 +129,7 @@ class NoEntry(NotFound):
 
 
 class EntryChanged(VersionConflict):
-    """Someone else wrote first."""
+    """An error: someone else changed the entry after the caller read it."""
 
     def __init__(self, number: int, expected: int, actual: int) -> None:
         super().__init__(f"memory://{number}", expected, actual)
@@ -133,7 +137,7 @@ class EntryChanged(VersionConflict):
 
 
 class BatchFailed(CommonplaceError):
-    """One of a batch that stands or falls together could not be written. `place` counts from 0."""
+    """An error: one of an atomic batch could not be written, so none was. `place` is its index, from 0."""
 
     def __init__(self, place: int, error: CommonplaceError) -> None:
         super().__init__(str(error), code=error.code)
@@ -141,21 +145,21 @@ class BatchFailed(CommonplaceError):
 
 
 class GenerationFailed(Unavailable):
-    """Strict mode: what must be made before a write could not be made, so nothing was written."""
+    """An error of strict mode: a vector or summary could not be made, so nothing was written."""
 
     code = "generation_failed"
 
 
 def json_size(value: JSON) -> int:
-    """How many bytes a value takes as JSON."""
+    """Return how many bytes a value takes as JSON."""
     return len(json_text(value).encode())
 
 
 def normal_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Tags as they are stored and compared: composed, trimmed, single blanks, lower case, each once."""
-    kept: dict[str, str] = {}
+    """Return tags as they are stored and compared: NFC, trimmed, single blanks, lower case, each once, sorted."""
+    tags_by_fold: dict[str, str] = {}
     for tag in tags:
         normal = " ".join(normalized("NFC", tag).split()).lower()
         if normal:
-            kept.setdefault(fold_tag(normal), normal)
-    return tuple(sorted(kept.values()))
+            tags_by_fold.setdefault(fold_tag(normal), normal)
+    return tuple(sorted(tags_by_fold.values()))

@@ -1,4 +1,4 @@
-"""Which items are memory entries and when each was created: what a wide search asks of a thousand items at a time."""
+"""Which items are memory entries, and when each was created: a wide search asks this of a thousand items at a time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from commonplace.store.base import Store
 from commonplace.store.rows import Moment
 
 MOST_CHANGES = 20_000
-"""Changes that are applied one by one; after more it is quicker to read all entries again."""
+"""Changes that are applied one by one. After more of them, reading all entries again is quicker."""
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """Entries at one moment, by their item ids, ascending."""
+class CreationTimes:
+    """A snapshot of all entries: item ids, ascending, and when each was created, in microseconds."""
 
     items: Ids
     created: Ids
 
     def of(self, items: Ids) -> Ids:
-        """When each was created; -1 for what is no entry."""
+        """Return when each of the items was created, in microseconds; -1 for an item that is no entry."""
         if not len(self.items):
             return np.full(len(items), -1, np.int64)
         places = np.minimum(np.searchsorted(self.items, items), len(self.items) - 1)
@@ -31,15 +31,15 @@ class Times:
 
 
 class EntryTimes:
-    """A follower of the log that needs no disk: it reads all entries once, then only what has changed."""
+    """A follower of the log, in memory: it reads all entries once, then only those that changed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._known: tuple[int, Times] | None = None
+        self._known: tuple[int, CreationTimes] | None = None
 
-    def now(self) -> Times:
-        """Level with the log."""
+    def now(self) -> CreationTimes:
+        """Return the times of all entries as of the last change in the log."""
         last = self._store.last_change()
         known = self._known
         if known is not None and known[0] == last:
@@ -52,19 +52,20 @@ class EntryTimes:
                 self._known = last, self._followed(known[1], known[0], last)
             return self._known[1] if self._known else _times([])
 
-    def _followed(self, times: Times, position: int, last: int) -> Times:
+    def _followed(self, times: CreationTimes, position: int, last: int) -> CreationTimes:
+        """Return `times` with the changes from `position` to `last` applied."""
         changes = self._store.changes(position, last - position)
         changed = distinct(np.array([change.item_id for change in changes if change.op != "embed"], np.int64))
         if not len(changed):
             return times
         fresh = _times(self._store.entry_times(changed.tolist()))
-        kept = np.isin(times.items, changed, invert=True)
-        items = np.concatenate([times.items[kept], fresh.items])
-        created = np.concatenate([times.created[kept], fresh.created])
+        unchanged = np.isin(times.items, changed, invert=True)
+        items = np.concatenate([times.items[unchanged], fresh.items])
+        created = np.concatenate([times.created[unchanged], fresh.created])
         order = np.argsort(items, kind="stable")
-        return Times(items[order], created[order])
+        return CreationTimes(items[order], created[order])
 
 
-def _times(moments: list[Moment]) -> Times:
+def _times(moments: list[Moment]) -> CreationTimes:
     items = np.array([moment.item_id for moment in moments], np.int64)
-    return Times(items, np.array([moment.created_at for moment in moments], np.int64))
+    return CreationTimes(items, np.array([moment.created_at for moment in moments], np.int64))

@@ -1,4 +1,4 @@
-"""Paths into metadata, as people write them, and which of them are indexed."""
+"""Paths into metadata, as people write them, and the indexes on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _REFUSED = re.compile(r"[\x00-\x1f\x7f-\x9f\[\]]")
 
 
 def parse_path(text: str) -> tuple[str, ...]:
-    """The names on a path, which dots part; `\\.` is a dot inside a name, `\\\\` a backslash. ValueError: why not."""
+    """Return the names on a path. Dots separate them; `\\.` is a dot inside a name, `\\\\` a backslash.
+
+    Raise ValueError, with the reason, where the path is malformed.
+    """
     names = [""]
     for piece in _PIECE.finditer(text):
         if piece["dot"]:
@@ -37,38 +40,44 @@ def parse_path(text: str) -> tuple[str, ...]:
 
 
 def typed_fields(setting: str, name: str = "memory_indexed_fields") -> list[tuple[tuple[str, ...], str]]:
-    """The paths and types of a list such as `status,references:object`. `name` is what an error calls the list."""
-    found = []
+    """Return the (path, type) pairs of a list such as `status,references:object`.
+
+    Raise BadSetting where a path is malformed; `name` is what the error calls the list.
+    """
+    pairs = []
     for part in filter(None, map(str.strip, setting.split(","))):
         before, colon, kind = part.rpartition(":")
         path = before.strip() if colon else part
         try:
-            found.append((parse_path(path), kind.strip() if colon else "string"))
+            pairs.append((parse_path(path), kind.strip() if colon else "string"))
         except ValueError as problem:
             raise BadSetting(f"{name} names {path!r}: {problem}.") from None
-    return found
+    return pairs
 
 
 def wanted_fields(setting: str) -> list[tuple[str, ...]]:
-    """The paths of such a list, each once. A wrong type is logged and read as string."""
-    found = typed_fields(setting)
-    for path, kind in found:
+    """Return the paths of such a list, each once. Log a type that does not exist and read it as string."""
+    pairs = typed_fields(setting)
+    for path, kind in pairs:
         if kind.lower() not in TYPES:
             log.warning("%r is no type of an indexed metadata field; %s is read as string", kind, ".".join(path))
-    return list(dict.fromkeys(path for path, _ in found))
+    return list(dict.fromkeys(path for path, _ in pairs))
 
 
 def sync_fields(store: Store, settings: Settings) -> None:
-    """Index the fields that the settings name, as far as the way they are kept in step allows."""
-    wanted, there = wanted_fields(settings.memory_indexed_fields), store.indexed_fields()
+    """Index the metadata fields that the settings name, as far as `memory_index_sync` allows.
+
+    Raise BadSetting where that is `strict` and other fields are indexed.
+    """
+    wanted_paths, indexed_paths = wanted_fields(settings.memory_indexed_fields), store.indexed_fields()
     mode = settings.memory_index_sync
-    missing = [path for path in wanted if path not in there]
-    extra = [path for path in there if path not in wanted]
+    missing = [path for path in wanted_paths if path not in indexed_paths]
+    extra = [path for path in indexed_paths if path not in wanted_paths]
     if not missing and not extra:
         return
-    if mode == "strict" and there:
+    if mode == "strict" and indexed_paths:
         raise BadSetting(f"memory_indexed_fields differs from what is indexed: {_difference(missing, extra)}.")
-    if mode == "warn" and there:
+    if mode == "warn" and indexed_paths:
         log.warning("The indexed metadata fields differ from the setting: %s", _difference(missing, extra))
         return
     for path in missing:
@@ -79,4 +88,4 @@ def sync_fields(store: Store, settings: Settings) -> None:
 
 def _difference(missing: list[tuple[str, ...]], extra: list[tuple[str, ...]]) -> str:
     parts = [("not indexed: ", missing), ("indexed beyond it: ", extra)]
-    return "; ".join(said + ", ".join(".".join(path) for path in paths) for said, paths in parts if paths)
+    return "; ".join(label + ", ".join(".".join(path) for path in paths) for label, paths in parts if paths)

@@ -1,4 +1,4 @@
-"""Making vectors and summaries for entries: after the write and within bounds, or before it and without excuses."""
+"""Vectors and summaries of entries: made after the write, within bounds, or in strict mode before it."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ log = logging.getLogger(__name__)
 MOST_CHUNKS = 64
 MOST_S = 2.0
 _FAILURES = (CommonplaceError, OSError, RuntimeError, ValueError)
-"""What a provider may raise, its own library's errors included. A write that is durable must not fail for it."""
+"""Errors a provider may raise, its own library's included. A write that is durable must not fail because of one."""
 
 REST_S = 30.0
-"""How long a provider that failed is left alone."""
+"""Seconds for which a provider that failed is left alone."""
 
 
 class Ahead:
-    """What was made before a write and waits for it."""
+    """Vectors and summaries that were made before a write and are stored with it."""
 
     def __init__(
         self,
@@ -38,15 +38,15 @@ class Ahead:
     ) -> None:
         self._store, self._vectors, self._summaries = store, vectors, tuple(summaries)
 
-    def summarised(self, writes: Sequence[Write]) -> list[Write]:
-        """The same writes with their summaries, where any were made."""
+    def summarized(self, writes: Sequence[Write]) -> list[Write]:
+        """Return the same writes with their summaries, where any were made."""
         if not self._summaries:
             return list(writes)
         pairs = zip(writes, self._summaries, strict=True)
         return [_with_summary(write, summary) if summary else write for write, summary in pairs]
 
     def keep(self) -> None:
-        """Store the vectors, in the transaction that has stored their passages."""
+        """Store the vectors. Call it in the transaction that has stored their passages."""
         if self._vectors is not None:
             self._store.add_vectors(*self._vectors)
 
@@ -56,7 +56,7 @@ def _with_summary(write: Write, summary: str) -> Write:
 
 
 class Generation:
-    """Whatever fails here never fails a store, except where the setting says that it should."""
+    """A maker of vectors and summaries. No failure in it fails a store, except in strict mode."""
 
     def __init__(self, store: Store, embedding: Embedding, settings: Settings) -> None:
         self._store, self._embedding = store, embedding
@@ -66,7 +66,10 @@ class Generation:
         self._resting_until = 0.0
 
     def after(self, item_ids: Sequence[int]) -> set[int]:
-        """Embed what was just stored. Returns the items that have all their vectors; the rest is left for later."""
+        """Embed items that were just stored, for at most `MOST_S` seconds.
+
+        Return the items that have all their vectors; the others are left to background work.
+        """
         if not self.enabled or not item_ids or time.monotonic() < self._resting_until:
             return set()
         try:
@@ -78,7 +81,10 @@ class Generation:
             return set()
 
     def before(self, writes: Sequence[Write], *, batch: bool) -> Ahead:
-        """In strict mode the vectors and summaries of what is about to be stored; nothing otherwise."""
+        """Return the vectors and summaries of writes to come in strict mode; nothing otherwise.
+
+        Raise GenerationFailed where one of them cannot be made.
+        """
         if not self.strict or not writes:
             return Ahead(self._store)
         failures: dict[str, Exception] = {}
@@ -100,16 +106,19 @@ class Generation:
         return self.summaries.make(text) if self.summaries.wants(text) else ""
 
     def later(self, texts: Mapping[int, str]) -> None:
-        """Queue the summaries of items that were just stored, by their texts. Inside their transaction."""
+        """Queue the summaries of items that were just stored, given as texts by item id.
+
+        Call it in their transaction.
+        """
         if not self.strict:
             self.summaries.queue([item_id for item_id, text in texts.items() if self.summaries.wants(text)])
 
 
 def _failed(failures: Mapping[str, Exception], *, batch: bool) -> GenerationFailed:
-    said = []
-    for what, error in failures.items():
+    parts = []
+    for kind, error in failures.items():
         log.info("Nothing is stored: %s", error)
         reason = str(error) if isinstance(error, CommonplaceError) else "the model failed; the log says how"
-        said.append(f"{what}: {reason.rstrip('.')}" if len(failures) > 1 else f"{what}: {reason}")
-    sentence = f"Generation failed after exhausting configured retries: {'; '.join(said)}"
+        parts.append(f"{kind}: {reason.rstrip('.')}" if len(failures) > 1 else f"{kind}: {reason}")
+    sentence = f"Generation failed after exhausting configured retries: {'; '.join(parts)}"
     return GenerationFailed(f"{sentence.rstrip('.')}. No data was saved." if batch else sentence)

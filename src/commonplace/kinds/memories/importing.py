@@ -1,4 +1,4 @@
-"""Entries that were kept elsewhere: with their numbers, their times and everything that hangs on them."""
+"""Import entries from elsewhere, with their numbers, their times and everything that hangs on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from commonplace.errors import InvalidInput
 from commonplace.ingest.prepare import check
 from commonplace.kinds.memories.entry import Image, normal_tags
 from commonplace.kinds.memories.theirs import has_id, keep_id, number_of
-from commonplace.kinds.memories.writing import Rules, cut
+from commonplace.kinds.memories.writing import EntryRules, cut
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft
 from commonplace.store.base import Store
@@ -29,8 +29,8 @@ RAW = "import_raw_metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An entry that already has a number, or an id that is none, and a past."""
+class IncomingEntry:
+    """An entry from elsewhere: it already has a number or an id, times and a version."""
 
     number: int
     """0 where it has an id instead."""
@@ -47,17 +47,17 @@ class Kept:
     expires_at: int | None = None
     supersedes: tuple[int, ...] = ()
     id: str = ""
-    """What it went by in an mcp-context-server of version 3."""
+    """Its UUID in an mcp-context-server of version 3, "" where it had none."""
 
     @property
     def name(self) -> int | str:
-        """What it goes by where it comes from."""
+        """Return its id or number at its origin."""
         return self.id or self.number
 
 
 @dataclass(slots=True)
 class Imported:
-    """What an import did. `numbers` are those of stored entries that changed: what one was, and what it is here."""
+    """The result of an import. `numbers` maps the names of entries that got a new number to that number."""
 
     found: int = 0
     stored: int = 0
@@ -66,72 +66,83 @@ class Imported:
     raw_metadata: list[int | str] = field(default_factory=list)
     numbers: dict[int | str, int] = field(default_factory=dict)
     here: dict[int | str, int] = field(default_factory=dict)
-    """What every entry that is stored by now has for a number here."""
+    """The number here of every entry that is stored by now, by its name at its origin."""
     awaited: dict[int, list[int]] = field(default_factory=dict)
-    """Entries that are still to come, and those which came before them and replace them."""
+    """Entries still to come, by number, with the numbers here of earlier ones that supersede them."""
 
 
 def import_kept(
-    store: Store, source: Callable[[], Iterable[Kept]], rules: Rules, *, renumber: bool = False, dry_run: bool = False
+    store: Store,
+    source: Callable[[], Iterable[IncomingEntry]],
+    rules: EntryRules,
+    *,
+    renumber: bool = False,
+    dry_run: bool = False,
 ) -> Imported:
-    """Store entries under their own numbers. One that is taken by another entry stops it before anything is written.
+    """Store entries under their own numbers. Raise InvalidInput before anything is written where one is taken.
 
-    The source is read twice, to look and to write, so that never more than a batch of it is in memory.
+    `source` is called twice, to check and to write, so that never more than a batch is in memory.
     """
-    done, new = Imported(), set[int | str]()
-    known = _known(store, renumber=renumber)
+    report, new_names = Imported(), set[int | str]()
+    number_here = _known(store, renumber=renumber)
     for entry in source():
-        done.found += 1
-        if entry.name in new:
+        report.found += 1
+        if entry.name in new_names:
             raise InvalidInput(f"Entry {entry.name} is there twice; nothing was imported.")
-        if (number := known(entry)) is not None:
-            done.already += 1
-            done.here[entry.name] = number
+        if (number := number_here(entry)) is not None:
+            report.already += 1
+            report.here[entry.name] = number
             continue
         check(_draft(entry))
-        new.add(entry.name)
-        done.images += len(entry.images)
-    done.stored = len(new)
+        new_names.add(entry.name)
+        report.images += len(entry.images)
+    report.stored = len(new_names)
     if not dry_run:
-        _keep_ids(store, done.here)
-        fresh = (entry for entry in source() if entry.name in new)
+        _keep_ids(store, report.here)
+        fresh = (entry for entry in source() if entry.name in new_names)
         while batch := list(islice(fresh, _BATCH)):
-            _write(store, batch, rules, done, renumber=renumber)
+            _write(store, batch, rules, report, renumber=renumber)
         store.refresh_statistics()
-    return done
+    return report
 
 
-def _write(store: Store, batch: Sequence[Kept], rules: Rules, done: Imported, *, renumber: bool) -> None:
+def _write(
+    store: Store, batch: Sequence[IncomingEntry], rules: EntryRules, report: Imported, *, renumber: bool
+) -> None:
+    """Store a batch in one transaction and note the new numbers in the report."""
     with store.transaction():
         for entry in batch:
             number = store.next_entry() if renumber or entry.id else entry.number
-            replaced = [done.here.get(older, 0 if renumber else older) for older in entry.supersedes]
+            replaced = [report.here.get(older, 0 if renumber else older) for older in entry.supersedes]
             draft = _draft(replace(entry, number=number, supersedes=tuple(filter(None, replaced))))
             item_id = store.restore_entry(cut(draft, rules), entry.version)
             if entry.images:
                 store.attach(item_id, [image.attachment() for image in entry.images])
             if entry.id:
                 keep_id(store, entry.id, item_id)
-            done.here[entry.name] = number
+            report.here[entry.name] = number
             if renumber and number != entry.name:
-                done.numbers[entry.name] = number
-            for successor in done.awaited.pop(entry.number, ()) if entry.number else ():
+                report.numbers[entry.name] = number
+            for successor in report.awaited.pop(entry.number, ()) if entry.number else ():
                 store.supersede(successor, [number])
             for older in entry.supersedes:
-                if older not in done.here:
-                    done.awaited.setdefault(older, []).append(number)
+                if older not in report.here:
+                    report.awaited.setdefault(older, []).append(number)
 
 
 def _keep_ids(store: Store, here: Mapping[int | str, int]) -> None:
-    """Note the ids of entries that were here before, known by what they say."""
+    """Note the ids of entries that are here already and were recognized by their content."""
     ids = {number: name for name, number in here.items() if isinstance(name, str)}
     with store.transaction():
         for row in store.entries(list(ids)) if ids else []:
             keep_id(store, ids[row.number], row.item_id)
 
 
-def read_context_server(path: Path, noted: set[int | str]) -> Iterator[Kept]:
-    """The entries of an mcp-context-server's file. Those whose metadata is no object are noted."""
+def read_context_server(path: Path, noted: set[int | str]) -> Iterator[IncomingEntry]:
+    """Yield the entries of an mcp-context-server's file.
+
+    Add the ids of those whose metadata is no object to `noted`.
+    """
     with open_foreign(path) as file:
         for entry in file.entries():
             metadata = _object(entry.metadata)
@@ -141,21 +152,24 @@ def read_context_server(path: Path, noted: set[int | str]) -> Iterator[Kept]:
             yield _kept(entry, metadata)
 
 
-def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> Kept:
-    images = tuple(Image(data, kind, _loads(said)) for data, kind, said in entry.images)
+def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> IncomingEntry:
+    images = tuple(Image(data, kind, _loads(metadata_text)) for data, kind, metadata_text in entry.images)
     number, id = (entry.id, "") if isinstance(entry.id, int) else (0, entry.id)
-    return Kept(
+    return IncomingEntry(
         number, entry.thread.strip(), entry.source, entry.text, metadata, normal_tags(entry.tags), images,
         entry.summary, entry.created_at, entry.updated_at, id=id,
     )  # fmt: skip
 
 
-def _known(store: Store, *, renumber: bool) -> Callable[[Kept], int | None]:
-    """The number here of an entry that is here: of one with an id by that, or by what it says where nothing has it."""
-    by_number = None if renumber else _by_number(store)
-    by_likeness = cache(lambda: _by_likeness(store))  # it reads every entry
+def _known(store: Store, *, renumber: bool) -> Callable[[IncomingEntry], int | None]:
+    """Return a function from an entry to its number here, or None where it is not here.
 
-    def known(entry: Kept) -> int | None:
+    An entry with an id is looked up by that, else by its content; a number is looked up as such unless renumbering.
+    """
+    by_number = None if renumber else _by_number(store)
+    by_likeness = cache(lambda: _by_likeness(store))  # cached: it reads every entry
+
+    def known(entry: IncomingEntry) -> int | None:
         if not entry.id:
             return by_number(entry) if by_number else by_likeness()(entry)
         number = number_of(store, entry.id)
@@ -167,15 +181,18 @@ def _known(store: Store, *, renumber: bool) -> Callable[[Kept], int | None]:
     return known
 
 
-def _by_number(store: Store) -> Callable[[Kept], int | None]:
-    """The number here of an entry that is here under its own: known by its thread, source and time."""
+def _by_number(store: Store) -> Callable[[IncomingEntry], int | None]:
+    """Return a function from an entry to its own number, where it is here with the same thread, source and time.
 
-    def known(entry: Kept) -> int | None:
+    The function raises InvalidInput where another entry has the number.
+    """
+
+    def known(entry: IncomingEntry) -> int | None:
         rows = store.entries([entry.number])
         if not rows:
             return None
-        same = (entry.thread, entry.source, micros(entry.created_at))
-        if (rows[0].thread, rows[0].source, rows[0].created_at) != same:
+        identity = (entry.thread, entry.source, micros(entry.created_at))
+        if (rows[0].thread, rows[0].source, rows[0].created_at) != identity:
             raise InvalidInput(
                 f"Entry {entry.number} is taken by another entry here; nothing was imported. "
                 "Use --renumber to give the imported entries new numbers."
@@ -185,8 +202,11 @@ def _by_number(store: Store) -> Callable[[Kept], int | None]:
     return known
 
 
-def _by_likeness(store: Store) -> Callable[[Kept], int | None]:
-    """The number here of an entry of the same thread, source, time and text: of several the first not yet told."""
+def _by_likeness(store: Store) -> Callable[[IncomingEntry], int | None]:
+    """Return a function from an entry to the number of one with the same thread, source, time and text.
+
+    Each number is returned once, so that equal entries are matched in pairs.
+    """
     here: dict[tuple[str, str, int, str], list[int]] = defaultdict(list)
     numbers = store.entry_numbers()
     for start in range(0, len(numbers), _BATCH):
@@ -195,14 +215,14 @@ def _by_likeness(store: Store) -> Callable[[Kept], int | None]:
         for row in rows:
             here[row.thread, row.source, row.created_at, items[row.item_id].content_hash].append(row.number)
 
-    def known(entry: Kept) -> int | None:
-        like = here.get((entry.thread, entry.source, micros(entry.created_at), _hash(entry.text)))
-        return like.pop(0) if like else None
+    def known(entry: IncomingEntry) -> int | None:
+        numbers_left = here.get((entry.thread, entry.source, micros(entry.created_at), _hash(entry.text)))
+        return numbers_left.pop(0) if numbers_left else None
 
     return known
 
 
-def _draft(entry: Kept) -> Draft:
+def _draft(entry: IncomingEntry) -> Draft:
     fields: dict[str, JSON] = {"source": entry.source}
     if entry.summary:
         fields["summary"] = entry.summary
@@ -224,13 +244,13 @@ def _draft(entry: Kept) -> Draft:
 
 
 def _object(text: str | None) -> dict[str, JSON] | None:
-    """Metadata as an object; None where it is something else."""
+    """Return metadata as an object; None where it is something else."""
     if text is None or not str(text).strip():
         return {}
-    found = _loads(text)
-    if found is None:
+    value = _loads(text)
+    if value is None:
         return {} if str(text).strip() == "null" else None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _loads(text: str | None) -> Any:

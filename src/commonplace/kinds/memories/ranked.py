@@ -1,7 +1,7 @@
-"""Ranked lists of whole entries, for surfaces whose contract names their lists: by words, by meaning, newest first.
+"""Ranked lists of whole entries, for tools whose contract names their lists: by words, by meaning, newest first.
 
-`pipeline.py` answers with one score from both ways of finding. Here each way is a list of its own: every item once,
-at its best passage, with the score of that way, in an order that is total and the same for any depth.
+`search/pipeline.py` fuses both legs into one score. Here each leg is a list of its own: every item once, at its best
+passage, with the score of that leg, in an order that is total and the same for any depth.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from commonplace.store.filters import fold_tag, micros
 FEWEST_CHECKED, MOST_CHECKED = 60, 400
 """Candidates the store is asked about before it is asked for everything that matches."""
 
-
 SPARE = 10
 """Further candidates where nearly all can be expected to match."""
 
@@ -38,7 +37,7 @@ FEW = 100
 
 @dataclass(frozen=True, slots=True)
 class ByWords:
-    """A lexical list, whether it had to do with less than all that was asked for, and the commit it was read from."""
+    """A lexical list, whether it was relaxed to some of the words, and the commit it was read from."""
 
     found: Found
     relaxed: bool
@@ -47,7 +46,7 @@ class ByWords:
 
 @dataclass(frozen=True, slots=True)
 class ByMeaning:
-    """A semantic list: `found.scores` are distances, lower is better."""
+    """A semantic list: `found.scores` are distances, lower is better; how long embedding the query took, in ms."""
 
     found: Found
     model: str
@@ -55,7 +54,7 @@ class ByMeaning:
 
 
 class RankedLists:
-    """Runs over one space and keeps nothing: indexes and store are asked anew each time."""
+    """Ranked lists over one space. It caches no list: indexes and store are asked each time."""
 
     def __init__(self, store: Store, lexical: WordIndex, semantic: SemanticSource) -> None:
         self._store, self._lexical, self._semantic = store, lexical, semantic
@@ -71,18 +70,19 @@ class RankedLists:
         loosely: bool | None = False,
         reader: WordReader | None = None,
     ) -> ByWords:
-        """The first `count` entries, or more of them. `loosely` None: where none has everything, those that have some.
+        """Return at least the first `count` entries by words, or all.
 
-        `reader`: the commit of an earlier list, which is then continued as it was, whatever was written since.
+        `loosely`: entries with some of the words match too; None: only where no entry has all of them. `reader`: the
+        commit of an earlier list, which is then continued as it was, whatever was written since.
         """
 
         def work(reader: WordReader) -> ByWords:
             search = reader.entries(wanted, language)
-            found = self._entries(search, filter, count, loosely=bool(loosely))
-            if loosely is None and not len(found):
-                found = self._entries(search, filter, count, loosely=True)
-                return ByWords(found, len(found) > 0, reader)
-            return ByWords(found, bool(loosely), reader)
+            entries = self._entries(search, filter, count, loosely=bool(loosely))
+            if loosely is None and not len(entries):
+                entries = self._entries(search, filter, count, loosely=True)
+                return ByWords(entries, len(entries) > 0, reader)
+            return ByWords(entries, bool(loosely), reader)
 
         if reader is not None:
             try:
@@ -92,32 +92,35 @@ class RankedLists:
         return self._lexical.ask(work)
 
     def _entries(self, search: EntryFinder, filter: Filter, count: int, *, loosely: bool) -> Found:
+        """Return at least `count` entries that match the filter, or all, deeper where the index cannot tell."""
         scope, decided = _scope(filter)
         if decided:
             return search.best(count, scope, loosely=loosely)
         spare = SPARE if _is_wide(filter) else FEWEST_CHECKED
-        found = search.best(count + max(spare, count // 4), scope, loosely=loosely)
-        kept = self._kept(found, filter)
-        if not found.complete and 0 < len(kept) < count <= MOST_CHECKED:
-            found = search.best(MOST_CHECKED, scope, loosely=loosely)
-            kept = self._kept(found, filter)
-        if not found.complete and len(kept) < count:
+        entries = search.best(count + max(spare, count // 4), scope, loosely=loosely)
+        matching = self._kept(entries, filter)
+        if not entries.complete and 0 < len(matching) < count <= MOST_CHECKED:
+            entries = search.best(MOST_CHECKED, scope, loosely=loosely)
+            matching = self._kept(entries, filter)
+        if not entries.complete and len(matching) < count:
             scope = Scope(kinds=filter.kinds, items=self._selected(filter))
             return search.best(count, scope, loosely=loosely)
-        return kept
+        return matching
 
     def _selected(self, filter: Filter) -> Ids:
+        """Return all items that the filter lets pass."""
         items = self._store.select(filter)
         return items if filter.entries is None else items[self._times.now().of(items) >= 0]
 
     def _kept(self, found: Found, filter: Filter) -> Found:
+        """Return the list without items that the filter rejects."""
         if not len(found):
             return found
         allowed = self._created(found.items, filter) >= 0
         return found if allowed.all() else found.take(allowed, complete=found.complete)
 
     def _created(self, items: Ids, filter: Filter) -> Ids:
-        """When each of the items was created; -1 for one that does not match."""
+        """Return when each item was created, in microseconds; -1 for one that does not match."""
         if filter.entries is not None and len(items) > FEW and _is_wide(filter):
             created = self._times.now().of(items)
             hidden = [] if filter.entries.superseded else self._store.superseded_items()
@@ -126,26 +129,26 @@ class RankedLists:
         return np.array([matching.get(item, -1) for item in items.tolist()], np.int64)
 
     def by_meaning(self, text: str, filter: Filter, count: int) -> ByMeaning:
-        """The `count` entries nearest to a text. Raises Unavailable where nothing has vectors."""
+        """Return the `count` entries nearest to a text. Raise Unavailable where nothing has vectors."""
         semantic = self._semantic()
         start = time.perf_counter()
         query = semantic.embedder.embed_queries([text])[0]
-        spent = (time.perf_counter() - start) * 1000
+        elapsed_ms = (time.perf_counter() - start) * 1000
 
         def nearest(k: int, items: Ids | None) -> tuple[Ids, Floats]:
             return semantic.index.search(query, k, items)
 
         if _is_wide(filter):
-            found = self._near(nearest, filter, count, None)
-            if found is not None:
-                return ByMeaning(found, semantic.embedder.name, spent)
-        found = self._near(nearest, filter, count, self._selected(filter))
-        return ByMeaning(found or nothing_found(), semantic.embedder.name, spent)
+            entries = self._near(nearest, filter, count, None)
+            if entries is not None:
+                return ByMeaning(entries, semantic.embedder.name, elapsed_ms)
+        entries = self._near(nearest, filter, count, self._selected(filter))
+        return ByMeaning(entries or nothing_found(), semantic.embedder.name, elapsed_ms)
 
     def _near(
         self, nearest: Callable[[int, Ids | None], tuple[Ids, Floats]], filter: Filter, count: int, items: Ids | None
     ) -> Found | None:
-        """The entries among the nearest chunks; None when too many of those that were not chosen are in the way."""
+        """Return the entries of the nearest chunks; None where most of those chunks do not match the filter."""
         k = count + FEWEST_CHECKED
         while True:
             chunks, cosines = nearest(k, items)
@@ -164,12 +167,12 @@ class RankedLists:
         distances = np.sqrt(np.maximum(0, 2 - 2 * cosines[best])).astype(np.float32)
         entries = entries[allowed]
         order = np.lexsort((-entries, -created, distances))
-        found = Found(entries, chunks[best], distances, created, complete).take(order, complete=complete)
-        return found if complete and len(found) <= count else found.take(slice(count), complete=False)
+        ranked = Found(entries, chunks[best], distances, created, complete).take(order, complete=complete)
+        return ranked if complete and len(ranked) <= count else ranked.take(slice(count), complete=False)
 
 
 def _scope(filter: Filter) -> tuple[Scope, bool]:
-    """What the lexical index can decide of a filter, and whether that is all of it."""
+    """Return the part of a filter that the lexical index can decide, and whether that is all of it."""
     scope = Scope(
         kinds=filter.kinds,
         parents=filter.parents,
@@ -185,7 +188,7 @@ def _micros(moment: datetime | None) -> int | None:
 
 
 def _is_wide(filter: Filter) -> bool:
-    """Whether most of what there is can be expected to match: nothing is asked for but a kind."""
+    """Return whether most items can be expected to match: the filter asks for nothing but a kind."""
     entries = filter.entries
     narrow = entries is not None and (entries.source is not None or entries.multimodal is not None)
     return replace(filter, kinds=(), entries=None) == Filter() and not narrow

@@ -1,4 +1,4 @@
-"""Storing entries inside a transaction: new ones together, and those that update or replace others one by one."""
+"""Store entries inside a transaction: new ones together, those that update or replace others one by one."""
 
 from __future__ import annotations
 
@@ -9,50 +9,53 @@ from functools import partial
 
 from commonplace.errors import CommonplaceError
 from commonplace.kinds.memories.entry import BatchFailed, New, NoEntry, Stored
-from commonplace.kinds.memories.writing import Rules, store_again
+from commonplace.kinds.memories.writing import EntryRules, store_again
 from commonplace.store.base import Store
 from commonplace.store.rows import Said, Write
 
-Given = tuple[New, Write]
+Pair = tuple[New, Write]
 
 
 class Storing:
-    """Entries in order, each as if it had come alone. What is plainly new waits and is written together.
+    """A batch of entries that is stored in order, each as if it came alone. Plainly new ones are written together.
 
-    Atomic: the first that fails is raised, in a batch as a `BatchFailed`; otherwise it stands where its result would.
+    Atomic: the first that fails is raised, in a batch as a `BatchFailed`; otherwise the error stands where its result
+    would.
     """
 
     def __init__(
-        self, store: Store, rules: Rules, given: Sequence[Given], *, atomic: bool = True, batch: bool = False
+        self, store: Store, rules: EntryRules, pairs: Sequence[Pair], *, atomic: bool = True, batch: bool = False
     ) -> None:
-        self._store, self._rules, self._given = store, rules, given
+        self._store, self._rules, self._pairs = store, rules, pairs
         self._atomic, self._batch = atomic, batch
         self._ends: dict[str, Said] = {}
-        """What each thread ends with, as of `_now`."""
+        """The last entry of each thread, as of `_now`."""
         self._now = 0
         self._waiting: list[int] = []
         self._made: dict[int, Stored | CommonplaceError] = {}
 
     def results(self) -> list[Stored | CommonplaceError]:
-        self._look([new.thread for new, _ in self._given])
-        for place, (new, _) in enumerate(self._given):
+        """Store all entries and return a result or an error for each, in order."""
+        self._look([new.thread for new, _ in self._pairs])
+        for place, (new, _) in enumerate(self._pairs):
             if self._is_new(new):
                 self._waiting.append(place)
                 self._ends[new.thread] = Said(0, 0, new.source, False, new.text, self._now)
             else:
                 self._write_waiting()
                 self._attempt([place], partial(self._one, place))
-                self._look([other.thread for other, _ in self._given] if new.supersedes else [new.thread])
+                self._look([other.thread for other, _ in self._pairs] if new.supersedes else [new.thread])
         self._write_waiting()
-        return [self._made[place] for place in range(len(self._given))]
+        return [self._made[place] for place in range(len(self._pairs))]
 
     def _look(self, threads: Iterable[str]) -> None:
+        """Read the last entry of each of these threads."""
         self._now = time.time_ns() // 1000
         latest = self._store.latest_entries(list(dict.fromkeys(threads)), 1)
         self._ends.update((thread, said[0]) for thread, said in latest.items())
 
     def _is_new(self, new: New) -> bool:
-        """Whether it replaces nothing and the end of its thread shows that it has no twin."""
+        """Return whether the entry supersedes nothing and the end of its thread shows that it has no twin."""
         if new.supersedes:
             return False
         end = self._ends.get(new.thread)
@@ -68,52 +71,52 @@ class Storing:
             self._attempt(places, partial(self._add, places))
 
     def _attempt(self, places: Sequence[int], write: Callable[[], list[Stored]]) -> None:
-        made: Sequence[Stored | CommonplaceError]
+        results: Sequence[Stored | CommonplaceError]
         try:
             with nullcontext() if self._atomic else self._store.transaction():
-                made = write()
+                results = write()
         except CommonplaceError as error:
             if self._atomic and self._batch:
                 raise BatchFailed(places[0], error) from error
             if self._atomic:
                 raise
-            if len(places) > 1:  # one of them, and nobody knows which
+            if len(places) > 1:  # one of them failed, and the error does not say which
                 for place in places:
                     self._attempt([place], partial(self._add, [place]))
                 return
-            made = [error]
-        self._made.update(zip(places, made, strict=True))
+            results = [error]
+        self._made.update(zip(places, results, strict=True))
 
     def _one(self, place: int) -> list[Stored]:
-        new = self._given[place][0]
-        known = {row.number for row in self._store.entries(new.supersedes)} if new.supersedes else set()
+        new = self._pairs[place][0]
+        existing = {row.number for row in self._store.entries(new.supersedes)} if new.supersedes else set()
         for number in new.supersedes:
-            if number not in known:
+            if number not in existing:
                 raise NoEntry(number)
         twin = self._twin(new)
         return self._add([place]) if twin is None else [store_again(self._store, new, twin, self._rules)]
 
     def _twin(self, new: New) -> Said | None:
-        """The newest entry of the thread that is not superseded, where it is of the same source and text."""
-        looked = 1
+        """Return the newest entry of the thread that is not superseded, where it has the same source and text."""
+        depth = 1
         while True:
-            latest = self._store.latest_entries([new.thread], looked).get(new.thread, [])
+            latest = self._store.latest_entries([new.thread], depth).get(new.thread, [])
             for said in latest:
                 if said.source != new.source:
                     return None
                 if not said.superseded and said.number not in new.supersedes:
                     return said if said.body.strip() == new.text.strip() else None
-            if len(latest) < looked:
+            if len(latest) < depth:
                 return None
-            looked *= 8
+            depth *= 8
 
     def _add(self, places: Sequence[int]) -> list[Stored]:
-        made = []
-        added = self._store.add_entries([self._given[place][1] for place in places])
+        results = []
+        added = self._store.add_entries([self._pairs[place][1] for place in places])
         for place, (number, item_id) in zip(places, added, strict=True):
-            new, write = self._given[place]
+            new, write = self._pairs[place]
             if new.images:
                 self._store.attach(item_id, [image.attachment() for image in new.images])
-            images, summarised = len(new.images or ()), bool(write.draft.fields.get("summary"))
-            made.append(Stored(number, item_id, new.thread, 1, False, images, False, summarised))
-        return made
+            images, summarized = len(new.images or ()), bool(write.draft.fields.get("summary"))
+            results.append(Stored(number, item_id, new.thread, 1, False, images, False, summarized))
+        return results

@@ -1,4 +1,4 @@
-"""Summaries of entries: who writes them, when, and what is still to be written."""
+"""Summaries of entries: their writer, and the jobs for those still to be written."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 JOB = "summary"
 MOST_READ = 24_000
-"""Tokens of a text that a generator reads; of a longer one it reads the most telling sentences."""
+"""Tokens of a text that a generator reads; of a longer text it reads the most telling sentences."""
 LEAST_READ = 200
 SHARE, LEAST_QUOTED = 5, 60
-"""A summary by quotation has a fifth of its text's tokens, and so many at least."""
+"""A summary by quotation has a `SHARE`th of its text's tokens, and `LEAST_QUOTED` tokens at least."""
 FIRST_RETRY_S, LONGEST_RETRY_S = 30.0, 3600.0
 MOST_ATTEMPTS = 12
 _SCAN = 200
@@ -34,7 +34,7 @@ the text. Write plain prose without headings, preamble or opinion, and nothing t
 
 
 class Summaries:
-    """Made once per library. Whatever is pending is a job in the store, so that it outlives every process."""
+    """The summaries of one library. Pending ones are jobs in the store, so that they outlive every process."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
@@ -43,12 +43,12 @@ class Summaries:
 
     @property
     def enabled(self) -> bool:
-        """Whether anyone is there to write them."""
+        """Return whether there is a writer of summaries."""
         return self._settings.memory_summaries and (self._quotes or self._generator is not None)
 
     @property
     def writer(self) -> tuple[str | None, str | None]:
-        """Provider and model."""
+        """Return the provider and the model that write them, None for either that there is not."""
         if not self.enabled:
             return None, None
         if self._generator is None:
@@ -58,46 +58,46 @@ class Summaries:
 
     @property
     def problem(self) -> str:
-        """Why none are written, as far as that can be told without asking anyone; "" where they are."""
+        """Return why no summaries are written, "" where they are. No provider is contacted for this."""
         if not self.enabled:
             return "No generator is configured."
         return getattr(self._generator, "problem", "")
 
     def wants(self, text: str) -> bool:
-        """Whether a text is long enough to be summarised here."""
+        """Return whether a text is long enough to be summarized here."""
         return self.enabled and len(text) >= self._settings.memory_summary_least
 
     def make(self, text: str) -> str:
-        """The summary of a text, "" where there is nothing to say. Raises Unavailable where it cannot be had."""
+        """Return the summary of a text, "" where there is nothing to say. Raise Unavailable where it cannot be had."""
         most = self._settings.memory_summary_tokens
         if self._generator is None:
             return extract(text, min(most, max(LEAST_QUOTED, estimate(text) // SHARE)))
-        written = self._generated(self._generator, text, most)
-        return written[: safe_cut(written, reach(written, 0, 4 * most))].strip()
+        summary = self._generated(self._generator, text, most)
+        return summary[: safe_cut(summary, reach(summary, 0, 4 * most))].strip()
 
     def _generated(self, generator: Generator, text: str, most: int) -> str:
-        read = text if estimate(text) <= MOST_READ else extract(text, MOST_READ)
+        excerpt = text if estimate(text) <= MOST_READ else extract(text, MOST_READ)
         system = self._settings.memory_summary_prompt or SYSTEM
         while True:
             try:
-                return generator.generate(f"<text>\n{read}\n</text>", system=system, max_tokens=most)
+                return generator.generate(f"<text>\n{excerpt}\n</text>", system=system, max_tokens=most)
             except TooLong:
-                shorter = estimate(read) // 2
+                shorter = estimate(excerpt) // 2
                 if shorter < LEAST_READ:
                     raise
-                read = extract(read, shorter)
+                excerpt = extract(excerpt, shorter)
 
-    # what is pending
+    # pending summaries
 
     def queue(self, item_ids: Sequence[int]) -> None:
-        """Have these summarised later. Inside the transaction that stores them, so that neither is lost."""
+        """Queue the summaries of these items. Call it in the transaction that stores them, so that neither is lost."""
         for item_id in item_ids:
             self._store.enqueue(JOB, {"item": item_id})
 
     def work(self, stopping: Callable[[], bool] = lambda: False) -> bool:
-        """Write what is queued, until nothing is due or somebody stops it. Returns whether something is left.
+        """Write queued summaries until none is due or `stopping` returns true. Return whether some are left.
 
-        A provider that fails is not asked about the rest: all of it is tried again later.
+        After a provider fails once it is not asked about the rest: all of it is retried later.
         """
         while self.enabled and self._store.job_total() and not stopping():
             job = self._store.claim(JOB, self._lease)
@@ -112,27 +112,28 @@ class Summaries:
         return self.enabled and self._store.job_total() > 0
 
     def catch_up(self, progress: Callable[[int, int], None] | None = None) -> int:
-        """Summarise every entry that should have a summary and has none; returns how many gained one."""
+        """Summarize every entry that should have a summary and has none, and return how many gained one."""
         if not self.enabled:
             return 0
-        asked, after, done, walked = Filter(kinds=("memory",)), 0, 0, 0
-        total = len(self._store.select(asked))
-        while items := self._store.scan(asked, after=after, limit=_SCAN, body=True):
+        filter, after, gained, walked = Filter(kinds=("memory",)), 0, 0, 0
+        total = len(self._store.select(filter))
+        while items := self._store.scan(filter, after=after, limit=_SCAN, body=True):
             for item in items:
                 body = item.body or ""
                 if self.wants(body) and not str(item.fields.get("summary") or "").strip():
-                    done += self._store.set_summary(item.id, body, self.make(body))
+                    gained += self._store.set_summary(item.id, body, self.make(body))
             after, walked = items[-1].id, walked + len(items)
             if progress:
                 progress(walked, total)
-        self.work()  # what was queued and is done by now goes off the list
-        return done
+        self.work()  # removes jobs whose summaries were just written
+        return gained
 
     @property
     def _lease(self) -> float:
         return self._settings.generator_attempts * self._settings.generator_timeout_ms / 1000 + 60
 
     def _do(self, job: Job) -> None:
+        """Write the summary of a job's item, where it still needs one."""
         items = self._store.items([int(job.payload["item"])], body=True)
         if not items or str(items[0].fields.get("summary") or "").strip():
             return
@@ -141,6 +142,7 @@ class Summaries:
             self._store.set_summary(items[0].id, body, self.make(body))
 
     def _again(self, job: Job, error: CommonplaceError) -> None:
+        """Schedule a retry of a job that failed, or drop it after too many attempts where the text is at fault."""
         if job.attempts >= MOST_ATTEMPTS and _is_about_the_text(error):  # all else may pass
             log.warning("An entry stays without a summary after %d attempts: %s", job.attempts, error)
             self._store.finish(job)
@@ -150,5 +152,5 @@ class Summaries:
 
 
 def _is_about_the_text(error: CommonplaceError) -> bool:
-    """Whether a provider would say the same of this entry tomorrow."""
+    """Return whether the text is at fault, so that a provider would give the same error tomorrow."""
     return isinstance(error, TooLong) or (isinstance(error, Refused) and error.answered in (400, 413, 422))

@@ -1,6 +1,6 @@
-"""Ids that entries had in an mcp-context-server of version 3: kept beside what was imported, found by their beginnings.
+"""UUIDs that entries had in an mcp-context-server of version 3, kept beside imported entries and found by prefix.
 
-They are UUIDs. Digits alone are always a number of ours.
+A text of digits alone is always an entry number of ours, never the prefix of a UUID.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _MOST_NAMED = 5
 
 def id_of(text: str) -> str | None:
     """Return the hexadecimal digits of an id or of its beginning; None for what is neither, or a number of ours."""
-    given = text.strip().lower()
-    digits = given.replace("-", "")
-    if given.isdigit() or not SHORTEST <= len(digits) <= WHOLE or not _DIGITS.match(digits):
+    trimmed = text.strip().lower()
+    digits = trimmed.replace("-", "")
+    if trimmed.isdigit() or not SHORTEST <= len(digits) <= WHOLE or not _DIGITS.match(digits):
         return None
     return digits
 
 
 def keep_id(store: Store, id: str, item_id: int) -> None:
-    """Note under which id an entry was imported. It goes with the entry."""
+    """Note the id under which an entry was imported. It is removed with the entry."""
     store.set_import_source(ImportSource(_KIND, _path(id), id, b"", item_id, 1))
 
 
@@ -46,23 +46,23 @@ def number_of(store: Store, id: str) -> int | None:
 
 
 def number_called(store: Store, beginning: str) -> int:
-    """Return the number of the entry whose id begins so. Raise NotFound where there is none, or several."""
+    """Return the number of the entry whose id begins with `beginning`. Raise NotFound where none or several do."""
     sources = [one for one in store.import_sources_at(_KIND, _path(beginning)) if one.position.startswith(beginning)]
     rows = {row.item_id: row for row in store.entries_of([source.item_id for source in sources])}
-    known = [(source.position, rows[source.item_id]) for source in sources if source.item_id in rows]
-    if not known:
+    matches = [(source.position, rows[source.item_id]) for source in sources if source.item_id in rows]
+    if not matches:
         raise NotFound(f"There is no context entry {beginning[:SHORTEST]}….")
-    if len({row.number for _, row in known}) > 1:
-        raise NotFound(_several(beginning, known), code="ambiguous", candidates=[id for id, _ in known])
-    return known[0][1].number
+    if len({row.number for _, row in matches}) > 1:
+        raise NotFound(_several(beginning, matches), code="ambiguous", candidates=[id for id, _ in matches])
+    return matches[0][1].number
 
 
 def _several(beginning: str, known: Sequence[tuple[str, EntryRow]]) -> str:
-    named = ", ".join(f"{id} ({row.number})" for id, row in known[:_MOST_NAMED])
+    listing = ", ".join(f"{id} ({row.number})" for id, row in known[:_MOST_NAMED])
     more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
-    return f"Several context entries have ids that begin with {beginning}: {named}{more}. Give one of them."
+    return f"Several context entries have ids that begin with {beginning}: {listing}{more}. Give one of them."
 
 
 def _path(id: str) -> str:
-    """Ids are looked up by what every beginning of them has."""
+    """Return the path an id is stored under: the part that every accepted prefix of it has."""
     return f"{_PATH}/{id[:SHORTEST]}"

@@ -1,4 +1,4 @@
-"""One entry on its way into the store: cut and checked, told once more, or changed by a revision."""
+"""Prepare one entry for the store, update its twin, or change it by a revision."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from commonplace.text.languages import UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """How entries are cut, how much of their past is kept, and what language one is in that does not tell."""
+class EntryRules:
+    """Rules for entries: how they are cut, how many past versions are kept, the language of texts that show none."""
 
     chunks: ChunkRules
     history: int
     language: str
 
 
-def draft_of(new: New, rules: Rules) -> Write:
-    """An entry cut into passages and checked, all but its number: what can be done before the transaction."""
+def draft_of(new: New, rules: EntryRules) -> Write:
+    """Return an entry cut into passages and checked, all but its number: all that needs no transaction."""
     fields: dict[str, JSON] = {"source": new.source}
     if new.expires_at is not None:
         fields["expires_at"] = micros(new.expires_at)
@@ -60,22 +60,22 @@ def draft_of(new: New, rules: Rules) -> Write:
     return _prepared(draft, rules)
 
 
-def cut(draft: Draft, rules: Rules) -> Write:
-    """The passages of an entry by the rules of this kind."""
+def cut(draft: Draft, rules: EntryRules) -> Write:
+    """Return a draft with its passages, cut by the rules of this kind."""
     return _prepared(replace(draft, spans=_spans(draft.body, rules)), rules)
 
 
-def _prepared(draft: Draft, rules: Rules) -> Write:
+def _prepared(draft: Draft, rules: EntryRules) -> Write:
     write = prepare(draft)
     return replace(write, language=rules.language) if write.language == UNKNOWN else write
 
 
-def _spans(text: str, rules: Rules) -> tuple[Span, ...]:
+def _spans(text: str, rules: EntryRules) -> tuple[Span, ...]:
     return tuple(chunk(text, "text", rules.chunks))
 
 
-def store_again(store: Store, new: New, twin: Said, rules: Rules) -> Stored:
-    """A store that updates its twin: what was given is replaced, text, summary and time of creation stay."""
+def store_again(store: Store, new: New, twin: Said, rules: EntryRules) -> Stored:
+    """Update the twin of an entry: fields that were given are replaced; text, summary and creation time stay."""
     item = store.items([twin.item_id], body=True)[0]
     fields = dict(item.fields)
     if new.expires_at is not None:
@@ -85,12 +85,17 @@ def store_again(store: Store, new: New, twin: Said, rules: Rules) -> Stored:
     metadata = item.metadata if new.metadata is None else new.metadata
     tags = item.tags if new.tags is None else normal_tags(new.tags)
     written = _rewrite(store, item, rules, fields=fields, metadata=metadata, tags=tags, images=new.images)
-    kept = bool(item.fields.get("summary"))
-    return Stored(twin.number, item.id, new.thread, written.version, True, len(new.images or ()), summary_kept=kept)
+    has_summary = bool(item.fields.get("summary"))
+    return Stored(
+        twin.number, item.id, new.thread, written.version, True, len(new.images or ()), summary_kept=has_summary
+    )
 
 
-def revise_entry(store: Store, revision: Revision, rules: Rules, prepared: Write | None) -> Revised:
-    """Change what a revision names and keep what was. `prepared` is its text, cut, where it has one."""
+def revise_entry(store: Store, revision: Revision, rules: EntryRules, prepared: Write | None) -> Revised:
+    """Change what a revision names and keep the version before. `prepared` is its text, cut, where it has one.
+
+    Raise NoEntry, EntryChanged, or InvalidInput where the patched metadata is too large.
+    """
     rows = store.entries([revision.number])
     if not rows:
         raise NoEntry(revision.number)
@@ -104,9 +109,9 @@ def revise_entry(store: Store, revision: Revision, rules: Rules, prepared: Write
     elif revision.expires_at is not UNSET:
         fields["expires_at"] = micros(revision.expires_at)
     other_text = revision.text is not None and revision.text != item.body
-    summarised = other_text and fields.pop("summary", None) is not None
+    summarized = other_text and fields.pop("summary", None) is not None
     if other_text and prepared is not None and "summary" in prepared.draft.fields:
-        fields["summary"], summarised = prepared.draft.fields["summary"], True
+        fields["summary"], summarized = prepared.draft.fields["summary"], True
     metadata: JSON = item.metadata if revision.metadata is None else revision.metadata
     if revision.patch is not None:
         check_json(revision.patch, f"The metadata of memory '{item.key}'")  # it has to be JSON to be measured
@@ -127,7 +132,7 @@ def revise_entry(store: Store, revision: Revision, rules: Rules, prepared: Write
         "images": revision.images is not None,
         "content_type": illustrated != (row.images > 0),
         "expires_at": revision.expires_at is not UNSET,
-        "summary": summarised,
+        "summary": summarized,
         "embedding": embedded,
     }
     changed = tuple(name for name, is_so in touched.items() if is_so)
@@ -137,7 +142,7 @@ def revise_entry(store: Store, revision: Revision, rules: Rules, prepared: Write
 def _rewrite(
     store: Store,
     item: Item,
-    rules: Rules,
+    rules: EntryRules,
     *,
     fields: Mapping[str, JSON],
     metadata: Mapping[str, JSON],
@@ -145,7 +150,7 @@ def _rewrite(
     images: Sequence[Image] | None,
     text: Write | None = None,
 ) -> Item:
-    """The next version of an entry, whatever is different in it; the one before goes into its history."""
+    """Store the next version of an entry and return it; the one before goes into its history."""
     if rules.history:
         attached = store.attachments_of(item.id)
         hashes = tuple((file.hash.hex(), file.media_type) for file, _ in attached)

@@ -1,4 +1,4 @@
-"""JSON tables: data by place, tools bound to places, instances, and a search that never shows what is not there."""
+"""JSON tables: data by place, tools bound to places, instances, and a search that shows only what is in the data."""
 
 from commonplace.kinds.tables.jobs import work
 from commonplace.kinds.tables.tables import Tables

@@ -1,4 +1,4 @@
-"""Projects, tables and tools: made, listed, changed and removed, each together with what hangs on it."""
+"""Projects, tables and tools: created, listed, changed and removed, each together with what hangs on it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from commonplace.errors import AlreadyExists, InvalidInput, NotFound
 from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.tables.chunks import ChunkSizes
 from commonplace.kinds.tables.importing import import_value, read_content
-from commonplace.kinds.tables.indexing import Change, Indexer
+from commonplace.kinds.tables.indexing import Indexer, PlaceChange
 from commonplace.kinds.tables.naming import check_description, check_name, check_tool_name, find_project, new_id
 from commonplace.kinds.tables.pointers import parse, tokens
 from commonplace.kinds.tables.values import check
@@ -38,7 +38,7 @@ _DOES = {
 
 
 class Catalog:
-    """Made once per library. Every call is one transaction."""
+    """The projects, tables and tools of one library. Every call is one transaction."""
 
     def __init__(
         self, store: TableStore, embedding: Embedding, sizes: ChunkSizes, indexer: Indexer, writing: Writing
@@ -49,6 +49,7 @@ class Catalog:
     # projects
 
     def create_project(self, name: str, description: str = "") -> ProjectRow:
+        """Create a project. Raise AlreadyExists or InvalidInput for its name."""
         with self._store.transaction():
             check_name("project", name, self._store.projects())
             project = ProjectRow(new_id(), name, check_description(description), _now())
@@ -56,45 +57,50 @@ class Catalog:
             return project
 
     def delete_project(self, wanted: str, *, force: bool = False) -> tuple[ProjectRow, int]:
+        """Delete a project and return it with the number of its tables. Raise InvalidInput unless empty or forced."""
         with self._store.transaction():
             project = find_project(self._store, wanted)
-            held = self._store.tables(project.id)
-            if held and not force:
+            tables = self._store.tables(project.id)
+            if tables and not force:
                 raise InvalidInput(
                     f'The project "{project.name}" is not empty. Set force to delete its tables with it.',
                     argument="force",
                 )
-            for table in held:
+            for table in tables:
                 self.delete_table(table)
             self._store.drop_project(project.id)
-            return project, len(held)
+            return project, len(tables)
 
     # tables
 
     def create_table(
         self, project: str, name: str, description: str = "", data: JSON = None, *, searchable: bool = True
     ) -> TableRow:
+        """Create a table with data and index it. Raise an error for data or a name that cannot be kept."""
         check(data, "data")
         with self._store.transaction():
             owner, now = find_project(self._store, project), _now()
-            described = check_description(description)
+            checked_description = check_description(description)
             return self.add_table(
-                TableRow(0, new_id(), owner.id, name, described, searchable, 0, 0, 1, None, None, "", now, now), data
+                TableRow(
+                    0, new_id(), owner.id, name, checked_description, searchable, 0, 0, 1, None, None, "", now, now
+                ),
+                data,
             )
 
     def add_table(self, table: TableRow, data: JSON) -> TableRow:
-        """Keep a new table with data that was checked, and index it."""
+        """Store a new table with data that was checked, and index it."""
         with self._store.transaction():
             check_name("table", table.name, self._store.tables(table.project))
             table = self._store.add_table(replace(table, basis=self.basis))
             self._store.put_table_value(table.number, (), data)
             written = self._store.table_written(table.number)
-            self._indexer.mark(written, [Change(())], size=written.size)
+            self._indexer.mark(written, [PlaceChange(())], size=written.size)
             return written
 
     @property
     def basis(self) -> str:
-        """What a generation is made with now."""
+        """Return the chunk sizes and the model that a generation is made with now."""
         return f"{self._sizes.name};{self._embedding.chosen or ''}"
 
     def update_table(self, table: TableRow, changes: Mapping[str, Any]) -> TableRow:
@@ -111,12 +117,12 @@ class Catalog:
                 )
                 expected = None
             current = self._writing.current(table, expected)
-            named = changes.get("name", current.name)
-            if named != current.name:
-                check_name("table", named, self._store.tables(current.project), current.id)
+            name = changes.get("name", current.name)
+            if name != current.name:
+                check_name("table", name, self._store.tables(current.project), current.id)
             description = check_description(changes.get("description", current.description))
             searchable = bool(changes.get("searchable", current.searchable))
-            new = replace(current, name=named, description=description, searchable=searchable)
+            new = replace(current, name=name, description=description, searchable=searchable)
             if new != current:
                 new = replace(new, updated_at=_now())
                 self._store.change_table(new)
@@ -134,7 +140,7 @@ class Catalog:
         json_path: str = "",
         expected_version: int | None = None,
     ) -> tuple[TableRow, int]:
-        """Bring a text in; returns the table after it and how many elements or members came."""
+        """Import a text and return the table after it and the number of elements or members that came."""
         value, place, imported = read_content(content, format), parse(json_path), 0
 
         def bring(edits: Edits) -> None:
@@ -144,7 +150,7 @@ class Catalog:
         return self._writing.change(table, expected_version, bring), imported
 
     def delete_table(self, table: TableRow) -> int:
-        """Remove a table with its tools, chunks and index rows; returns how many tools there were."""
+        """Remove a table with its tools, chunks and index rows, and return how many tools it had."""
         with self._store.transaction():
             current = self._writing.current(table, None)
             tools = len(self._store.tools(table.number))
@@ -156,14 +162,15 @@ class Catalog:
 
     # tools
 
-    def create_tool(self, table: TableRow, type: str, name: str, given: Mapping[str, Any]) -> ToolRow:
+    def create_tool(self, table: TableRow, type: str, name: str, options: Mapping[str, Any]) -> ToolRow:
+        """Create a tool at a place that exists. Raise PathMissing where it does not."""
         with self._store.transaction():
             table = self._writing.current(table, None)
-            path = given.get("json_path", "")
+            path = options.get("json_path", "")
             self._check_place(table, path)
-            metadata = _metadata(given.get("metadata", {}))
+            metadata = _metadata(options.get("metadata", {}))
             now = _now()
-            description = check_description(given.get("description") or described(type, table.name, path))
+            description = check_description(options.get("description") or described(type, table.name, path))
             configured = now if type == "search" else None
             tool = ToolRow(
                 new_id(), table.number, path, type, check_tool_name(name), description, metadata, now, now, configured
@@ -174,35 +181,35 @@ class Catalog:
             return tool
 
     def keep_tool(self, table: TableRow, tool: ToolRow) -> None:
-        """A tool as it is elsewhere: a new one, or what has its id here brought up to it. Its place may be gone."""
-        there = self._store.tool(tool.id)
-        if there is None:
+        """Store a tool from elsewhere, or update the one with its id. Its place may be gone. Raise AlreadyExists."""
+        own_tool = self._store.tool(tool.id)
+        if own_tool is None:
             configured = _now() if tool.type == "search" else None
             metadata = _metadata(tool.metadata)
             self._store.put_tool(replace(tool, table=table.number, metadata=metadata, configured_at=configured))
             if configured:
                 self._covered(table, tool.json_path)
-        elif (there.table, there.type) != (table.number, tool.type):
+        elif (own_tool.table, own_tool.type) != (table.number, tool.type):
             raise AlreadyExists(f'The tool "{tool.id}" is another one here.')
         else:
-            told = {name: getattr(tool, name) for name in ("name", "description", "json_path", "metadata")}
-            if changed := {name: value for name, value in told.items() if value != getattr(there, name)}:
-                self.update_tool(there, changed, anywhere=True)
+            imported = {name: getattr(tool, name) for name in ("name", "description", "json_path", "metadata")}
+            if changes := {name: value for name, value in imported.items() if value != getattr(own_tool, name)}:
+                self.update_tool(own_tool, changes, anywhere=True)
 
-    def update_tool(self, tool: ToolRow, given: Mapping[str, Any], *, anywhere: bool = False) -> ToolRow:
-        """`anywhere`: also to a place that is not there."""
+    def update_tool(self, tool: ToolRow, changes: Mapping[str, Any], *, anywhere: bool = False) -> ToolRow:
+        """Change what is given of a tool. `anywhere`: its new place need not exist."""
         with self._store.transaction():
             tool = self._current_tool(tool)
             table = self.table_of(tool)
-            path = given.get("json_path", tool.json_path)
-            if "json_path" in given and not anywhere:
+            path = changes.get("json_path", tool.json_path)
+            if "json_path" in changes and not anywhere:
                 self._check_place(table, path)
             new = replace(
                 tool,
-                name=check_tool_name(given.get("name", tool.name)),
-                description=check_description(given.get("description", tool.description)),
+                name=check_tool_name(changes.get("name", tool.name)),
+                description=check_description(changes.get("description", tool.description)),
                 json_path=path,
-                metadata=_metadata(given.get("metadata", tool.metadata)),
+                metadata=_metadata(changes.get("metadata", tool.metadata)),
                 updated_at=_now(),
             )
             if new.description in ("", described(tool.type, table.name, tool.json_path)):
@@ -218,14 +225,14 @@ class Catalog:
             return new
 
     def _describe_again(self, before: TableRow, now: TableRow) -> None:
-        """Tools that nobody described say the name of their table."""
+        """Put a table's new name into descriptions that were made for its tools."""
         for tool in self._store.tools(now.number) if before.name != now.name else ():
             if tool.description == described(tool.type, before.name, tool.json_path):
                 described_now = described(tool.type, now.name, tool.json_path)
                 self._store.put_tool(replace(tool, description=described_now, updated_at=_now()))
 
     def delete_tool(self, tool: ToolRow) -> int:
-        """Returns how many bindings went with it."""
+        """Remove a tool and return how many bindings went with it."""
         with self._store.transaction():
             tool = self._current_tool(tool)
             unbound = self._store.drop_tool(tool.id)
@@ -240,19 +247,21 @@ class Catalog:
         return current
 
     def table_of(self, tool: ToolRow) -> TableRow:
+        """Return the table of a tool. Raise NotFound."""
         table = self._store.numbered_table(tool.table)
         if table is None:
             raise NotFound(f'The table of the tool "{tool.name}" is gone.', argument="tool_id")
         return table
 
     def _check_place(self, table: TableRow, path: str) -> None:
+        """Raise PathMissing where a table has nothing at this path."""
         place = parse(path)
-        found = self._store.table_shape(table.number, place)
-        if isinstance(found, Missing):
-            raise PathMissing(place, found.found)
+        shape = self._store.table_shape(table.number, place)
+        if isinstance(shape, Missing):
+            raise PathMissing(place, shape.found)
 
     def _check_free(self, tool: ToolRow) -> None:
-        """No other tool of an instance may have this name."""
+        """Raise AlreadyExists where another tool of an instance with this tool has its name."""
         for instance in self._store.instances_with(tool.id):
             for binding in self._store.bindings(instance):
                 other = self._store.tool(binding.tool)
@@ -262,25 +271,28 @@ class Catalog:
                         argument="name",
                     )
 
-    # what is indexed follows
+    # the index
 
     def _covered(self, table: TableRow, path: str) -> None:
-        """A place has become one of a search tool, or is one no longer."""
+        """Mark a place for indexing that has become the place of a search tool, or is no longer one."""
         place = tokens(path)
         shape = self._store.table_shape(table.number, place)
         scalar = isinstance(shape, Missing) or shape[0] == "value"
         if scalar or not table.searchable:
-            self._indexer.note(table, Change(place))
+            self._indexer.note(table, PlaceChange(place))
         if scalar and place:
-            self._indexer.note(table, Change(place[:-1], alone=True))  # it leaves its record, or comes back
+            self._indexer.note(
+                table, PlaceChange(place[:-1], alone=True)
+            )  # it leaves its container's record, or joins it
         self._store.want_job(table.number, "index")
 
     def _cover_again(self, table: TableRow) -> None:
-        self._indexer.note(table, Change(()))
+        """Mark the whole table for indexing."""
+        self._indexer.note(table, PlaceChange(()))
         self._store.want_job(table.number, "index")
 
     def reindex(self, table: TableRow, *, force: bool = False) -> int:
-        """Repair what is indexed, or make it anew beside what is there. Returns the job's id."""
+        """Repair what is indexed, or with `force` begin a new generation beside it. Return the job's id."""
         with self._store.transaction():
             current = self._writing.current(table, None)
             if force and current.building is None:
@@ -293,9 +305,9 @@ class Catalog:
             return self._store.want_job(table.number, "rebuild" if force else "index")
 
     def refresh(self, table: TableRow) -> bool:
-        """Begin a new generation where chunk settings or the model are others than those of this one.
+        """Begin a new generation where chunk settings or the model differ from those of this one.
 
-        Returns whether the table is another now.
+        Return whether the table's row has changed.
         """
         if table.basis == (now := self.basis):
             return False
@@ -312,19 +324,19 @@ class Catalog:
 
 
 def described(type: str, table: str, path: str) -> str:
-    """What a tool without a description says of itself. It never quotes the data."""
+    """Return the description of a tool that was given none. It never quotes the data."""
     shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in path[:200])
     place = f" at {shown}" if shown else ""
     return f'{_DOES[type]} the table "{table}"{place}.'
 
 
-def _metadata(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    check(dict(given), "metadata")
-    if KEPT_BY_SERVER in given:
+def _metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    check(dict(metadata), "metadata")
+    if KEPT_BY_SERVER in metadata:
         raise InvalidInput(f"metadata.{KEPT_BY_SERVER} is kept by the server. Leave it out.", argument="metadata")
-    if len(dumps(dict(given))) > LARGEST_METADATA:
+    if len(dumps(dict(metadata))) > LARGEST_METADATA:
         raise InvalidInput(f"metadata must have at most {LARGEST_METADATA} characters as JSON.", argument="metadata")
-    return dict(given)
+    return dict(metadata)
 
 
 def _now() -> int:

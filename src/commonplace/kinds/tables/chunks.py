@@ -1,4 +1,4 @@
-"""What a node of a table is cut into: windows of a long string, lines of a record."""
+"""Cut the nodes of a table into chunks: windows of a long string, lines of a record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORD_END = re.compile(r"\s")
 
 @dataclass(frozen=True, slots=True)
 class ChunkSizes:
-    """In characters: see the settings of the same names."""
+    """Sizes of chunks, in characters: see the settings of the same names."""
 
     short: int = 200
     threshold: int = 1000
@@ -26,6 +26,7 @@ class ChunkSizes:
 
     @classmethod
     def of(cls, settings: Settings) -> ChunkSizes:
+        """Return the sizes that the settings have."""
         return cls(
             settings.tables_short_string_chars,
             settings.tables_chunk_threshold_chars,
@@ -35,11 +36,11 @@ class ChunkSizes:
 
     @property
     def name(self) -> str:
-        """What tells these sizes from others."""
+        """Return a text that tells these sizes from others."""
         return f"{self.short}.{self.threshold}.{self.size}.{self.overlap}"
 
 
-class Line(NamedTuple):
+class RecordLine(NamedTuple):
     """A member of a record: its key and its value as text."""
 
     key: str
@@ -47,22 +48,23 @@ class Line(NamedTuple):
 
 
 def windows(text: str, sizes: ChunkSizes) -> list[tuple[int, int]]:
-    """Where a string is cut: from 0 to its end, each window beginning a little before the last one ended.
+    """Return where a string is cut, from 0 to its end; each window begins a little before the last one ended.
 
     A window ends at the last paragraph, line, sentence or word end in its final third, else where it is full.
     """
     if len(text) <= sizes.threshold or len(text) <= sizes.size:
         return [(0, len(text))]
-    found: list[tuple[int, int]] = []
+    cuts: list[tuple[int, int]] = []
     start = 0
     while len(text) - start > sizes.size:
         end = _end(text, start + sizes.size - sizes.size // 3, start + sizes.size)
-        found.append((start, end))
+        cuts.append((start, end))
         start = max(_start(text, end, sizes.overlap), start + -(-sizes.size // 3))
-    return [*found, (start, len(text))]
+    return [*cuts, (start, len(text))]
 
 
 def _end(text: str, least: int, most: int) -> int:
+    """Return where a window ends: at the last paragraph, line, sentence or word end from `least` on, else at `most`."""
     for mark in ("\n\n", "\n"):
         at = text.rfind(mark, least, most)
         if at >= 0:
@@ -75,7 +77,7 @@ def _end(text: str, least: int, most: int) -> int:
 
 
 def _start(text: str, end: int, overlap: int) -> int:
-    """Where the next window begins: at the word start nearest to the overlap, within half and twice of it."""
+    """Return where the next window begins: at the word start nearest to the overlap, within half and twice of it."""
     if not overlap:
         return end
     wanted = end - overlap
@@ -84,7 +86,7 @@ def _start(text: str, end: int, overlap: int) -> int:
 
 
 def text_spans(text: str, sizes: ChunkSizes) -> list[Span]:
-    """The passages of a string."""
+    """Return the passages of a string."""
     spans, line, counted = [], 1, 0
     for start, end in windows(text, sizes):
         line += text.count("\n", counted, start)
@@ -93,8 +95,8 @@ def text_spans(text: str, sizes: ChunkSizes) -> list[Span]:
     return spans
 
 
-def record_of(lines: Sequence[Line], sizes: ChunkSizes) -> tuple[str, list[Span]]:
-    """The rendering of a record, and its passages: as many whole lines as fit. Anchors say where each value is."""
+def record_of(lines: Sequence[RecordLine], sizes: ChunkSizes) -> tuple[str, list[Span]]:
+    """Return the text of a record, and its passages: as many whole lines as fit. Anchors say where each value is."""
     shown = [f"{line.key}: {line.value}" for line in lines]
     groups: list[list[int]] = []
     room = 0

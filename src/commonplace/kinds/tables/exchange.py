@@ -1,6 +1,6 @@
-"""Tables as lines of JSON, out and in again: projects, tables with their data and tools, and instances.
+"""Tables as lines of JSON, exported and imported: projects, tables with their data and tools, and instances.
 
-Keys are no data: none is written, and an instance that is new where it comes in has none until one is made.
+Keys are no data: none is exported, and an instance that is new where it is imported has none until one is made.
 """
 
 from __future__ import annotations
@@ -32,54 +32,57 @@ _INSTANCE = ("id", "name", "description", "enabled", "created_at")
 
 
 class Exchange:
-    """Made once per library. What a line brings is stored whole or not at all."""
+    """Export and import of one library's tables. Each line is stored whole or not at all."""
 
     def __init__(self, store: TableStore, catalog: Catalog, instances: Instances) -> None:
         self._store, self._catalog, self._instances = store, catalog, instances
 
-    # out
+    # export
 
     def lines(self) -> Iterator[str]:
-        """Each after what it needs: projects, their tables, instances. What others add meanwhile stays out, whole."""
-        projects, written = self._store.projects(), set[str]()
+        """Yield projects, then their tables, then instances. Additions by others meanwhile are left out, whole."""
+        projects, exported_tools = self._store.projects(), set[str]()
         for project in projects:
             yield _line("project", project, _PROJECT)
         for table in [table for project in projects for table in self._store.tables(project.id)]:
             if settled := self._settled(table):
                 table, text, tools = settled
-                written.update(tool.id for tool in tools)
-                told = json.dumps([_told(tool, _TOOL) for tool in tools], ensure_ascii=False)
-                yield f'{_line("table", table, _TABLE)[:-1]}, "tools": {told}, "data": {text}}}'
+                exported_tools.update(tool.id for tool in tools)
+                tools_json = json.dumps([_told(tool, _TOOL) for tool in tools], ensure_ascii=False)
+                yield f'{_line("table", table, _TABLE)[:-1]}, "tools": {tools_json}, "data": {text}}}'
         for instance in self._store.instances():
-            bound = [[one.tool, one.enabled] for one in self._store.bindings(instance.id) if one.tool in written]
-            told = json.dumps(sorted(bound))
-            yield f'{_line("instance", instance, _INSTANCE)[:-1]}, "tools": {told}}}'
+            bound = [[one.tool, one.enabled] for one in self._store.bindings(instance.id) if one.tool in exported_tools]
+            tools_json = json.dumps(sorted(bound))
+            yield f'{_line("instance", instance, _INSTANCE)[:-1]}, "tools": {tools_json}}}'
 
     def _settled(self, table: TableRow) -> tuple[TableRow, str, list[ToolRow]] | None:
-        """A table at one version, whoever changes it meanwhile; None where it is gone by now."""
+        """Return a table, its data and its tools, all at one version; None where the table is gone."""
         while True:
             text, tools = self._store.table_text(table.number), self._store.tools(table.number)
-            now = self._store.numbered_table(table.number)
-            if now is None:
+            current = self._store.numbered_table(table.number)
+            if current is None:
                 return None
-            if now == table and not isinstance(text, Missing):
+            if current == table and not isinstance(text, Missing):
                 return table, text, tools
-            table = now
+            table = current
 
-    # in
+    # import
 
     def keep(self, line: str) -> None:
-        """Store what a line has. What is here by the same id is brought up to it; no other thing is written over."""
+        """Store what a line has. What has its id here is updated; nothing else is overwritten.
+
+        Raise InvalidInput, NotFound or AlreadyExists.
+        """
         record: Any = parsed(line, "It", within=())
         with self._store.transaction():
-            ways = {"project": self._keep_project, "table": self._keep_table, "instance": self._keep_instance}
-            ways[record["kind"]](record)
+            stores = {"project": self._keep_project, "table": self._keep_table, "instance": self._keep_instance}
+            stores[record["kind"]](record)
 
     def _keep_project(self, record: Mapping[str, Any]) -> None:
         new = ProjectRow(_id(record), _text(record, "name"), _description(record), _number(record, "created_at"))
-        there = self._store.projects()
-        check_name("project", new.name, there, new.id)
-        if all(project.id != new.id for project in there):
+        projects = self._store.projects()
+        check_name("project", new.name, projects, new.id)
+        if all(project.id != new.id for project in projects):
             self._store.add_project(new)
 
     def _keep_table(self, record: Mapping[str, Any]) -> None:
@@ -90,24 +93,24 @@ class Exchange:
         table, data = self._store.table(_id(record)), record["data"]
         check(data, "its data")
         if table is None:
-            version, (made, changed) = _number(record, "version", _LARGEST), _times(record)
+            version, (created_at, updated_at) = _number(record, "version", _LARGEST), _times(record)
             row = TableRow(
-                0, _id(record), owner, name, description, searchable, 0, 0, 1, None, None, "", made, changed
+                0, _id(record), owner, name, description, searchable, 0, 0, 1, None, None, "", created_at, updated_at
             )  # fmt: skip
             table = self._catalog.add_table(row, data)
-            self._store.change_table(replace(table, version=max(version, 1), updated_at=changed))
+            self._store.change_table(replace(table, version=max(version, 1), updated_at=updated_at))
         else:
-            told: dict[str, Any] = {"name": name, "description": description, "searchable": searchable}
-            same = self._store.table_text(table.number) == dumps(data)
-            table = self._catalog.update_table(table, told if same else {**told, "data": data})
+            changes: dict[str, Any] = {"name": name, "description": description, "searchable": searchable}
+            is_same_data = self._store.table_text(table.number) == dumps(data)
+            table = self._catalog.update_table(table, changes if is_same_data else {**changes, "data": data})
         for tool in _list(record, "tools"):
             self._catalog.keep_tool(table, _tool(tool))
 
     def _keep_instance(self, record: Mapping[str, Any]) -> None:
         id, name = _id(record), _text(record, "name")
         check_instance_name(name, self._store.instances(), id)
-        there = self._store.instance(id)
-        secret, hint = (there.digest, there.hint) if there else (digest(new_key("nobody")), "")
+        own_instance = self._store.instance(id)
+        secret, hint = (own_instance.digest, own_instance.hint) if own_instance else (digest(new_key("nobody")), "")
         new = InstanceRow(
             id, name, _description(record), _flag(record, "enabled"), secret, hint, _number(record, "created_at")
         )
@@ -147,24 +150,25 @@ def _binding(one: Any) -> tuple[str, bool]:
 
 
 def _list(record: Mapping[str, Any], name: str) -> list[Any]:
-    found = record.get(name, [])
-    if not isinstance(found, list):
+    """Return a list of a record, empty where it is absent. Raise InvalidInput."""
+    value = record.get(name, [])
+    if not isinstance(value, list):
         raise InvalidInput(f"its {name} are no list")
-    return found
+    return value
 
 
 def _id(record: Mapping[str, Any], name: str = "id") -> str:
-    found = _text(record, name)
-    if not _ID.fullmatch(found):
+    id = _text(record, name)
+    if not _ID.fullmatch(id):
         raise InvalidInput(f"its {name} is none")
-    return found
+    return id
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
-    found = record[name]
-    if not isinstance(found, str):
+    value = record[name]
+    if not isinstance(value, str):
         raise InvalidInput(f"its {name} is no text")
-    return found
+    return value
 
 
 def _description(record: Mapping[str, Any]) -> str:
@@ -172,10 +176,10 @@ def _description(record: Mapping[str, Any]) -> str:
 
 
 def _flag(record: Mapping[str, Any], name: str = "searchable") -> bool:
-    found = record.get(name, True)
-    if not isinstance(found, bool):
+    value = record.get(name, True)
+    if not isinstance(value, bool):
         raise InvalidInput(f"its {name} is neither true nor false")
-    return found
+    return value
 
 
 def _times(record: Mapping[str, Any]) -> tuple[int, int]:
@@ -183,7 +187,8 @@ def _times(record: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _number(record: Mapping[str, Any], name: str, most: int = LAST_MOMENT) -> int:
-    found = record.get(name, 0)
-    if type(found) is not int or not 0 <= found <= most:
+    """Return an integer of a record from 0 to `most`, 0 where it is absent. Raise InvalidInput."""
+    value = record.get(name, 0)
+    if type(value) is not int or not 0 <= value <= most:
         raise InvalidInput(f"its {name} is no number that can be kept")
-    return found
+    return value

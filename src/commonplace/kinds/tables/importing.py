@@ -1,4 +1,4 @@
-"""Text as data for a table: JSON, lines of JSON, or CSV; in the place of what is there, after it, or merged into it."""
+"""Import text into a table (JSON, lines of JSON, or CSV): replacing, appending, or merging."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ MODES = ("replace", "append", "merge")
 
 
 def read_content(content: str, format: str) -> JSON:
-    """The value that a text is. A refusal names the line."""
-    content = content.removeprefix("\ufeff")  # what spreadsheets and editors of some systems begin every text with
+    """Return the value of a text. Raise InvalidInput, with the line, where it is malformed."""
+    content = content.removeprefix("\ufeff")  # spreadsheets and some editors begin every text with this mark
     if format == "json":
         return read(content)
     return _lines(content) if format == "jsonl" else _rows(content)
 
 
 def _lines(content: str) -> list[JSON]:
-    found = []
+    values = []
     for number, line in enumerate(content.split("\n"), start=1):
         if line.strip():
-            found.append(read(line.strip(), line=number))
-    return found
+            values.append(read(line.strip(), line=number))
+    return values
 
 
 def _rows(content: str) -> list[dict[str, str]]:
@@ -43,7 +43,7 @@ def _rows(content: str) -> list[dict[str, str]]:
         if len(set(header)) != len(header):
             twice = next(name for number, name in enumerate(header) if name in header[:number])
             raise InvalidInput(f'content has the column "{twice[:80]}" twice in line 1.', argument="content")
-        found = []
+        rows = []
         for row in reader:
             if len(row) > len(header):
                 raise InvalidInput(
@@ -51,14 +51,14 @@ def _rows(content: str) -> list[dict[str, str]]:
                     argument="content",
                 )
             if row:
-                found.append(dict(zip(header, row, strict=False)))
-        return found
+                rows.append(dict(zip(header, row, strict=False)))
+        return rows
     except csv.Error as error:
         raise InvalidInput(f"content is not CSV: {error} in line {reader.line_num}.", argument="content") from None
 
 
 def import_value(store: TableStore, writing: Writing, edits: Edits, place: Tokens, value: JSON, mode: str) -> int:
-    """Bring a value in; returns how many elements or members that were."""
+    """Import a value at a place and return how many elements or members it has. Raise InvalidInput."""
     alone = mode == "append" and not isinstance(value, list)
     check(value, "content", depth=len(place) + alone)
     if mode == "replace":
@@ -67,8 +67,8 @@ def import_value(store: TableStore, writing: Writing, edits: Edits, place: Token
     shape, _ = writing.shape(edits.table, place)
     if mode == "append":
         if shape != "list":
-            there = "an object" if shape == "object" else "a single value"
-            raise InvalidInput(f'mode append needs a list at "{render(place)[:200]}", not {there}.', argument="mode")
+            noun = "an object" if shape == "object" else "a single value"
+            raise InvalidInput(f'mode append needs a list at "{render(place)[:200]}", not {noun}.', argument="mode")
         values = value if isinstance(value, list) else [value]
         if values:
             writing.append(edits, place, values)
@@ -80,22 +80,22 @@ def import_value(store: TableStore, writing: Writing, edits: Edits, place: Token
 
 
 def merge(store: TableStore, writing: Writing, edits: Edits, place: Tokens, patch: dict[str, JSON]) -> None:
-    """RFC 7396: null removes, an object goes into an object, anything else replaces."""
+    """Apply a merge patch (RFC 7396): null removes, an object goes into an object, anything else replaces."""
     for key, value in patch.items():
-        there = store.table_shape(edits.table.number, (*place, key))
+        shape = store.table_shape(edits.table.number, (*place, key))
         if value is None:
-            if not isinstance(there, Missing):
+            if not isinstance(shape, Missing):
                 writing.remove_members(edits, place, [key])
-        elif isinstance(value, dict) and not isinstance(there, Missing) and there[0] == "object":
+        elif isinstance(value, dict) and not isinstance(shape, Missing) and shape[0] == "object":
             merge(store, writing, edits, (*place, key), value)
-        elif isinstance(there, Missing):
+        elif isinstance(shape, Missing):
             writing.add_members(edits, place, {key: _merged(value)})
         else:
             writing.replace(edits, (*place, key), _merged(value))
 
 
 def _merged(value: JSON) -> JSON:
-    """What a patch makes of nothing: its nulls are gone."""
+    """Return a patch applied to nothing: without its nulls."""
     if not isinstance(value, dict):
         return value
     return {key: _merged(member) for key, member in value.items() if member is not None}

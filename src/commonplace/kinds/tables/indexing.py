@@ -1,4 +1,4 @@
-"""Keeping what is indexed of a table level with its data: which places changed, and making their nodes anew."""
+"""Keep the index of a table level with its data: note which places changed, and make their nodes anew."""
 
 from __future__ import annotations
 
@@ -16,46 +16,47 @@ from commonplace.store.table_rows import DirtyRow, TableRow, ToolRow
 
 AT_ONCE_BYTES = 256 * 1024
 AT_ONCE_NODES = 500
-"""How much of a change is indexed in the transaction that makes it. More is left to a job."""
+"""Most of a change that is indexed in the transaction that makes it. More is left to a job."""
 
 BATCH = 200
 """Nodes that are put in one transaction of a job."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A place whose value changed. `first`: of a list, only elements from there on; `alone`: only its own record."""
+class PlaceChange:
+    """A place whose value changed. `first`: only elements of a list from there on; `alone`: only its own record."""
 
     place: Tokens
     first: int | None = None
     alone: bool = False
     had: int = 0
-    """With `first`: how many elements the list had."""
+    """With `first`: the number of elements the list had."""
 
     def pointers(self) -> list[str]:
-        """The places that what changed was at, as items have them."""
+        """Return the pointers of what changed, as items have them."""
         if self.first is None:
             return [plain(render(self.place))]
         return [plain(render((*self.place, str(index)))) for index in range(self.first, self.had)]
 
 
 def tokens_of(item: Item) -> Tokens:
-    """Where in its table an indexed node is."""
+    """Return the place in its table of an indexed node."""
     return plain_tokens(str(item.fields["pointer"]))
 
 
-class Coverage:
-    """Which places of a table are indexed: all of a searchable one, else those of its search tools."""
+class TableCoverage:
+    """The indexed places of a table: all of a searchable one, else those of its search tools."""
 
     def __init__(self, table: TableRow, tools: Sequence[ToolRow]) -> None:
         self._everything = table.searchable
         self.paths = frozenset(tokens(tool.json_path) for tool in tools)
 
     def holds(self, place: Tokens) -> bool:
+        """Return whether a place is indexed."""
         return self._everything or any(is_inside(place, path) for path in self.paths)
 
     def within(self, place: Tokens) -> list[Tokens]:
-        """The covered places that together are all that is covered inside a place, in the order of their tokens."""
+        """Return the places that together are all that is indexed inside a place, in the order of their tokens."""
         if self.holds(place):
             return [place]
         inner = sorted(path for path in self.paths if is_inside(path, place))
@@ -63,62 +64,67 @@ class Coverage:
 
 
 class Indexer:
-    """Makes the nodes of dirty places. Everything it writes belongs in one transaction of its caller."""
+    """A maker of nodes of dirty places. Everything it writes belongs in one transaction of its caller."""
 
     def __init__(self, store: TableStore, sizes: ChunkSizes) -> None:
         self._store, self._sizes = store, sizes
 
-    def rules(self, table: TableRow) -> tuple[Rules, Coverage]:
-        coverage = Coverage(table, self._store.search_tools(table.number))
+    def rules(self, table: TableRow) -> tuple[Rules, TableCoverage]:
+        """Return the rules of a table's nodes, and its coverage."""
+        coverage = TableCoverage(table, self._store.search_tools(table.number))
         return Rules(self._sizes, coverage.paths), coverage
 
-    def mark(self, table: TableRow, changes: Sequence[Change], *, size: int) -> None:
-        """Index what changed now if it is little, else note it; either way there is a job for what remains."""
+    def mark(self, table: TableRow, changes: Sequence[PlaceChange], *, size: int) -> None:
+        """Index a small change now and note a large one; either way queue a job for what remains.
+
+        `size` is the bytes that are new or have moved.
+        """
         before, last = self._store.last_change(), self._store.last_item()
-        marked = [(change, generation) for generation in table.generations for change in changes]
-        if size > AT_ONCE_BYTES or not all(self._is_small(table, *each, last) for each in marked):
+        pairs = [(change, generation) for generation in table.generations for change in changes]
+        if size > AT_ONCE_BYTES or not all(self._is_small(table, *each, last) for each in pairs):
             for change in changes:
                 self.note(table, change)
             self._store.want_job(table.number, "index")
             return
         rules, coverage = self.rules(table)
         walk = Walk(self._store, table.number, rules)
-        for change, generation in marked:
+        for change, generation in pairs:
             place, old = render(change.place), self._old(table, change, generation, last)
             row = DirtyRow(0, table.number, generation, place, change.first, change.alone, None, 0, last)
-            made = self._put(table, generation, list(self._nodes(walk, coverage, row)))
-            self._store.delete([item for item in old if item not in made])
+            new_items = self._put(table, generation, list(self._nodes(walk, coverage, row)))
+            self._store.delete([item for item in old if item not in new_items])
         if self._store.last_change() != before:
-            done = {f"embedded {generation}": last for generation in table.generations}
-            self._store.want_job(table.number, "index", {"small": True, "since": before, **done})
+            progress = {f"embedded {generation}": last for generation in table.generations}
+            self._store.want_job(table.number, "index", {"small": True, "since": before, **progress})
 
-    def note(self, table: TableRow, change: Change) -> None:
-        """Mark a place as changed, unless all that it is in is still to be made anew."""
+    def note(self, table: TableRow, change: PlaceChange) -> None:
+        """Mark a place as dirty, unless a dirty place around it has not been begun."""
         for generation in table.generations:
             waiting = self._store.dirty_of(table.number, generation, limit=20)
             if not any(_will_be_made(row, change.place) for row in waiting):
                 place = render(change.place)
                 self._store.add_dirty(table, generation, place, first=change.first, alone=change.alone)
 
-    def _is_small(self, table: TableRow, change: Change, generation: int, upto: int) -> bool:
+    def _is_small(self, table: TableRow, change: PlaceChange, generation: int, upto: int) -> bool:
+        """Return whether a change touches few enough nodes to be indexed at once."""
         most = AT_ONCE_NODES
         if change.first is not None and change.had - change.first > most:
             return False
         return change.alone or len(self._old(table, change, generation, upto, most + 1)) <= most
 
-    def _old(self, table: TableRow, change: Change, generation: int, upto: int, most: int = -1) -> list[int]:
-        """What is indexed of what was there before a change."""
+    def _old(self, table: TableRow, change: PlaceChange, generation: int, upto: int, most: int = -1) -> list[int]:
+        """Return the items that were indexed of a place before a change."""
         if change.alone:
             return self._at(table, generation, change.place)
-        found: list[int] = []
+        items: list[int] = []
         for pointer in change.pointers():
-            found += self._store.node_ids(table.id, generation, pointer, after=0, upto=upto, limit=most)
-            if 0 <= most <= len(found):
+            items += self._store.node_ids(table.id, generation, pointer, after=0, upto=upto, limit=most)
+            if 0 <= most <= len(items):
                 break
-        return found
+        return items
 
     def step(self, table: TableRow, dirty: DirtyRow) -> None:
-        """One bounded step of a dirty place: put the next nodes, or remove the next superfluous ones."""
+        """Do one bounded step of a dirty place: put the next nodes, or remove the next superfluous ones."""
         rules, coverage = self.rules(table)
         walk = Walk(self._store, table.number, rules)
         if dirty.cursor is None and not dirty.swept:
@@ -135,7 +141,8 @@ class Indexer:
         cursor = render(nodes[-1].tokens) if nodes else dirty.cursor
         self._sweep(table, dirty._replace(cursor=cursor), walk, coverage)
 
-    def _sweep(self, table: TableRow, dirty: DirtyRow, walk: Walk, coverage: Coverage) -> None:
+    def _sweep(self, table: TableRow, dirty: DirtyRow, walk: Walk, coverage: TableCoverage) -> None:
+        """Remove the next items of a dirty place that its data no longer explains."""
         if dirty.alone:
             ids = self._at(table, dirty.generation, tokens(dirty.pointer))
         else:
@@ -154,7 +161,8 @@ class Indexer:
         else:
             self._store.change_dirty(dirty._replace(swept=ids[-1]))
 
-    def _nodes(self, walk: Walk, coverage: Coverage, dirty: DirtyRow) -> Iterator[Node]:
+    def _nodes(self, walk: Walk, coverage: TableCoverage, dirty: DirtyRow) -> Iterator[Node]:
+        """Yield the nodes of a dirty place from its cursor on."""
         place = tokens(dirty.pointer)
         if dirty.alone:
             node = walk.node_at(place) if coverage.holds(place) else None
@@ -163,16 +171,17 @@ class Indexer:
         after = tokens(dirty.cursor) if dirty.cursor is not None else None
         targets = coverage.within(place)
         if after is not None:
-            held = next((number for number, target in enumerate(targets) if is_inside(after, target)), None)
-            if held is None:
+            resumed_at = next((number for number, target in enumerate(targets) if is_inside(after, target)), None)
+            if resumed_at is None:
                 after = None
             else:
-                targets = targets[held:]
+                targets = targets[resumed_at:]
         for number, target in enumerate(targets):
             first = dirty.first if target == place else None
             yield from walk.nodes(target, first, after if number == 0 else None)
 
     def _put(self, table: TableRow, generation: int, nodes: Sequence[Node]) -> set[int]:
+        """Store nodes and return their item ids."""
         if not nodes:
             return set()
         items = self._store.put([write_of(node, table, generation) for node in nodes])
@@ -188,5 +197,6 @@ class Indexer:
 
 
 def _will_be_made(dirty: DirtyRow, place: Tokens) -> bool:
-    begun = dirty.cursor is not None or dirty.swept or dirty.alone or dirty.first is not None
-    return not begun and is_inside(place, tokens(dirty.pointer))
+    """Return whether a dirty place around this one has not been begun, so that it makes this place anew too."""
+    has_begun = dirty.cursor is not None or dirty.swept or dirty.alone or dirty.first is not None
+    return not has_begun and is_inside(place, tokens(dirty.pointer))

@@ -1,4 +1,4 @@
-"""Instances: endpoints with keys of their own that serve the tools bound to them, and nothing else."""
+"""Instances: endpoints with keys of their own that serve the tools bound to them, and no others."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NOBODY = digest("nobody's key")
 
 
 class Instances:
-    """Made once per library. `space` is what the keys that are made here are for."""
+    """The instances of one library. `space` is the space that the keys made here are for."""
 
     def __init__(self, store: TableStore, space: str) -> None:
         self._store, self._space = store, space
 
     def create(self, name: str, description: str = "", tool_ids: Sequence[str] = ()) -> tuple[InstanceRow, str]:
-        """Returns the key, too, this once: only a digest of it is kept."""
+        """Create an instance and return it with its key, this once: only a digest of the key is stored."""
         with self._store.transaction():
             check_instance_name(name, self._store.instances())
             key = new_key(self._space)
@@ -38,20 +38,20 @@ class Instances:
                 self.bind(instance, tool_ids)
             return instance, key
 
-    def update(self, instance: InstanceRow, given: Mapping[str, Any]) -> tuple[InstanceRow, str | None]:
-        """With `rotate_key` the old key ends at once, and the new one is returned."""
+    def update(self, instance: InstanceRow, changes: Mapping[str, Any]) -> tuple[InstanceRow, str | None]:
+        """Change what is given. With `rotate_key` the old key ends at once, and the new one is returned."""
         with self._store.transaction():
             instance = self._current(instance)
-            name = given.get("name", instance.name)
+            name = changes.get("name", instance.name)
             if name != instance.name:
                 check_instance_name(name, self._store.instances(), instance.id)
             new = replace(
                 instance,
                 name=name,
-                description=check_description(given.get("description", instance.description)),
-                enabled=given.get("status", ENABLED if instance.enabled else DISABLED) == ENABLED,
+                description=check_description(changes.get("description", instance.description)),
+                enabled=changes.get("status", ENABLED if instance.enabled else DISABLED) == ENABLED,
             )
-            key = new_key(self._space) if given.get("rotate_key") else None
+            key = new_key(self._space) if changes.get("rotate_key") else None
             if key is not None:
                 new = replace(new, digest=digest(key), hint=key[-HINTED:])
             self._store.put_instance(new)
@@ -62,7 +62,7 @@ class Instances:
             self._store.drop_instance(self._current(instance).id)
 
     def bind(self, instance: InstanceRow, tool_ids: Sequence[str], *, enabled: bool = True) -> None:
-        """All of them or none. A pair that is bound already gets the status."""
+        """Bind all of these tools or none. A pair that is bound already gets the status. Raise AlreadyExists."""
         with self._store.transaction():
             instance = self._current(instance)
             tools = {tool.id: tool for tool in (find_tool(self._store, wanted, "tool_ids") for wanted in tool_ids)}
@@ -77,6 +77,7 @@ class Instances:
             self._store.bind_tools(instance.id, list(tools), enabled=enabled)
 
     def unbind(self, instance: InstanceRow, tool_ids: Sequence[str]) -> None:
+        """Remove these bindings, all or none. Raise NotFound for a tool that is not bound."""
         with self._store.transaction():
             tools = [find_tool(self._store, wanted, "tool_ids") for wanted in tool_ids]
             bound = {tool.id for tool, _ in self.bound(instance)}
@@ -94,23 +95,27 @@ class Instances:
         return current
 
     def bound(self, instance: InstanceRow) -> list[tuple[ToolRow, BindingRow]]:
-        """The tools of an instance and how they are bound, by name."""
+        """Return the tools of an instance with their bindings, by name."""
         pairs = [(self._store.tool(binding.tool), binding) for binding in self._store.bindings(instance.id)]
         return sorted(((tool, binding) for tool, binding in pairs if tool), key=lambda pair: pair[0].name)
 
     def find(self, wanted: str) -> InstanceRow:
+        """Return an instance by its id or name. Raise NotFound."""
         return find_instance(self._store, wanted)
 
     def admitted(self, name: str, key: str) -> InstanceRow | None:
-        """The instance of a name, if this is its key. It may be disabled. An unknown one costs as much."""
+        """Return the instance with a name if this is its key, else None. It may be disabled.
+
+        An unknown name costs as much time as a wrong key.
+        """
         instance = self._store.named_instance(name)
-        same = is_key_of(key, instance.digest if instance else _NOBODY)
-        return instance if same else None
+        is_its_key = is_key_of(key, instance.digest if instance else _NOBODY)
+        return instance if is_its_key else None
 
     def served(self, instance_id: str, name: str | None = None) -> list[ToolRow]:
-        """What an instance serves now, by name; only the tool of a name where one is given."""
+        """Return the tools that an instance serves now, by name; only the tool with `name` where given."""
         return self._store.bound_tools(instance_id, name)
 
     def state(self, instance_id: str) -> tuple[tuple[str, str, str, str], ...]:
-        """Differs once its list of tools does."""
+        """Return a value that differs once the instance's list of tools does."""
         return tuple((tool.id, tool.name, tool.type, tool.description) for tool in self.served(instance_id))

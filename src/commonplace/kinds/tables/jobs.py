@@ -1,4 +1,4 @@
-"""Work that a write leaves for later: indexing, embedding, changing generations. Safe to kill, safe to repeat."""
+"""Jobs that a write leaves for later: indexing, embedding, changing generations. Safe to kill, safe to repeat."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EMBEDDED = 512
 
 WRITTEN = 100_000
 SENDING = "sending"
-"""Marks a job whose own work is done: what is left is that a service takes it."""
+"""A mark in the progress of a job whose own work is done: only sending to a service is left."""
 
 STEP_S = 0.5
 _machine = socket.gethostname()
@@ -39,14 +39,14 @@ _working = threading.Lock()
 
 
 class Space(Protocol):
-    """What has tables: a library."""
+    """An object that has tables: a library."""
 
     @property
     def tables(self) -> Tables: ...
 
 
 def work(library: Space) -> bool:
-    """Do one bounded step of what is left to do for the tables of a library; False where nothing can be done now."""
+    """Do one bounded step of the jobs of a library's tables. Return False where nothing can be done now."""
     return library.tables.jobs.step()
 
 
@@ -58,9 +58,9 @@ class Jobs:
         self._holder = f"{_machine}:{os.getpid()}:{_started(os.getpid())}"
 
     def step(self, table: int | None = None, *, send: bool = True) -> bool:
-        """One step of the first job that can be taken, or of one table's.
+        """Do one step of the first job that can be taken, or of one table's. Return whether there was one.
 
-        Without `send` a service is left to whoever asks it next.
+        Without `send` nothing is sent to a service: the next search does that.
         """
         if not _working.acquire(blocking=False):
             return False
@@ -80,12 +80,13 @@ class Jobs:
             _working.release()
 
     def run(self, table: int | None, seconds: float) -> None:
-        """Steps until nothing is left or the time is over, for a search, which itself sends what is left to send."""
+        """Do steps until no job or no time is left, for a search, which itself sends what a service lacks."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and self.step(table, send=False):
             pass
 
     def _claim(self, table: int | None) -> TableJob | None:
+        """Return the first job that is due and free, leased to this process, or None."""
         jobs = self._store.table_jobs(table)
         now = self._store.clock() if jobs else 0
         for job in jobs:
@@ -93,11 +94,12 @@ class Jobs:
                 continue
             ours = job.holder == self._holder
             free = not job.holder or not _is_to_come(job.lease_until, now) or is_gone(job.holder)
-            if (ours or free) and (claimed := self._store.claim_table_job(job, self._holder, LEASE_S)):
-                return claimed
+            if (ours or free) and (leased := self._store.claim_table_job(job, self._holder, LEASE_S)):
+                return leased
         return None
 
     def _advance(self, job: TableJob, *, send: bool) -> None:
+        """Do the next step of a job: index, embed, tidy, switch, or send and finish."""
         table = self._store.numbered_table(job.table)
         if table is None:
             self._store.finish_table_job(job)
@@ -120,10 +122,12 @@ class Jobs:
                 self._store.finish_table_job(job)
 
     def _is_sent(self, job: TableJob) -> bool:
-        """Whether only a service had kept a job from its end, and has taken everything since."""
+        """Return whether a job was held up only by a service, which has taken everything since."""
         return SENDING in job.progress and self._remote is not None and not self._remote.index.trouble()
 
     def _send(self, job: TableJob, remote: Remote) -> None:
+        """Send what the service lacks, extending the lease meanwhile."""
+
         def beat(*_: int) -> None:
             self._store.beat_table_job(job, {**job.progress, SENDING: True}, LEASE_S)
 
@@ -131,48 +135,54 @@ class Jobs:
         remote.send(beat)
 
     def _index(self, job: TableJob, table: TableRow) -> None:
-        """Nodes in small transactions, so that writers get in between, for a bounded time."""
+        """Put or remove nodes in small transactions, so that writers get in between, for `STEP_S` seconds."""
         deadline = time.monotonic() + STEP_S
-        done = int(job.progress.get("steps", 0))
+        steps = int(job.progress.get("steps", 0))
         while time.monotonic() < deadline:
             with self._store.transaction():
                 current = self._store.numbered_table(table.number)
-                # What answers searches now comes first.
+                # The generation that answers searches now comes first.
                 current_dirty = self._store.dirty_of(table.number, current.generation, limit=1) if current else []
                 dirty = current_dirty or self._store.dirty_of(table.number, limit=1)
-                done += 1
-                progress = {**job.progress, "steps": done}
+                steps += 1
+                progress = {**job.progress, "steps": steps}
                 if current is None or not dirty or not self._store.beat_table_job(job, progress, LEASE_S):
                     return
                 self._indexer.step(current, dirty[0])
 
     def _embed(self, job: TableJob, table: TableRow) -> bool:
-        """Vectors for nodes that lack some; False where none does."""
+        """Make vectors for nodes that lack some, for `STEP_S` seconds. Return False where none lacks any."""
         generation = table.generation if table.building is None else table.building
-        mark = f"embedded {generation}"
-        reached = int(job.progress.get(mark, 0))
+        checkpoint_name = f"embedded {generation}"
+        checkpoint = int(job.progress.get(checkpoint_name, 0))
         since = int(job.progress.get("since", self._store.last_change()))
         deadline = time.monotonic() + STEP_S
         while time.monotonic() < deadline:
             ids = self._store.node_ids(
-                table.id, generation, "", after=reached, upto=self._store.last_item(), limit=EMBEDDED
+                table.id, generation, "", after=checkpoint, upto=self._store.last_item(), limit=EMBEDDED
             )
             if not ids:
                 return self._embed_written(table, generation, since)
             lacking = len(ids) - len(self._embedding.embed_items(ids, most=8 * EMBEDDED, seconds=LEASE_S / 2))
-            reached = reached if lacking else ids[-1]
-            if not self._store.beat_table_job(job, {**job.progress, mark: reached, "since": since}, LEASE_S):
+            checkpoint = checkpoint if lacking else ids[-1]
+            if not self._store.beat_table_job(
+                job, {**job.progress, checkpoint_name: checkpoint, "since": since}, LEASE_S
+            ):
                 return True
         return True
 
     def _embed_written(self, table: TableRow, generation: int, since: int) -> bool:
-        """The same for nodes that were written while the others got theirs."""
-        written = {change.item_id for change in self._store.changes(since, WRITTEN) if change.op == "put"}
-        ids = self._store.nodes_at(table.id, generation, "", sorted(written)).items.tolist() if written else []
+        """Make vectors for nodes that were written while the others got theirs. Return whether some still lack them."""
+        written_items = {change.item_id for change in self._store.changes(since, WRITTEN) if change.op == "put"}
+        ids = (
+            self._store.nodes_at(table.id, generation, "", sorted(written_items)).items.tolist()
+            if written_items
+            else []
+        )
         return bool(set(ids) - self._embedding.embed_items(ids, most=8 * EMBEDDED, seconds=LEASE_S / 2))
 
     def _switch(self, job: TableJob, table: TableRow) -> None:
-        """The new generation takes the old one's place, all at once; only one at a time is on its way out."""
+        """Put the new generation in the old one's place, at once. Only one at a time may be on its way out."""
         with self._store.transaction():
             current = self._store.numbered_table(table.number)
             ready = current is not None and current.leaving is None and not self._store.dirty_of(table.number)
@@ -184,7 +194,7 @@ class Jobs:
             self._store.beat_table_job(job, job.progress, LEASE_S)
 
     def _tidy(self, job: TableJob, table: TableRow) -> None:
-        """Remove what is left of the generation before."""
+        """Remove the next nodes of the generation before."""
         with self._store.transaction():
             current = self._store.numbered_table(table.number)
             if current is None or current.leaving is None:
@@ -198,17 +208,19 @@ class Jobs:
             self._store.beat_table_job(job, job.progress, LEASE_S)
 
     def _fail(self, job: TableJob, sentence: str) -> None:
+        """Note an error and schedule the retry."""
         with suppress(CommonplaceError):  # a full disk keeps this from being noted too; the lease runs out by itself
             pause = PAUSES_S[min(job.attempts, len(PAUSES_S) - 1)]
             self._store.fail_table_job(job, sentence[:LONGEST_ERROR], pause)
 
 
 def _is_to_come(moment: int, now: int) -> bool:
+    """Return whether a moment is in the future, but not so far that only a changed clock explains it."""
     return now < moment <= now + LONGEST_WAIT
 
 
 def is_gone(holder: str) -> bool:
-    """Whether a holder was a process of this machine that runs no more."""
+    """Return whether a holder was a process of this machine that no longer runs."""
     machine, _, rest = holder.rpartition(":")[0].rpartition(":")
     started = holder.rpartition(":")[2]
     if machine != _machine or not rest.isdecimal():
@@ -223,7 +235,7 @@ def is_gone(holder: str) -> bool:
 
 
 def _started(pid: int) -> str:
-    """When a process began, as its system counts; empty where it does not say."""
+    """Return when a process began, as its system counts; "" where the system does not say."""
     with suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[19]
     return ""

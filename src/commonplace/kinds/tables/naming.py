@@ -1,4 +1,4 @@
-"""Projects, tables, tools and instances by their ids or names, and what is said of one that is not there."""
+"""Find projects, tables, tools and instances by id or name, and check new names."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ _DIGITS = "0123456789"
 
 
 class Named(Protocol):
+    """A row with an id and a name."""
+
     @property
     def id(self) -> str: ...
     @property
@@ -30,23 +32,27 @@ N = TypeVar("N", bound=Named)
 
 
 def new_id() -> str:
-    """An opaque id: a letter, then eleven letters and digits."""
+    """Return an opaque id: a letter, then eleven letters and digits."""
     return secrets.choice(_LETTERS) + "".join(secrets.choice(_LETTERS + _DIGITS) for _ in range(11))
 
 
 def find_project(store: TableStore, wanted: str) -> ProjectRow:
+    """Return a project by id or name. Raise NotFound, or InvalidInput where several have the name."""
     return _one("project", wanted, store.projects(), "project_id")
 
 
 def find_table(store: TableStore, wanted: str, argument: str = "table_id") -> TableRow:
+    """Return a table by id or name. Raise NotFound, or InvalidInput where several have the name."""
     return store.table(wanted) or _one("table", wanted, store.tables(), argument)
 
 
 def find_tool(store: TableStore, wanted: str, argument: str = "tool_id") -> ToolRow:
+    """Return a tool by id or name. Raise NotFound, or InvalidInput where several have the name."""
     return store.tool(wanted) or _one("tool", wanted, store.tools(), argument)
 
 
 def find_instance(store: TableStore, wanted: str) -> InstanceRow:
+    """Return an instance by id or name. Raise NotFound."""
     return store.instance(wanted) or _one("instance", wanted, store.instances(), "instance_id")
 
 
@@ -54,18 +60,18 @@ def _one(noun: str, wanted: str, among: Sequence[N], argument: str) -> N:
     for row in among:
         if row.id == wanted:
             return row
-    named = [row for row in among if row.name == wanted]
-    if len(named) == 1:
-        return named[0]
+    namesakes = [row for row in among if row.name == wanted]
+    if len(namesakes) == 1:
+        return namesakes[0]
     shown = wanted if len(wanted) <= 60 else f"{wanted[:60]}…"
-    if named:
-        ids = ", ".join(row.id for row in named[:10])
+    if namesakes:
+        ids = ", ".join(row.id for row in namesakes[:10])
         raise InvalidInput(f'More than one {noun} is called "{shown}". Use an id: {ids}.', argument=argument)
     raise NotFound(f'There is no {noun} "{shown}". {noun}_list shows them.', argument=argument)
 
 
 def check_name(noun: str, name: str, taken: Sequence[Named], own: str = "") -> str:
-    """A name for a project or table that no other has."""
+    """Return a name for a project or table that no other has. Raise InvalidInput or AlreadyExists."""
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise InvalidInput(
             f"name must be 1 to {LONGEST_NAME} printable characters, not blank, not {len(name)} characters like that.",
@@ -75,12 +81,14 @@ def check_name(noun: str, name: str, taken: Sequence[Named], own: str = "") -> s
 
 
 def check_tool_name(name: str) -> str:
+    """Return a name that a tool can have. Raise InvalidInput."""
     if not TOOL_NAME.fullmatch(name):
         raise InvalidInput(f'name must be 1 to 64 of A-Z, a-z, 0-9, _ and -, not "{name[:80]}".', argument="name")
     return name
 
 
 def check_instance_name(name: str, taken: Sequence[Named], own: str = "") -> str:
+    """Return a name for an instance that no other has. Raise InvalidInput or AlreadyExists."""
     if not INSTANCE_NAME.fullmatch(name):
         raise InvalidInput(
             f'name must be 1 to 63 of a-z, 0-9 and -, first a letter or digit, not "{name[:80]}".', argument="name"
@@ -96,6 +104,7 @@ def _free(noun: str, name: str, taken: Sequence[Named], own: str) -> str:
 
 
 def check_description(text: str) -> str:
+    """Return a description that can be stored. Raise InvalidInput."""
     if "\0" in text:
         raise InvalidInput("description must not have U+0000. Remove it.", argument="description")
     if len(text) > LONGEST_DESCRIPTION:

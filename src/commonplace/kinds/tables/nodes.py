@@ -1,4 +1,4 @@
-"""What is indexed of a table: long strings, and the short members of each object or list together."""
+"""The indexed nodes of a table: long strings, and the short members of each object or list together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from commonplace.ingest.prepare import prepare
-from commonplace.kinds.tables.chunks import ChunkSizes, Line, record_of, text_spans
+from commonplace.kinds.tables.chunks import ChunkSizes, RecordLine, record_of, text_spans
 from commonplace.kinds.tables.pointers import Tokens, render
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Span
@@ -19,7 +19,7 @@ from commonplace.store.table_rows import TableRow
 
 LONGEST_NODE = 5_000_000
 MOST_NUMBERS = 64
-"""A list of nothing but more numbers than this is data to compute with, not to read."""
+"""Most numbers in a list of numbers alone that is indexed: a longer one is data to compute with, not to read."""
 
 LONGEST_TITLE = 200
 Kind = Literal["text", "record", "skipped"]
@@ -27,7 +27,7 @@ Kind = Literal["text", "record", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One thing that is indexed, or that was left out and why."""
+    """An indexed part of a table, or a part that was skipped and why."""
 
     tokens: Tokens
     kind: Kind
@@ -37,24 +37,25 @@ class Node:
 
     @property
     def content_hash(self) -> str:
+        """Return the SHA-256 digest of the text, in hexadecimal."""
         return hashlib.sha256(self.text.encode("utf-8")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What becomes a node. `apart`: the places of search tools; a scalar there is a node of its own."""
+    """Rules for what becomes a node. `apart`: the places of search tools; a scalar there is a node of its own."""
 
     sizes: ChunkSizes
     apart: frozenset[Tokens] = frozenset()
 
     def is_grouped(self, value: JSON) -> bool:
-        """Whether a value belongs in the record of what it is a member of."""
+        """Return whether a value belongs in the record of its container."""
         if isinstance(value, str):
             return 0 < len(value) <= self.sizes.short
         return isinstance(value, bool | int | float)
 
     def of_scalar(self, tokens: Tokens, value: JSON) -> Node | None:
-        """The node that a scalar is by itself."""
+        """Return the node that a scalar is by itself, or None."""
         if isinstance(value, str) and len(value) > self.sizes.short:
             return self._text(tokens, value)
         if tokens in self.apart and value is not None and value != "":
@@ -67,15 +68,15 @@ class Rules:
         return Node(tokens, "text", text, text_spans(text, self.sizes))
 
     def record(self, tokens: Tokens, members: Iterable[tuple[str, JSON]], *, of_list: bool) -> Node | None:
-        """The node of the short members of an object or list."""
-        lines, length, numbers, others = list[Line](), 0, 0, 0
+        """Return the node of the short members of an object or list, or None."""
+        lines, length, numbers, others = list[RecordLine](), 0, 0, 0
         for key, value in members:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 numbers += 1
             else:
                 others += 1
             if self.is_grouped(value) and (*tokens, key) not in self.apart:
-                lines.append(Line(key, value if isinstance(value, str) else dumps(value)))
+                lines.append(RecordLine(key, value if isinstance(value, str) else dumps(value)))
                 length += len(lines[-1].key) + len(lines[-1].value) + 3
         if of_list and numbers > MOST_NUMBERS and not others:
             return Node(tokens, "skipped", reason=f"{render(tokens) or 'the whole value'} is a list of numbers.")
@@ -87,24 +88,24 @@ class Rules:
         return Node(tokens, "record", text, spans)
 
     def nodes(self, tokens: Tokens, value: JSON, after: Tokens | None = None) -> Iterator[Node]:
-        """The nodes of a value, its own before those of its members, from just after one on."""
+        """Yield the nodes of a value, its own before those of its members; with `after`, those after that node."""
         if not isinstance(value, dict | list):
             node = self.of_scalar(tokens, value) if after is None else None
             if node is not None:
                 yield node
             return
-        if after is None and (found := self.record(tokens, members_of(value), of_list=isinstance(value, list))):
-            yield found
+        if after is None and (record := self.record(tokens, members_of(value), of_list=isinstance(value, list))):
+            yield record
         yield from self.inside(tokens, value, after)
 
     def inside(self, tokens: Tokens, value: dict[str, JSON] | list[JSON], after: Tokens | None) -> Iterator[Node]:
-        """The nodes of an object's or a list's members, from just after one on."""
-        begun = not after or (after[0] not in value if isinstance(value, dict) else index_of(after[0]) is None)
+        """Yield the nodes of an object's or list's members; with `after`, those after that node."""
+        is_past = not after or (after[0] not in value if isinstance(value, dict) else index_of(after[0]) is None)
         for key, member in members_of(value):
-            if begun:
+            if is_past:
                 yield from self.nodes((*tokens, key), member)
             elif after and _reached(key, after[0], of_list=isinstance(value, list)):
-                begun = True
+                is_past = True
                 yield from self.nodes((*tokens, key), member, after[1:] if key == after[0] else None)
 
 
@@ -113,6 +114,7 @@ def _reached(key: str, wanted: str, *, of_list: bool) -> bool:
 
 
 def members_of(value: dict[str, JSON] | list[JSON]) -> Iterator[tuple[str, JSON]]:
+    """Yield the members of an object or list, with keys or indexes as text."""
     return iter(value.items()) if isinstance(value, dict) else ((str(place), each) for place, each in enumerate(value))
 
 
@@ -125,16 +127,16 @@ def _too_long(tokens: Tokens, length: int) -> str:
 
 
 def node_key(tokens: Tokens, generation: int) -> str:
-    """The key of a node's item: its pointer, with the generation where it is not the first.
+    """Return the key of a node's item: its pointer, with the generation where it is not the first.
 
-    No pointer has a tilde before anything but 0 and 1, so that nothing is taken for another.
+    No pointer has a tilde before anything but 0 and 1, so no two nodes share a key.
     """
     pointer = plain(render(tokens)) or "~"
     return pointer if generation == 1 else f"{pointer}~g{generation}"
 
 
 def write_of(node: Node, table: TableRow, generation: int) -> Write:
-    """A node as the store takes it."""
+    """Return a node as the store takes it."""
     fields: dict[str, Any] = {
         "pointer": plain(render(node.tokens)),
         "node": node.kind,
@@ -142,7 +144,7 @@ def write_of(node: Node, table: TableRow, generation: int) -> Write:
         "project": table.project,
     }
     text, spans = node.text, tuple(node.spans)
-    if "\0" in text:  # no text in the store has it; what is shown then comes from the data
+    if "\0" in text:  # the store's texts cannot hold it; answers then read the data
         fields["hash"] = node.content_hash
         text = text.replace("\0", "\ufffd")
         spans = tuple(_without_nul(span) for span in spans)
@@ -155,7 +157,7 @@ def write_of(node: Node, table: TableRow, generation: int) -> Write:
 
 
 def _without_nul(span: Span) -> Span:
-    """Members are named as in a pointer here, so that every key can be told from every other."""
+    """Return a span without U+0000. Its members are named as in a pointer, so that all keys stay distinct."""
     anchor: Any = span.anchor
     if anchor is not None:
         members = [[plain(escaped(str(key))), start, end] for key, start, end in anchor["members"]]

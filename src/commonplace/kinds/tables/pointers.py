@@ -1,4 +1,4 @@
-"""JSON Pointers (RFC 6901): places in a value, compared as lists of tokens and never as strings."""
+"""JSON Pointers (RFC 6901): places in a value, compared as tuples of tokens and never as strings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONGEST = 100_000
 
 
 def parse(pointer: str, argument: str = "json_path") -> Tokens:
-    """The tokens of a pointer, or a refusal that says how to write it."""
+    """Return the tokens of a caller's pointer. Raise InvalidInput, with how to write it, where it is malformed."""
     if pointer == "":
         return ()
     if not pointer.startswith("/"):
@@ -23,14 +23,14 @@ def parse(pointer: str, argument: str = "json_path") -> Tokens:
         raise _refused(argument, pointer[:40], f"a pointer has at most {LONGEST} characters")
     if _BAD_TILDE.search(pointer):
         raise _refused(argument, pointer, "write ~0 for ~ and ~1 for /; no other character follows ~")
-    found = tokens(pointer)
-    if "-" in found:
+    place = tokens(pointer)
+    if "-" in place:
         raise _refused(argument, pointer, "- names the place after a list's end, where nothing is; use an index")
-    return found
+    return place
 
 
 def tokens(pointer: str) -> Tokens:
-    """The tokens of a pointer that was made here, of whatever keys the data has. A caller's goes through `parse`."""
+    """Return the tokens of a pointer that was made here, whatever the keys. A caller's goes through `parse`."""
     if not pointer:
         return ()
     parts = pointer[1:].split("/")
@@ -38,22 +38,22 @@ def tokens(pointer: str) -> Tokens:
 
 
 def plain_tokens(pointer: str) -> Tokens:
-    """The tokens of a pointer that is written like that."""
+    """Return the tokens of a pointer with U+0000 written as `~n`, as items have it."""
     return tokens(pointer.replace("~n", "\0"))
 
 
 def render(place: Sequence[str | int]) -> str:
-    """The pointer of these tokens."""
+    """Return the pointer of these tokens."""
     return "".join(f"/{escaped(str(token))}" for token in place)
 
 
 def is_inside(place: Sequence[str], container: Sequence[str]) -> bool:
-    """Whether a place is a container itself or anywhere in it."""
+    """Return whether a place is the container itself or anywhere in it."""
     return len(place) >= len(container) and tuple(place[: len(container)]) == tuple(container)
 
 
 def relative(pointer: str, base: str) -> str:
-    """A pointer as one sees it who stands at a base that it is inside of."""
+    """Return a pointer relative to a base that it is inside of."""
     return pointer[len(base) :]
 
 

@@ -1,4 +1,4 @@
-"""JMESPath over a table's data, in processes that are stopped when an expression takes too long."""
+"""JMESPath over a table's data, in worker processes that are stopped when an expression takes too long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commonplace.model import JSON
 from commonplace.workers.worker import Gone, Late, Program, Worker, Workers
 
 SECONDS = 2.0
-"""How long an evaluation may take."""
+"""Seconds that an evaluation may take."""
 
 READING_S = 30.0
 MOST_WORKERS = 4
@@ -23,7 +23,7 @@ _MODULE = Path(__file__).with_name("query_worker.py")
 
 
 def check_expression(expression: str) -> None:
-    """Refuse what is no JMESPath, with the position."""
+    """Raise InvalidInput, with the position, where a text is not JMESPath."""
     import jmespath
     from jmespath.exceptions import JMESPathError
     from jmespath.functions import Functions
@@ -50,13 +50,13 @@ def _not_jmespath(at: int | None, reason: str) -> InvalidInput:
 
 
 class Queries:
-    """Processes that are kept while the library is open, at most a few at a time."""
+    """The worker processes of one library, at most `MOST_WORKERS`, kept while it is open."""
 
     def __init__(self) -> None:
         self._workers = Workers(_program, MOST_WORKERS)
 
     def run(self, expression: str, data: str) -> JSON:
-        """The value of an expression over a JSON text."""
+        """Return the value of an expression over a JSON text. Raise InvalidInput, TooLarge or Unavailable."""
         check_expression(expression)
         with self._workers.lent(READING_S) as worker:
             if worker is None:
@@ -65,6 +65,7 @@ class Queries:
         return answer()
 
     def close(self) -> None:
+        """Stop the processes."""
         self._workers.close()
 
 
@@ -75,7 +76,10 @@ def _program() -> Program:
 
 
 def _ask(worker: Worker, expression: bytes, data: bytes) -> _Answer:
-    """Raises InvalidInput when the time or the memory is over; the worker is of no use then."""
+    """Return a worker's answer.
+
+    Raise InvalidInput when the time or the memory is over; the worker is of no use then.
+    """
     try:
         worker.ask(expression, data)
     except Gone:
@@ -95,6 +99,8 @@ def _ask(worker: Worker, expression: bytes, data: bytes) -> _Answer:
 
 
 class _Answer:
+    """A worker's answer, read when it is called, after the worker was returned."""
+
     def __init__(self, mark: bytes, block: bytes) -> None:
         self._mark, self._block = mark, block
 
@@ -113,7 +119,10 @@ class _Answer:
 
 
 def _read_answer(block: bytes) -> JSON:
-    """An expression may nest what it finds, or what it brings along, deeper than any door can send."""
+    """Return the value of an answer. Raise InvalidInput where it is nested deeper than any door can send.
+
+    An expression may nest what it finds, or what it brings along, that deep.
+    """
     try:
         value = json.loads(block)
         deep = is_deeper(value, DEEPEST_MESSAGE)

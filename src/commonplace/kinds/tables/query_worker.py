@@ -1,7 +1,7 @@
-"""What a process answers that evaluates JMESPath: `answers(expression, data)` for an expression and a JSON text.
+"""Evaluate JMESPath in a worker process: `answers(expression, data)` for an expression and a JSON text.
 
-First `+` once the JSON is read, then `=` and the result, `!` and a sentence, or `>` and how many bytes the result has
-where they are too many. It imports nothing of the package, so that it starts quickly.
+It yields `+` once the JSON is read, then `=` and the result, `!` and a sentence, or `>` and how many bytes the result
+has where they are too many. It imports nothing of the package, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 LARGEST = 1024 * 1024
 COUNTING_S = 0.5
-"""For how long the bytes of an answer are counted that is too large: it may have no end."""
+"""Seconds for which the bytes of an answer that is too large are counted: it may have no end."""
 
 ORDER = ("lt", "lte", "gt", "gte")
 
 
 def answers(expression: bytes, data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield that the data is read, then what the expression is of it."""
+    """Yield a mark once the data is read, then the expression's value or an error."""
     try:
         value = json.loads(data)
         del data
@@ -51,7 +51,7 @@ def _jmespath_error() -> type[Exception]:
 
 
 def _if_ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A number and a text have no order: that is null, as the specification has it, and no error."""
+    """Return a comparison that gives null, as the specification has it, for a number and a text."""
 
     def compared(left: Any, right: Any) -> Any:
         try:
@@ -63,7 +63,10 @@ def _if_ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
 
 
 def _answer(result: object) -> tuple[bytes, bytes]:
-    """A result may be small in memory and without end as text, since its parts may be the same: so it is cut short."""
+    """Return a result as JSON, or how many bytes it has where they are too many.
+
+    A result may be small in memory and endless as text, since its parts may be the same object, so it is cut short.
+    """
     pieces, size, deadline = [], 0, time.monotonic() + COUNTING_S
     for piece in json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).iterencode(result):
         encoded = piece.encode("utf-8")

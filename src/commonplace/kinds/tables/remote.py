@@ -1,4 +1,4 @@
-"""Where a service holds the index: how much of a place it lacks, and why."""
+"""The index of a table that a service holds: how much of a place it lacks, and why."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Nodes
 
 MOST_FOLLOWED = 100_000
-"""Changes that are looked through for those of one place; with more, all of it counts as pending."""
+"""Changes that are searched for those of one place; with more, all of the place counts as pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Of one place: chunks that are still to be sent, those that were rejected, and a sentence about either."""
+    """The chunks of one place that are still to be sent, those that were rejected, and a sentence about either."""
 
     pending: int = 0
     rejected: int = 0
@@ -29,13 +29,13 @@ NOTHING = Lack()
 
 
 class Remote:
-    """Made once per library."""
+    """The index that a service holds for one library."""
 
     def __init__(self, store: TableStore, index: ServiceIndex, embedding: Embedding) -> None:
         self._store, self.index, self._embedding = store, index, embedding
 
     def send(self, progress: Progress) -> None:
-        """Have the service take what it lacks, with the vectors there are. Raises Unavailable where it does not."""
+        """Send what the service lacks, with the vectors there are. Raise Unavailable where it does not take all."""
         model = self._embedding.serving()
         if model is not None:
             self.index.use(model.fingerprint, model.dims)
@@ -44,10 +44,10 @@ class Remote:
             raise Unavailable(trouble)
 
     def lack(self, nodes: Nodes) -> Lack:
-        """What the service has not acknowledged of some nodes."""
+        """Return what the service has not acknowledged of some nodes."""
         refused = [(item_of(chunk), reason) for chunk, reason in self.index.refusals()]
         inside = np.isin(np.array([item for item, _ in refused], dtype=np.int64), nodes.items)
-        reasons = [reason for (_, reason), known in zip(refused, inside, strict=True) if known]
+        reasons = [reason for (_, reason), is_inside in zip(refused, inside, strict=True) if is_inside]
         pending = self._pending(nodes)
         reason = self.index.trouble() if pending else ""
         return Lack(pending, len(reasons), reason or next(iter(reasons), ""))

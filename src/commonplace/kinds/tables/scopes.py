@@ -1,4 +1,4 @@
-"""The indexed nodes inside a place, kept in memory and brought up to date by the log rather than read anew."""
+"""The indexed nodes inside a place, cached in memory and updated from the log rather than read anew."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_FOLLOWED = 2_000
 
 MOST_PENDING = 2_000
 LARGE, FEW = 5_000, 5_000
-"""From how many nodes on it is worth while to name what is outside instead, and how much that may be."""
+"""Nodes inside a place from which on the items outside are named instead, and the most of those."""
 
 _NONE = np.empty(0, dtype=np.int64)
 _Key = tuple[str, int, str]
@@ -29,7 +29,7 @@ _Key = tuple[str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What is inside a place as of a change, or of a later one: following the log again is harmless."""
+    """The nodes inside a place as of a change, or of a later one: following the log again is harmless."""
 
     change: int
     nodes: Nodes
@@ -43,7 +43,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Of one place: nodes with chunks, their chunks, those of them with vectors, and nodes left out."""
+    """Counts of one place: nodes with chunks, their chunks, those of them with vectors, and skipped nodes."""
 
     nodes: int
     chunks: int
@@ -51,8 +51,8 @@ class Counts:
     skipped: int
 
 
-class Scopes:
-    """Made once per library; threads may share it."""
+class NodeScopes:
+    """A cache of the nodes inside places of one library; threads may share it."""
 
     def __init__(self, store: TableStore, embedding: Embedding) -> None:
         self._store, self._embedding = store, embedding
@@ -62,39 +62,41 @@ class Scopes:
         self._lock = threading.Lock()
 
     def nodes(self, table: TableRow, pointer: str) -> Nodes:
-        """The nodes of the current generation inside a place, as of now."""
+        """Return the nodes of the current generation inside a place, as of now."""
         return self._now((table.id, table.generation, pointer)).nodes
 
     def _now(self, key: _Key) -> _Kept:
+        """Return what is inside a place as of the last change, and cache it."""
         last = self._store.last_change()
-        kept = self._kept.get(key)
-        if kept is not None and kept.change == last:
-            return kept
-        near = kept is not None and 0 <= last - kept.change <= MOST_FOLLOWED
-        nodes = self._followed(key, kept) if kept is not None and near else self._store.nodes_at(*key)
+        cached = self._kept.get(key)
+        if cached is not None and cached.change == last:
+            return cached
+        is_followable = cached is not None and 0 <= last - cached.change <= MOST_FOLLOWED
+        nodes = self._followed(key, cached) if cached is not None and is_followable else self._store.nodes_at(*key)
         now = _Kept.of(last, nodes)
         with self._lock:
             self._kept[key] = now
             self._kept.move_to_end(key)
             while len(self._kept) > MOST_KEPT:
-                gone = self._kept.popitem(last=False)[0]
-                self._counted.pop(gone, None)
-                self._others.pop(gone, None)
+                evicted_key = self._kept.popitem(last=False)[0]
+                self._counted.pop(evicted_key, None)
+                self._others.pop(evicted_key, None)
         return now
 
     def around(self, table: TableRow, pointer: str) -> tuple[Ids, Ids | None]:
-        """The items inside a place and, where that is most of a large library, those outside of it, if they are few."""
+        """Return the items inside a place and, where they are most of a large library, those outside, if few."""
         key = (table.id, table.generation, pointer)
         now = self._now(key)
         return now.nodes.items, self._others_of(key, now) if len(now.nodes.items) >= LARGE else None
 
     def _others_of(self, key: _Key, now: _Kept) -> Ids | None:
-        kept = self._others.get(key)
-        if kept is None or not 0 <= now.change - kept[0] <= MOST_FOLLOWED:
-            kept = self._others[key] = (now.change, self._outside(now.nodes))
-        elif kept[0] != now.change and kept[1] is not None:
-            kept = self._others[key] = (now.change, self._still_outside(kept[0], kept[1], now.nodes))
-        return kept[1]
+        """Return the items outside a place, None where they are too many."""
+        cached = self._others.get(key)
+        if cached is None or not 0 <= now.change - cached[0] <= MOST_FOLLOWED:
+            cached = self._others[key] = (now.change, self._outside(now.nodes))
+        elif cached[0] != now.change and cached[1] is not None:
+            cached = self._others[key] = (now.change, self._still_outside(cached[0], cached[1], now.nodes))
+        return cached[1]
 
     def _outside(self, nodes: Nodes) -> Ids | None:
         count = sum(self._store.counts().values()) - len(nodes.items)
@@ -103,29 +105,30 @@ class Scopes:
         return np.setdiff1d(self._store.select(Filter()), nodes.items, assume_unique=True) if count else _NONE
 
     def _still_outside(self, seen: int, outside: Ids, nodes: Nodes) -> Ids | None:
-        """The same after some changes, without a look at everything there is."""
+        """Return the items outside after some changes, without reading all items."""
         touched = self._touched(seen)
-        there = [item.id for item in self._store.items(touched[~among(touched, nodes.items)].tolist())]
-        found = np.union1d(outside[~among(outside, touched)], np.array(there, dtype=np.int64))
-        return found if len(found) <= FEW else None
+        existing = [item.id for item in self._store.items(touched[~among(touched, nodes.items)].tolist())]
+        updated = np.union1d(outside[~among(outside, touched)], np.array(existing, dtype=np.int64))
+        return updated if len(updated) <= FEW else None
 
     def _touched(self, seen: int) -> Ids:
-        """The items that were written or removed since a change, ascending."""
+        """Return the items that were written or removed since a change, ascending."""
         changes = self._store.changes(seen, 2 * MOST_FOLLOWED)  # some may have come since they were counted
         return np.unique(np.array([change.item_id for change in changes if change.op != "embed"], dtype=np.int64))
 
     def _followed(self, key: _Key, kept: _Kept) -> Nodes:
+        """Return the nodes with the changes since then applied."""
         nodes, touched = kept.nodes, self._touched(kept.change)
         if not len(touched):
             return nodes
-        now = self._store.nodes_at(*key, among=touched.tolist())
-        gone = np.searchsorted(nodes.items, touched[among(touched, nodes.items)])
-        items, chunks = np.delete(nodes.items, gone), np.delete(nodes.chunks, gone)
-        places = np.searchsorted(items, now.items)
-        return Nodes(np.insert(items, places, now.items), np.insert(chunks, places, now.chunks))
+        current = self._store.nodes_at(*key, among=touched.tolist())
+        stale_rows = np.searchsorted(nodes.items, touched[among(touched, nodes.items)])
+        items, chunks = np.delete(nodes.items, stale_rows), np.delete(nodes.chunks, stale_rows)
+        insert_at = np.searchsorted(items, current.items)
+        return Nodes(np.insert(items, insert_at, current.items), np.insert(chunks, insert_at, current.chunks))
 
     def counts(self, table: TableRow, pointer: str) -> Counts:
-        """How much there is inside a place, and how much of it both legs know."""
+        """Return how much there is inside a place, and how much of it both legs have."""
         key = (table.id, table.generation, pointer)
         now = self._now(key)
         return Counts(len(now.nodes.items) - now.skipped, now.chunks, self._indexed(key, now), now.skipped)
@@ -134,9 +137,9 @@ class Scopes:
         if not now.chunks:
             return 0
         moment = (now.change, self._embedding.chosen)
-        kept = self._counted.get(key)
-        if kept is not None and kept[0] == moment:
-            return kept[1]
+        cached = self._counted.get(key)
+        if cached is not None and cached[0] == moment:
+            return cached[1]
         pending = self._embedding.pending(MOST_PENDING)
         if pending is None:
             indexed = 0

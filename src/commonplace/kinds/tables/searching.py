@@ -1,4 +1,4 @@
-"""The search tool: both legs inside one place of one table, fused by rank, every hit held against the store."""
+"""The search tool: both legs inside one place of one table, fused by rank, every hit checked against the data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from commonplace.index.scope import Ids, Scope
 from commonplace.kinds.tables import pointers
 from commonplace.kinds.tables.indexing import Indexer
 from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, relative, render
-from commonplace.kinds.tables.scopes import Scopes
+from commonplace.kinds.tables.scopes import NodeScopes
 from commonplace.kinds.tables.walking import Walk
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk
@@ -38,47 +38,52 @@ from commonplace.store.table_rows import DirtyRow, Passage, TableRow
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
 LEAST_SAID = 1e-9
-"""What a list counts whose best says nothing: its order stands behind the other's."""
+"""Weight of a list whose best hit says nothing: its order comes after the other's."""
 Live = tuple[Passage, Tokens]
 
 
 @dataclass(frozen=True, slots=True)
 class _Legs:
+    """The legs of one search; `vector` is None where there is no vector of the query."""
+
     lexical: LexicalLeg
     vector: VectorLeg | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Fused:
-    """Chunks by weighted reciprocal ranks, and what each leg told of those it found itself."""
+    """The chunks by weighted reciprocal ranks, and each leg's scores of the chunks it proposed."""
 
     order: Sequence[int]
     weights: Weights
     scale: Scale
     full: bool
-    """Whether either leg may have more."""
+    """Either leg may have more."""
     words: tuple[Ids, Floats]
     near: tuple[Ids, Floats]
 
 
-class Finding(NamedTuple):
-    """What a search found."""
+class TableResults(NamedTuple):
+    """The results of one search."""
 
     results: list[dict[str, JSON]] | None
-    """None where the index is not ready."""
+    """None where the index is not ready yet."""
     dirty: Sequence[DirtyRow] | None
-    """The places that were left to index; None where it did not have to know."""
+    """Places that were still to be indexed; None where they did not have to be read."""
 
 
 class _Alive:
-    """Which chunks are there, of this generation, inside the place and as the data is now."""
+    """A filter of chunks: those of this generation, inside the place, and as the data is now."""
 
     def __init__(self, store: TableStore, indexer: Indexer, table: TableRow, place: Tokens) -> None:
         self._store, self._indexer, self.table, self.place = store, indexer, table, place
         self.seen: Sequence[DirtyRow] | None = None
 
     def _dirty(self) -> Sequence[DirtyRow]:
-        """Read after the first chunks, so that it tells of every write that left one of them behind."""
+        """Return the dirty places.
+
+        They are read after the first chunks, so that they have every write that left one of those behind.
+        """
         if self.seen is None:
             self.seen = self._store.dirty_of(self.table.number, self.table.generation)
         return self.seen
@@ -88,49 +93,51 @@ class _Alive:
         return Walk(self._store, self.table.number, self._indexer.rules(self.table)[0])
 
     def among(self, chunk_ids: Sequence[int]) -> list[Live]:
-        found = []
+        """Return those of these chunks that are alive, with their places."""
+        live = []
         for passage in self._store.table_passages(self.table.id, chunk_ids):
             tokens = plain_tokens(str(passage.fields["pointer"]))
             if passage.fields["generation"] != self.table.generation or not is_inside(tokens, self.place):
                 continue
             if not _is_dirty(tokens, self._dirty()) or _is_current(self._walk, tokens, passage):
-                found.append((passage, tokens))
-        return found
+                live.append((passage, tokens))
+        return live
 
 
 class TableSearch:
-    """Made once per library."""
+    """The search of one library's tables."""
 
     def __init__(
         self,
         store: TableStore,
         lexical: WordIndex,
         semantic: Callable[[], Semantic],
-        scopes: Scopes,
+        scopes: NodeScopes,
         indexer: Indexer,
         service: ServiceIndex | None = None,
     ) -> None:
         self._store, self._lexical, self._semantic = store, lexical, semantic
         self._scopes, self._indexer, self._service = scopes, indexer, service
 
-    def find(self, table: TableRow, place: Tokens, query: str, top_k: int) -> Finding:
-        """The best chunks inside a place, complete, with scores that never rise."""
-        began = time.monotonic()
+    def find(self, table: TableRow, place: Tokens, query: str, top_k: int) -> TableResults:
+        """Return the best chunks inside a place, none missing, with scores that never rise."""
+        started_at = time.monotonic()
         semantic = self._meaning()
 
-        def ask(words: WordReader) -> Finding:
+        def ask(words: WordReader) -> TableResults:
             live = _Alive(self._store, self._indexer, table, place)
-            found = self._find(words, semantic, live, query, top_k)
-            return Finding(None if words.waiting() else found, live.seen)
+            results = self._find(words, semantic, live, query, top_k)
+            return TableResults(None if words.waiting() else results, live.seen)
 
         try:
             if self._service:
-                self._service.raise_since(began)
+                self._service.raise_since(started_at)
             return self._lexical.ask(ask)
         except Unacknowledged:
-            return Finding(None, None)
+            return TableResults(None, None)
 
     def _meaning(self) -> Semantic | None:
+        """Return the index of vectors and its model, None where there are none in time."""
         try:
             with hurried(EMBED_S):  # the first contact with a provider
                 return self._semantic()
@@ -148,34 +155,38 @@ class TableSearch:
         parsed, scope = parse(query), _scope(table, pointer, items)
         vector = _vector_leg(semantic, words, parsed, items, outside) if semantic else None
         for phrases in (parsed.phrases, ()) if parsed.phrases else ((),):
-            asked = replace(parsed, phrases=phrases)
-            legs = _Legs(LexicalLeg(words, plan_lexical(asked, words), scope), vector)
-            found, scores = self._best(legs, live, top_k)
-            if found:
-                rows = self._lexical.places([passage.chunk.id for passage, _ in found])
+            variant = replace(parsed, phrases=phrases)
+            legs = _Legs(LexicalLeg(words, plan_lexical(variant, words), scope), vector)
+            hits, scores = self._best(legs, live, top_k)
+            if hits:
+                rows = self._lexical.places([passage.chunk.id for passage, _ in hits])
                 return [
                     {"score": score, "json_path": relative(render(hit[1]), render(place)), "chunk": shown}
-                    for hit, score in zip(found, scores, strict=True)
+                    for hit, score in zip(hits, scores, strict=True)
                     if (shown := self._shown(hit, table, rows.get(hit[0].chunk.id))) is not None
                 ]
         return []
 
     def _best(self, legs: _Legs, live: _Alive, top_k: int) -> tuple[list[Live], list[float]]:
+        """Return the best chunks that are alive, and their scores, fetching deeper until there are enough."""
         depth = max(LEAST_DEPTH, DEPTH_PER_HIT * top_k)
         while True:
             fused = _fused(legs, depth)
-            found: list[Live] = []
+            live_chunks: list[Live] = []
             for start in range(0, len(fused.order), top_k):  # nearly always the first are all alive
-                found += live.among(fused.order[start : start + top_k])
-                if len(found) >= top_k:
+                live_chunks += live.among(fused.order[start : start + top_k])
+                if len(live_chunks) >= top_k:
                     break
-            if len(found) >= top_k or not fused.full:
-                found = found[:top_k]
-                return found, _scores(legs, fused, [passage.chunk.id for passage, _ in found])
+            if len(live_chunks) >= top_k or not fused.full:
+                live_chunks = live_chunks[:top_k]
+                return live_chunks, _scores(legs, fused, [passage.chunk.id for passage, _ in live_chunks])
             depth *= 4
 
     def _shown(self, hit: Live, table: TableRow, row: tuple[str, str] | None) -> dict[str, JSON] | None:
-        """`row`: the namespace and the id of its row, where a service holds it."""
+        """Return a hit as the answer has it, None where the data has changed.
+
+        `row`: the namespace and the id of its row, where a service holds it.
+        """
         (chunk, fields, own_hash, count), tokens = hit
         text, kept_hash = chunk.text, fields.get("hash")
         if kept_hash is not None:  # it has U+0000, which is in the data alone
@@ -186,7 +197,7 @@ class TableSearch:
         content_hash = str(kept_hash or own_hash)
         pointer = render(tokens)
         namespace, document = row or (None, None)
-        shown: dict[str, JSON] = {
+        record: dict[str, JSON] = {
             "id": chunk_name(table.id, pointer, str(fields["node"]), content_hash, chunk),
             "table_id": table.id,
             "json_pointer": pointer,
@@ -201,25 +212,26 @@ class TableSearch:
             "turbopuffer_doc_id": document,
         }
         if chunk.anchor is not None:
-            shown["members"] = [
+            record["members"] = [
                 {"json_pointer": f"{pointer}/{_token(key, kept_hash)}", "start": start, "end": end}
                 for key, start, end in chunk.anchor["members"]
             ]
-        return shown
+        return record
 
 
 def chunk_name(table: str, pointer: str, kind: str, content_hash: str, chunk: Chunk) -> str:
-    """The same for the same text at the same place, whenever and by whom it is made."""
-    told = f"{table}\n{pointer}\n{kind}\n{content_hash}\n{chunk.char_start}\n{chunk.char_end}"
-    return hashlib.sha256(told.encode("utf-8")).hexdigest()[:24]
+    """Return the id of a chunk: the same for the same text at the same place, whenever and by whom it is made."""
+    identity = f"{table}\n{pointer}\n{kind}\n{content_hash}\n{chunk.char_start}\n{chunk.char_end}"
+    return hashlib.sha256(identity.encode("utf-8")).hexdigest()[:24]
 
 
 def _token(key: str, kept_hash: object) -> str:
-    """The last token of a member's pointer. Beside U+0000 keys are kept as tokens already."""
+    """Return the last token of a member's pointer. Beside U+0000 keys are stored as tokens already."""
     return escaped(key) if kept_hash is None else key.replace("~n", "\0")
 
 
 def _scope(table: TableRow, pointer: str, items: Ids) -> Scope:
+    """Return the scope of a search: the table, the place and the generation."""
     return Scope(
         parents=(table.id,),
         facets=(f"scope:{scope_hash(pointer)}",),
@@ -231,7 +243,10 @@ def _scope(table: TableRow, pointer: str, items: Ids) -> Scope:
 def _vector_leg(
     semantic: Semantic, words: WordReader, parsed: Parsed, items: Ids, outside: Ids | None
 ) -> VectorLeg | None:
-    """Held to the items of the place, or kept from those outside of it, whichever names fewer."""
+    """Return the semantic leg, None without a vector in time.
+
+    It is limited to the items of the place, or kept from those outside, whichever are fewer.
+    """
     meaning = " ".join((parsed.words, *parsed.phrases, *parsed.prefixes)).strip()
     if not meaning:
         return None
@@ -250,9 +265,9 @@ def _vector_leg(
 def _fused(legs: _Legs, depth: int) -> _Fused:
     if legs.vector is not None:
         legs.lexical.expect(legs.vector, depth)
-    found = legs.lexical.candidates(depth)
-    full, complete = len(found[0]) >= depth, legs.lexical.complete()
-    words, matched = with_complete(legs.lexical, found, complete)
+    proposed = legs.lexical.candidates(depth)
+    full, complete = len(proposed[0]) >= depth, legs.lexical.complete()
+    words, matched = with_complete(legs.lexical, proposed, complete)
     weights, near, scaled = Weights(1.0, 0.0), *no_passages()
     if legs.vector is not None:
         near, scaled = legs.vector.candidates(depth)
@@ -260,17 +275,19 @@ def _fused(legs: _Legs, depth: int) -> _Fused:
         allowed = _allowed(legs, near)
         near, scaled = near[allowed], scaled[allowed]
         weights = weigh(legs.lexical.plan.mass if legs.lexical.plan.query else 0.0, legs.vector.weight)
-    said = weights.lexical * float(matched.max(initial=0.0)), _nearness(legs.vector, weights, scaled)
-    ranks = reciprocal_rank([(words.tolist(), said[0]), (near.tolist(), said[1])])
-    first = set(complete.tolist())
-    order = sorted(ranks, key=lambda chunk: (chunk not in first, -ranks[chunk], chunk))
+    strengths = weights.lexical * float(matched.max(initial=0.0)), _nearness(legs.vector, weights, scaled)
+    ranks = reciprocal_rank([(words.tolist(), strengths[0]), (near.tolist(), strengths[1])])
+    complete_chunks = set(complete.tolist())
+    order = sorted(ranks, key=lambda chunk: (chunk not in complete_chunks, -ranks[chunk], chunk))
     scale = scale_of(legs.lexical, legs.vector, weights, complete)
     return _Fused(order, weights, scale, full, (words, matched), (near, scaled))
 
 
 def _nearness(vector: VectorLeg | None, weights: Weights, scaled: Floats) -> float:
-    """What the nearest of a list has to say, as the best of the other list has what it scores: how far it is from
-    strangers, weighed. A list counts in the fusion as its best does, so a stray word outweighs no true neighbor.
+    """Return the strength of the semantic list: how much nearer its best is than strangers, weighed.
+
+    The lexical list has the score of its best. A list counts in the fusion as its best does, so a stray word
+    outweighs no true neighbor.
     """
     if vector is None or not len(scaled):
         return 0.0
@@ -279,6 +296,7 @@ def _nearness(vector: VectorLeg | None, weights: Weights, scaled: Floats) -> flo
 
 
 def _allowed(legs: _Legs, chunks: Ids) -> NDArray[np.bool_]:
+    """Return which chunks have the required phrases and none of the excluded words."""
     query = legs.lexical.plan.query
     if not query.phrases and not query.excluded:
         return np.ones(len(chunks), dtype=np.bool_)
@@ -286,7 +304,7 @@ def _allowed(legs: _Legs, chunks: Ids) -> NDArray[np.bool_]:
 
 
 def _scores(legs: _Legs, fused: _Fused, chunks: Sequence[int]) -> list[float]:
-    """What the engine thinks of each, 0 to 1, as near as can be without rising along the order."""
+    """Return the engine's score of each chunk, 0 to 1, lowered where it would rise along the order."""
     if not chunks:
         return []
     by_words = _told(chunks, fused.words, legs.lexical.scores)
@@ -297,16 +315,17 @@ def _scores(legs: _Legs, fused: _Fused, chunks: Sequence[int]) -> list[float]:
     return [round(score, 4) for score in falling(scores.tolist())]
 
 
-def _told(chunks: Sequence[int], found: tuple[Ids, Floats], ask: Callable[[Ids], Floats]) -> Floats:
-    """A leg's scores of some chunks. What it found it has scored: the same chunk scores the same to the last bit."""
-    known = dict(zip(found[0].tolist(), found[1].tolist(), strict=True))
-    others = [chunk for chunk in chunks if chunk not in known]
+def _told(chunks: Sequence[int], proposed: tuple[Ids, Floats], ask: Callable[[Ids], Floats]) -> Floats:
+    """Return a leg's scores of some chunks. Those it proposed keep their score, to the last bit."""
+    score_by_chunk = dict(zip(proposed[0].tolist(), proposed[1].tolist(), strict=True))
+    others = [chunk for chunk in chunks if chunk not in score_by_chunk]
     if others:
-        known.update(zip(others, ask(np.array(others, dtype=np.int64)).tolist(), strict=True))
-    return np.array([known[chunk] for chunk in chunks], dtype=np.float32)
+        score_by_chunk.update(zip(others, ask(np.array(others, dtype=np.int64)).tolist(), strict=True))
+    return np.array([score_by_chunk[chunk] for chunk in chunks], dtype=np.float32)
 
 
 def _is_dirty(tokens: Tokens, dirty: Sequence[DirtyRow]) -> bool:
+    """Return whether a place is in one that is still to be indexed."""
     for row in dirty:
         place = pointers.tokens(row.pointer)
         if tokens == place if row.alone else is_inside(tokens, place):
@@ -315,5 +334,6 @@ def _is_dirty(tokens: Tokens, dirty: Sequence[DirtyRow]) -> bool:
 
 
 def _is_current(walk: Walk, tokens: Tokens, passage: Passage) -> bool:
+    """Return whether a passage is of its node as the data is now."""
     node = walk.node_at(tokens)
     return node is not None and node.content_hash == passage.fields.get("hash", passage.content_hash)

@@ -1,4 +1,4 @@
-"""Rows of a list of objects: some fields of all of them, or all of those with certain values."""
+"""Rows of a list of objects: some fields of each row, or the rows with certain values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from commonplace.store.shredding import dumps
 
 
 def rows_of(value: JSON, tool_type: str) -> list[dict[str, JSON]]:
-    """The value as the list of objects it must be."""
+    """Return the value as a list of objects. Raise InvalidInput where it is none."""
     if not isinstance(value, list):
         raise InvalidInput(
             f"{tool_type} needs a list of objects, and there is {_article(kind_of(value))} {kind_of(value)} at "
@@ -34,23 +34,24 @@ def _article(kind: str) -> str:
 
 
 def preview(rows: Sequence[dict[str, JSON]], keys: Sequence[str], limit: int, offset: int) -> dict[str, JSON]:
-    """The named fields of each row, in the row's order."""
-    wanted = set(keys)
-    shown = [{key: value for key, value in row.items() if key in wanted} for row in rows[offset : offset + limit]]
+    """Return the named fields of each row, in the row's order."""
+    fields = set(keys)
+    shown = [{key: value for key, value in row.items() if key in fields} for row in rows[offset : offset + limit]]
     return _page(shown, range(offset, offset + len(shown)), len(rows), offset)
 
 
 def select(
     rows: Sequence[dict[str, JSON]], field: str, keys: Sequence[JSON], limit: int, offset: int
 ) -> dict[str, JSON]:
-    """Whole rows whose field has one of these values, compared by their JSON text: 12 and "12" are the same."""
-    wanted = {text for key in keys if (text := _text(key)) is not None}
-    found = [place for place, row in enumerate(rows) if field in row and _text(row[field]) in wanted]
-    shown = found[offset : offset + limit]
-    return _page([rows[place] for place in shown], shown, len(found), offset)
+    """Return whole rows whose field has one of these values, compared by their JSON text: 12 and "12" are the same."""
+    texts = {text for key in keys if (text := _text(key)) is not None}
+    matching = [place for place, row in enumerate(rows) if field in row and _text(row[field]) in texts]
+    page_rows = matching[offset : offset + limit]
+    return _page([rows[place] for place in page_rows], page_rows, len(matching), offset)
 
 
 def _text(value: JSON) -> str | None:
+    """Return a scalar as text, None for a container."""
     if isinstance(value, dict | list):
         return None
     return value if isinstance(value, str) else dumps(value)

@@ -1,4 +1,4 @@
-"""What a value looks like, for one who has not seen it: its keys and kinds, none of its content."""
+"""The shape of a value, for a reader who has not seen it: its keys and kinds, none of its content."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", type(
 
 
 def kind_of(value: JSON) -> str:
-    """`object`, `array`, `string`, `integer`, `number`, `boolean` or `null`."""
+    """Return `object`, `array`, `string`, `integer`, `number`, `boolean` or `null`."""
     if isinstance(value, dict):
         return "object"
     return "array" if isinstance(value, list) else _NAMES[type(value)]
 
 
 def describe(value: JSON) -> dict[str, JSON]:
-    """The answer of `get_data_schema`."""
+    """Return the answer of `get_data_schema`."""
     cuts: dict[str, None] = {}
     schema = _shape(value, 0, cuts)
     keys = list(value)[:PREVIEWED] if isinstance(value, dict) else []
@@ -53,7 +53,7 @@ def _merged(shapes: Sequence[Any], cuts: dict[str, None]) -> list[JSON]:
 
 
 def _joined(shapes: Sequence[Any], cuts: dict[str, None]) -> JSON:
-    """One shape for several: keys of objects together, kinds that differ side by side."""
+    """Return one shape for several: keys of objects together, kinds that differ side by side."""
     if all(isinstance(shape, dict) for shape in shapes):
         keys: dict[str, list[Any]] = {}
         for shape in shapes:

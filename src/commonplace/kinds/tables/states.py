@@ -1,4 +1,4 @@
-"""How ready the index of a search tool is: told from what is left to do, never from what somebody once noted."""
+"""The state of a search tool's index, computed from what is still to be done, never from a note of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from commonplace.kinds.tables.jobs import LONGEST_ERROR, MOST_ATTEMPTS, SENDING
 from commonplace.kinds.tables.pointers import is_inside, tokens
 from commonplace.kinds.tables.remote import NOTHING, Remote
-from commonplace.kinds.tables.scopes import Counts, Scopes
+from commonplace.kinds.tables.scopes import Counts, NodeScopes
 from commonplace.model import JSON
 from commonplace.store.places import plain
 from commonplace.store.table_base import TableStore
@@ -19,18 +19,18 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment(micros: int) -> str:
-    """A time as answers show it."""
+    """Return a time in microseconds as answers show it."""
     return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class States:
-    """Made once per library."""
+    """The states of one library's search tools."""
 
-    def __init__(self, store: TableStore, scopes: Scopes, remote: Remote | None) -> None:
+    def __init__(self, store: TableStore, scopes: NodeScopes, remote: Remote | None) -> None:
         self._store, self._scopes, self._remote = store, scopes, remote
 
     def index(self, table: TableRow, tool: ToolRow, dirty: Sequence[DirtyRow] | None = None) -> dict[str, JSON]:
-        """What a search says of the index it used. `dirty`: the places that it knew to be left to index."""
+        """Return the index's state for a search's answer. `dirty`: places the search found still to be indexed."""
         status, counts, _ = self._state(table, tool, dirty)
         return {
             "status": status,
@@ -40,10 +40,10 @@ class States:
         }
 
     def search_index(self, table: TableRow, tool: ToolRow) -> dict[str, JSON]:
-        """What the server keeps in a search tool's metadata."""
+        """Return the index's state for a search tool's metadata."""
         status, counts, error = self._state(table, tool)
-        known = (tool.indexed_at, table.updated_at, tool.configured_at, tool.started_at)
-        indexed_at = max(at or 0 for at in known) if status == "ready" else None
+        moments = (tool.indexed_at, table.updated_at, tool.configured_at, tool.started_at)
+        indexed_at = max(at or 0 for at in moments) if status == "ready" else None
         return {
             "status": status,
             "configured_at": moment(tool.configured_at or tool.created_at),
@@ -58,8 +58,9 @@ class States:
         }
 
     def _state(
-        self, table: TableRow, tool: ToolRow, known: Sequence[DirtyRow] | None = None
+        self, table: TableRow, tool: ToolRow, known_dirty: Sequence[DirtyRow] | None = None
     ) -> tuple[str, Counts, str | None]:
+        """Return the status, the counts and the error of a search tool's index."""
         place, pointer = tokens(tool.json_path), plain(tool.json_path)
         counts = self._scopes.counts(table, pointer)
         lack = self._remote.lack(self._scopes.nodes(table, pointer)) if self._remote else NOTHING
@@ -71,17 +72,17 @@ class States:
             return "error", counts, lack.reason[:LONGEST_ERROR]
         error = lack.reason[:LONGEST_ERROR] or (self._left_out(table, tool) if counts.skipped else None)
         dirty = any(
-            is_inside(there := tokens(row.pointer), place) or is_inside(place, there)
-            for row in (self._store.dirty_of(table.number, table.generation) if known is None else known)
+            is_inside(dirty_place := tokens(row.pointer), place) or is_inside(place, dirty_place)
+            for row in (self._store.dirty_of(table.number, table.generation) if known_dirty is None else known_dirty)
         )
         if not dirty and not counts.chunks:
             return "ready", counts, error
-        if tool.started_at is None:  # as this tool was seen; a worker may be done with it since
+        if tool.started_at is None:  # in the row that was read; a worker may have finished since
             return "pending", counts, error
         return "indexing" if dirty or counts.indexed < counts.chunks else "ready", counts, error
 
     def _left_out(self, table: TableRow, tool: ToolRow) -> str | None:
-        """The first node that was too long to be indexed."""
+        """Return why the first node that was too long was skipped, or None."""
         nodes = self._scopes.nodes(table, plain(tool.json_path))
         skipped = nodes.items[nodes.chunks == 0][:1000].tolist()
         reasons = (str(item.fields.get("reason", "")) for item in self._store.items(skipped))

@@ -15,8 +15,8 @@ from commonplace.kinds.tables.jobs import Jobs
 from commonplace.kinds.tables.naming import find_table, find_tool
 from commonplace.kinds.tables.queries import Queries
 from commonplace.kinds.tables.remote import Remote
-from commonplace.kinds.tables.running import Running
-from commonplace.kinds.tables.scopes import Scopes
+from commonplace.kinds.tables.running import ToolRunner
+from commonplace.kinds.tables.scopes import NodeScopes
 from commonplace.kinds.tables.searching import TableSearch
 from commonplace.kinds.tables.states import States
 from commonplace.kinds.tables.writing import Writing
@@ -28,7 +28,7 @@ from commonplace.store.table_rows import TableRow, ToolRow
 
 
 class Tables:
-    """Made once per library."""
+    """The tables of one library."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Tables:
     ) -> None:
         sizes = ChunkSizes.of(settings)
         indexer = Indexer(store, sizes)
-        scopes = Scopes(store, embedding)
+        scopes = NodeScopes(store, embedding)
         self.store = store
         self._queries = Queries()
         self._writing = Writing(store, indexer)
@@ -54,55 +54,62 @@ class Tables:
         self.jobs = Jobs(store, embedding, indexer, remote)
         self.states = States(store, scopes, remote)
         search = TableSearch(store, lexical, semantic, scopes, indexer, service)
-        self.running = Running(
+        self.running = ToolRunner(
             store, self._writing, self._queries, search, self.states, self.jobs, self.catalog.refresh
         )
 
     def table(self, wanted: str) -> TableRow:
-        """A table by its id or its name."""
+        """Return a table by its id or its name. Raise NotFound."""
         return find_table(self.store, wanted)
 
     def tool(self, wanted: str) -> ToolRow:
+        """Return a tool by its id or its name. Raise NotFound."""
         return find_tool(self.store, wanted)
 
-    def run(self, tool: ToolRow, given: dict[str, JSON]) -> dict[str, JSON]:
-        """What a tool answers to arguments that are as its type's schema asks."""
-        return self.running.run(self.catalog.table_of(tool), tool, given)
+    def run(self, tool: ToolRow, args: dict[str, JSON]) -> dict[str, JSON]:
+        """Return the answer of a tool to arguments that were checked against its type's schema."""
+        return self.running.run(self.catalog.table_of(tool), tool, args)
 
     def reindex(self, table: TableRow, *, force: bool = False) -> int:
-        """Repair what is indexed of a table, here and where a service has it, or make it anew. Returns the job's id."""
+        """Repair what is indexed of a table, here and at a service, or with `force` make it anew.
+
+        Return the job's id.
+        """
         if self._service and not force:
             self._service.doubt(table.project, table.id)
         return self.catalog.reindex(table, force=force)
 
     def clean_service(self, tables: Sequence[TableRow], *, others: bool, dry_run: bool) -> tuple[int, int]:
-        """Remove rows of a service that no chunk explains, those of tables that are gone too where `others` says so.
+        """Remove rows of a service that no chunk explains; with `others` also those of tables that are gone.
 
-        Returns how many, and how many tables could not be looked at.
+        Return how many, and how many tables could not be checked.
         """
         if self._service is None:
             return 0, 0
         return self._service.clean([(table.project, table.id) for table in tables], others=others, dry_run=dry_run)
 
     def cleanup(self, table: TableRow, *, dry_run: bool = False) -> tuple[int, int]:
-        """Remove indexed nodes that no current place explains; returns how many, and how many stay."""
+        """Remove indexed nodes that no current place explains. Return how many, and how many stay."""
         with self.store.transaction():
             current = self.store.numbered_table(table.number)
-            known = self._known(current) if current else set()
-            stray = [item for item in self._all(table) if item not in known]
+            current_items = self._known(current) if current else set()
+            stray = [item for item in self._all(table) if item not in current_items]
             if not dry_run:
                 self.store.delete(stray)
-            return len(stray), len(known)
+            return len(stray), len(current_items)
 
     def _known(self, table: TableRow) -> set[int]:
-        known: set[int] = set()
+        """Return the indexed nodes of all generations in use."""
+        items: set[int] = set()
         for generation in table.kept_generations:
-            known.update(self.store.node_ids(table.id, generation, "", after=0, upto=self.store.last_item(), limit=-1))
-        return known
+            items.update(self.store.node_ids(table.id, generation, "", after=0, upto=self.store.last_item(), limit=-1))
+        return items
 
     def _all(self, table: TableRow) -> list[int]:
-        found: list[int] = self.store.select(Filter(kinds=("table",), parents=(table.id,))).tolist()
-        return found
+        """Return all indexed nodes of a table."""
+        items: list[int] = self.store.select(Filter(kinds=("table",), parents=(table.id,))).tolist()
+        return items
 
     def close(self) -> None:
+        """Stop the processes that run queries."""
         self._queries.close()

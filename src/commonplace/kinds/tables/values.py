@@ -1,4 +1,4 @@
-"""JSON on its way in: read exactly, and refused where it could not be kept exactly."""
+"""Read JSON exactly, and refuse what could not be stored exactly."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from commonplace.store.shredding import dumps, size_of
 
 DEEPEST = 100
 DEEPEST_MESSAGE = 150
-"""Of what holds data for a table: beyond that it cannot be a table's, and readers of JSON begin to give up."""
+"""Deepest nesting of a message with data for a table: readers of JSON give up soon after."""
 
 LARGEST = 64 * 1024 * 1024
 MOST_DIGITS = 4300
-"""Of a whole number: no more can be written as text without lifting a limit that guards the whole process."""
+"""Digits of an integer: to write more as text, a limit that guards the whole process would have to be lifted."""
 
 _HALF = "has a lone surrogate, which is no character"
 _INFINITE = (float("inf"), float("-inf"))
@@ -28,9 +28,9 @@ _PLAIN = re.compile(r'[^\s,:\[\]{}"]+')
 
 
 def read(text: str, argument: str = "content", *, line: int | None = None) -> JSON:
-    """The value that a JSON text is. What cannot be kept as it is, is refused with its line and pointer.
+    """Return the value of a JSON text. Raise InvalidInput, with line and pointer, for what cannot be stored as it is.
 
-    `line`: which one it is, of a text that has a value in each.
+    `line`: the number of the line, of a text that has one value in each.
     """
     if not _is_text(text):
         raise InvalidInput(f"{argument} {_HALF}.", argument=argument)
@@ -50,9 +50,9 @@ def read(text: str, argument: str = "content", *, line: int | None = None) -> JS
 
 
 def parsed(text: str, argument: str, *, within: Sequence[str]) -> JSON:
-    """The value that a JSON text is, with arguments as the members of what is at a place in it.
+    """Return the value of a JSON text whose arguments are the members of the object at `within`.
 
-    Raises InvalidInput, which names the argument, where a reader would have to drop or change something that is
+    Raise InvalidInput, which names the argument, where a reader would have to drop or change something that is
     written there, or would give up for its depth, and ValueError where it is not JSON.
     """
     try:
@@ -62,17 +62,17 @@ def parsed(text: str, argument: str, *, within: Sequence[str]) -> JSON:
         return value
     except json.JSONDecodeError:
         raise
-    except (_Unkept, RecursionError, ValueError) as problem:  # the last of them: a number that is too long to be read
+    except (_Unkept, RecursionError, ValueError) as problem:  # ValueError: a number that is too long to be read
         raise _located(text, argument, str(problem), within, DEEPEST_MESSAGE) from None
 
 
 def half(text: str, argument: str, *, within: Sequence[str]) -> InvalidInput:
-    """What is said of a JSON text with half of a surrogate pair: in which argument, and where. See `parsed`."""
+    """Return the error for a JSON text with half of a surrogate pair, with its argument and place. See `parsed`."""
     return _located(text, argument, _HALF, within, DEEPEST_MESSAGE)
 
 
 def check(value: JSON, argument: str = "data", *, depth: int = 0, line: int | None = None) -> None:
-    """Refuse a value that JSON cannot hold, or that is deeper or larger than a table may be."""
+    """Raise InvalidInput for a value that JSON cannot hold or that is too deep, TooLarge for one that is too large."""
     try:
         _walk(value, depth)
     except _Unkept as problem:
@@ -83,7 +83,7 @@ def check(value: JSON, argument: str = "data", *, depth: int = 0, line: int | No
 
 
 def is_deeper(value: JSON, most: int) -> bool:
-    """Whether more containers than that are inside one another; level by level, since a stack has its end too."""
+    """Return whether containers nest deeper than `most`. It goes level by level, since a stack has its end too."""
     level = [value] if isinstance(value, dict | list) else []
     for _ in range(most):
         inner = [one for outer in level for one in (outer.values() if isinstance(outer, dict) else outer)]
@@ -94,7 +94,7 @@ def is_deeper(value: JSON, most: int) -> bool:
 
 
 class _Unkept(ValueError):
-    """What cannot be kept, and where: the path is put together while the error travels up."""
+    """An error: a value that cannot be stored, and where: the path is put together while the error travels up."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -151,14 +151,14 @@ def _is_text(text: str | int) -> bool:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        keys: set[str] = set()
         for key, _ in pairs:
-            if key in seen:
+            if key in keys:
                 raise _Unkept(_twice(key))
-            seen.add(key)
-    return found
+            keys.add(key)
+    return value
 
 
 def _constant(name: str) -> Any:
@@ -172,10 +172,10 @@ def _integer(digits: str) -> int:
 
 
 def _number(digits: str) -> float:
-    found = float(digits)
-    if found in _INFINITE:
+    number = float(digits)
+    if number in _INFINITE:
         raise _Unkept("has a number too large to be kept; use a string")
-    return found
+    return number
 
 
 def _too_large(argument: str, size: int) -> str:
@@ -190,9 +190,9 @@ def _located(
     deepest: int = DEEPEST,
     line: int | None = None,
 ) -> InvalidInput:
-    """What is wrong, with where. The text is walked once more, slowly, which only a refusal pays for.
+    """Return the error with its place. The text is walked once more, slowly, which only a refusal pays for.
 
-    `within`: where in the text the arguments are, by whose names and from where on it is told.
+    `within`: the place of the arguments in the text; the error names the argument, and the place inside it.
     """
     try:
         problem, offset = _find(text, deepest)
@@ -213,19 +213,19 @@ def _where(problem: _Unkept, line: int | None) -> str:
 
 
 def _find(text: str, deepest: int) -> tuple[_Unkept, int]:
-    """The first thing that cannot be kept, and its offset."""
-    look = _Look(text, deepest)
+    """Return the first thing that cannot be stored, and its offset."""
+    cursor = _Look(text, deepest)
     while True:
-        look.at = _BLANKS.match(text, look.at).end()  # type: ignore[union-attr]
+        cursor.at = _BLANKS.match(text, cursor.at).end()  # type: ignore[union-attr]
         try:
-            look.step()
+            cursor.step()
         except _Unkept as problem:
-            problem.path = list(reversed(look.path))
-            return problem, look.at
+            problem.path = list(reversed(cursor.path))
+            return problem, cursor.at
 
 
 class _Look:
-    """Where in a JSON text a reader is: the path to what comes next, and the keys of the objects around it."""
+    """A cursor in a JSON text: the path to what comes next, and the keys of the objects around it."""
 
     def __init__(self, text: str, deepest: int) -> None:
         self.text, self.at, self._deepest = text, 0, deepest
@@ -265,7 +265,7 @@ class _Look:
         string, end = scanstring(self.text, self.at + 1)
         keys = self._keys[-1] if self._keys and self._expects_key else None
         if keys is not None:
-            self.path.pop()  # a key is told of by the object that it is in
+            self.path.pop()  # an error about a key names the object that it is in
         _check_text(string)
         if keys is not None:
             if string in keys:

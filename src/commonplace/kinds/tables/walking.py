@@ -1,4 +1,4 @@
-"""The nodes of a table's data in the order of the document, read fragment by fragment and never all at once."""
+"""The nodes of a table's data in document order, read fragment by fragment and never all at once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,21 @@ PAGE = 64
 
 
 class Walk:
-    """Nodes of one table by the rules of one generation."""
+    """A walk over the nodes of one table, by the rules of one generation."""
 
     def __init__(self, store: TableStore, table: int, rules: Rules) -> None:
         self._store, self._table, self._rules = store, table, rules
 
     def nodes(self, place: Tokens, first: int | None = None, after: Tokens | None = None) -> Iterator[Node]:
-        """The nodes inside a place, from just after one of them on; of a list from an element on, without its own."""
-        found = self._store.fragment_at(self._table, place)
-        if isinstance(found, Missing):
+        """Yield the nodes inside a place.
+
+        `after`: only those after this node. `first`: of a list, only elements from this index on, without the list's
+        own record.
+        """
+        located = self._store.fragment_at(self._table, place)
+        if isinstance(located, Missing):
             return
-        fragment, rest = found
+        fragment, rest = located
         start = after[len(place) :] if after is not None else None
         if fragment.is_branch:
             yield from self._branch(fragment, place, start, first)
@@ -40,11 +44,11 @@ class Walk:
             yield from self._rules.nodes(place, value, start)
 
     def node_at(self, place: Tokens) -> Node | None:
-        """The node that is at a place itself."""
-        found = self._store.fragment_at(self._table, place)
-        if isinstance(found, Missing):
+        """Return the node at a place itself, or None."""
+        located = self._store.fragment_at(self._table, place)
+        if isinstance(located, Missing):
             return None
-        fragment, rest = found
+        fragment, rest = located
         if fragment.is_branch:
             return self._record(fragment, place)
         value, _ = inside(json.loads(fragment.text or "null"), rest)
@@ -54,7 +58,7 @@ class Walk:
         return self._rules.record(place, self._members(fragment), of_list=fragment.shape == "list")
 
     def _members(self, fragment: Fragment) -> Iterator[tuple[str, JSON]]:
-        """Every member with its value, long ones as None: only short scalars matter to a record."""
+        """Yield every member with its value, long ones as None: only short scalars matter to a record."""
         for row in self._rows(fragment, 0):
             if row.shape == "run":
                 for place, value in enumerate(json.loads(row.text or "[]"), start=row.position):

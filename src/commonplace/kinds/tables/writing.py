@@ -1,4 +1,4 @@
-"""Changes of a table's data: all of a call or none, one version step, and what it changed is indexed or marked."""
+"""Changes of a table's data: a call is applied whole or not at all, as one version, and indexed or marked dirty."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, TooLarge
-from commonplace.kinds.tables.indexing import Change, Indexer
+from commonplace.kinds.tables.indexing import Indexer, PlaceChange
 from commonplace.kinds.tables.nodes import Rules, node_key
 from commonplace.kinds.tables.pointers import Tokens, render
 from commonplace.kinds.tables.values import LARGEST, check
@@ -19,7 +19,7 @@ from commonplace.store.table_rows import Missing, TableRow
 
 
 class TableChanged(CommonplaceError):
-    """Somebody else wrote first."""
+    """An error: somebody else changed the table after the caller read it."""
 
     code, status, exit_code = "version_conflict", 409, 1
 
@@ -33,7 +33,7 @@ class TableChanged(CommonplaceError):
 
 
 class PathMissing(CommonplaceError):
-    """A place that does not exist."""
+    """An error: a place that does not exist."""
 
     code, status, exit_code = "path_missing", 404, 1
 
@@ -49,27 +49,27 @@ class PathMissing(CommonplaceError):
 
 @dataclass
 class Edits:
-    """What one call changes, gathered while it is being applied."""
+    """The changes of one call, gathered while it is applied."""
 
     table: TableRow
     rules: Rules
-    changes: dict[Change, None] = field(default_factory=dict)
+    changes: dict[PlaceChange, None] = field(default_factory=dict)
     size: int = 0
-    """Bytes of what is new or has moved."""
+    """Bytes that are new or have moved."""
 
-    def add(self, change: Change, size: int = 0) -> None:
+    def add(self, change: PlaceChange, size: int = 0) -> None:
         self.changes[change] = None
         self.size += size
 
 
 class Writing:
-    """Applies changes to the newest data, one call after the other."""
+    """A writer that applies changes to the newest data, one call after the other."""
 
     def __init__(self, store: TableStore, indexer: Indexer) -> None:
         self._store, self._indexer = store, indexer
 
     def change(self, table: TableRow, expected: int | None, apply: Callable[[Edits], None]) -> TableRow:
-        """Run a change in one transaction; returns the table after it."""
+        """Apply a change in one transaction and return the table after it. Raise TableChanged or TooLarge."""
         with self._store.transaction():
             current = self.current(table, expected)
             edits = Edits(current, self._indexer.rules(current)[0])
@@ -84,7 +84,7 @@ class Writing:
             return written
 
     def current(self, table: TableRow, expected: int | None) -> TableRow:
-        """The table as it is now, at the version that is expected."""
+        """Return the table as it is now. Raise NotFound, or TableChanged where it is not at the expected version."""
         current = self._store.numbered_table(table.number)
         if current is None:
             raise NotFound(f'There is no table "{table.id}" any more. table_list shows them.', argument="table_id")
@@ -95,7 +95,7 @@ class Writing:
     # one change each, inside `change`
 
     def replace(self, edits: Edits, place: Tokens, value: JSON) -> None:
-        """Put another value where one is."""
+        """Replace the value at a place. Raise PathMissing."""
         number = edits.table.number
         old = self._store.table_shape(number, place)
         if isinstance(old, Missing):
@@ -103,60 +103,63 @@ class Writing:
         size = self._store.table_size(number, place)
         old_scalar = self._store.table_value(number, place) if old[0] == "value" else None
         self._store.put_table_value(number, place, value)
-        edits.add(Change(place), (size if isinstance(size, int) else 0) + size_of(dumps(value)))
+        edits.add(PlaceChange(place), (size if isinstance(size, int) else 0) + size_of(dumps(value)))
         if place:
             grouped = (old[0] == "value" and edits.rules.is_grouped(old_scalar)) or edits.rules.is_grouped(value)
             self._touch(edits, place[:-1], grouped=grouped)
 
     def append(self, edits: Edits, place: Tokens, values: Sequence[JSON]) -> int:
-        """Add to the end of a list; returns how many elements it had."""
+        """Append to a list and return how many elements it had."""
         first = self._store.append_table_elements(edits.table.number, place, values)
-        edits.add(Change(place, first=first, had=first), size_of(dumps(list(values))))
+        edits.add(PlaceChange(place, first=first, had=first), size_of(dumps(list(values))))
         self._touch(edits, place, grouped=any(map(edits.rules.is_grouped, values)))
         return first
 
     def add_members(self, edits: Edits, place: Tokens, members: dict[str, JSON]) -> None:
+        """Add members to an object."""
         self._store.add_table_members(edits.table.number, place, members)
         for key, value in members.items():
-            edits.add(Change((*place, key)), size_of(dumps(value)))
+            edits.add(PlaceChange((*place, key)), size_of(dumps(value)))
         self._touch(edits, place, grouped=any(map(edits.rules.is_grouped, members.values())))
 
     def remove_members(self, edits: Edits, place: Tokens, keys: Sequence[str]) -> None:
+        """Remove members of an object."""
         number, grouped = edits.table.number, False
         for key in keys:
             shape = self._store.table_shape(number, (*place, key))
             size = self._store.table_size(number, (*place, key))
             if not isinstance(shape, Missing) and shape[0] == "value":
                 grouped |= edits.rules.is_grouped(self._store.table_value(number, (*place, key)))
-            edits.add(Change((*place, key)), size if isinstance(size, int) else 0)
+            edits.add(PlaceChange((*place, key)), size if isinstance(size, int) else 0)
         self._store.remove_table_members(number, place, keys)
         self._touch(edits, place, grouped=grouped)
 
     def remove_elements(self, edits: Edits, place: Tokens, indices: Sequence[int]) -> None:
-        """All after the first of them move, so that all of those are made anew."""
+        """Remove elements of a list. All after the first of them move, so those are indexed anew."""
         number, first = edits.table.number, min(indices)
         size, (_, had) = self._store.table_size(number, place), self.shape(edits.table, place)
         self._store.remove_table_elements(number, place, indices)
         moved = size * (had - first) // had if isinstance(size, int) else 0  # about: long elements are rare
-        edits.add(Change(place, first=first, had=had), moved)
-        if self._record(edits, place) is not None:  # of what has none, nothing that is left makes one
-            edits.add(Change(place, alone=True))
+        edits.add(PlaceChange(place, first=first, had=had), moved)
+        if self._record(edits, place) is not None:  # without one there are no short members
+            edits.add(PlaceChange(place, alone=True))
 
     def _touch(self, edits: Edits, container: Tokens, *, grouped: bool) -> None:
-        """The record of a container is made anew where one of its own members comes, goes or changes."""
+        """Mark the record of a container where one of its own short members comes, goes or changes."""
         if not grouped:
             item = self._record(edits, container)
             grouped = item is not None and item.fields["node"] == "skipped"
         if grouped:
-            edits.add(Change(container, alone=True))
+            edits.add(PlaceChange(container, alone=True))
 
     def _record(self, edits: Edits, container: Tokens) -> Item | None:
-        """What is indexed of a container's own members."""
+        """Return the item of a container's own record, or None."""
         return self._store.item("table", edits.table.id, node_key(container, edits.table.generation), body=False)
 
-    # what the tool types ask for
+    # operations of the tool types
 
     def create(self, edits: Edits, place: Tokens, elements: Sequence[Mapping[str, JSON]]) -> list[dict[str, JSON]]:
+        """Add elements for a tool of type `create`, and return their keys and pointers."""
         shape, _ = self.container(edits.table, place)
         for number, element in enumerate(elements):
             check(element["content"], f"elements[{number}].content", depth=len(place) + 1)
@@ -166,8 +169,8 @@ class Writing:
         members: dict[str, JSON] = {}
         for number, element in enumerate(elements):
             key = _object_key(element.get("key"), f"elements[{number}].key")
-            there = self._store.table_shape(edits.table.number, (*place, key))
-            if key in members or not isinstance(there, Missing):
+            shape_there = self._store.table_shape(edits.table.number, (*place, key))
+            if key in members or not isinstance(shape_there, Missing):
                 raise AlreadyExists(
                     f'elements[{number}].key "{key[:80]}" exists already. Use an update tool to replace it.',
                     argument=f"elements[{number}].key",
@@ -177,34 +180,36 @@ class Writing:
         return [_told(key) for key in members]
 
     def update(self, edits: Edits, place: Tokens, updates: Sequence[Mapping[str, JSON]]) -> list[dict[str, JSON]]:
+        """Replace elements for a tool of type `update`, and return their keys and pointers."""
         shape, count = self.container(edits.table, place)
         for number, element in enumerate(updates):
             check(element["content"], f"updates[{number}].content", depth=len(place) + 1)
-        told = []
+        results = []
         for number, element in enumerate(updates):
             key = self._existing(edits.table, place, shape, count, element.get("key"), f"updates[{number}].key")
             self.replace(edits, (*place, str(key)), element["content"])
-            told.append(_told(key))
-        return told
+            results.append(_told(key))
+        return results
 
     def delete(self, edits: Edits, place: Tokens, keys: Sequence[JSON]) -> list[dict[str, JSON]]:
+        """Remove elements for a tool of type `delete`, and return their keys and pointers."""
         shape, count = self.container(edits.table, place)
-        found: dict[Any, None] = {}
-        for number, given in enumerate(keys):
-            key = self._existing(edits.table, place, shape, count, given, f"keys[{number}]")
-            if key in found:
+        unique_keys: dict[Any, None] = {}
+        for number, key_given in enumerate(keys):
+            key = self._existing(edits.table, place, shape, count, key_given, f"keys[{number}]")
+            if key in unique_keys:
                 raise InvalidInput(
                     f'keys[{number}] "{key}" is given twice. Name each once.', argument=f"keys[{number}]"
                 )
-            found[key] = None
+            unique_keys[key] = None
         if shape == "list":
-            self.remove_elements(edits, place, list(found))
+            self.remove_elements(edits, place, list(unique_keys))
         else:
-            self.remove_members(edits, place, list(found))
-        return [_told(key) for key in found]
+            self.remove_members(edits, place, list(unique_keys))
+        return [_told(key) for key in unique_keys]
 
     def container(self, table: TableRow, place: Tokens) -> tuple[str, int]:
-        """`object` or `list`, and how many members it has; a refusal for anything else."""
+        """Return `object` or `list`, and how many members it has. Raise InvalidInput for anything else."""
         shape, count = self.shape(table, place)
         if shape == "value":
             parent = f'Bind the tool to its parent "{render(place[:-1])[:200]}".'
@@ -216,36 +221,37 @@ class Writing:
         return shape, count
 
     def shape(self, table: TableRow, place: Tokens) -> tuple[str, int]:
-        """`object`, `list` or `value`, and how many members it has; a refusal where nothing is."""
+        """Return `object`, `list` or `value`, and how many members it has. Raise PathMissing where nothing is."""
         shape = self._store.table_shape(table.number, place)
         if isinstance(shape, Missing):
             raise PathMissing(place, shape.found)
         return shape
 
     def _existing(
-        self, table: TableRow, place: Tokens, shape: str, count: int, given: JSON, argument: str
+        self, table: TableRow, place: Tokens, shape: str, count: int, member: JSON, argument: str
     ) -> str | int:
+        """Return the key or index of a member that exists. Raise InvalidInput or NotFound."""
         if shape == "object":
-            key = _object_key(given, argument)
+            key = _object_key(member, argument)
             if isinstance(self._store.table_shape(table.number, (*place, key)), Missing):
                 raise NotFound(f'{argument} "{key[:80]}" does not exist.', argument=argument)
             return key
-        index = given if isinstance(given, int) and not isinstance(given, bool) else None
-        if isinstance(given, str) and INDEX.fullmatch(given) and len(given) < 12:
-            index = int(given)
+        index = member if isinstance(member, int) and not isinstance(member, bool) else None
+        if isinstance(member, str) and INDEX.fullmatch(member) and len(member) < 12:
+            index = int(member)
         if index is None:
-            raise InvalidInput(f"{argument} must be an index of the list, not {dumps(given)[:80]}.", argument=argument)
+            raise InvalidInput(f"{argument} must be an index of the list, not {dumps(member)[:80]}.", argument=argument)
         if not 0 <= index < count:
             raise NotFound(f"{argument} is {index}, and the list has {count} elements.", argument=argument)
         return index
 
 
-def _object_key(given: JSON, argument: str) -> str:
-    if not isinstance(given, str):
-        shown = "nothing" if given is None else dumps(given)[:80]
+def _object_key(value: JSON, argument: str) -> str:
+    if not isinstance(value, str):
+        shown = "nothing" if value is None else dumps(value)[:80]
         raise InvalidInput(f"{argument} must be a string, the key of a member, not {shown}.", argument=argument)
-    check(given, argument)
-    return given
+    check(value, argument)
+    return value
 
 
 def _told(key: str | int) -> dict[str, JSON]:

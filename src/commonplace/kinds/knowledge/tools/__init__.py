@@ -42,11 +42,11 @@ knowledge.search and to set defaults."""
 
 
 def instructions(library: Library) -> str:
-    """What an agent that has never seen the server is told."""
+    """Return the instructions for an agent that has never seen the server."""
     counts = library.store.counts()
     kinds = {"note": "notes", "media": "media", "conversation": "chats", "character": "characters", "prompt": "prompts"}
-    told = ", ".join(f"{counts[kind]} {name}" for kind, name in kinds.items() if counts.get(kind)) or "nothing yet"
-    return _INSTRUCTIONS.format(counts=told)
+    summary = ", ".join(f"{counts[kind]} {name}" for kind, name in kinds.items() if counts.get(kind)) or "nothing yet"
+    return _INSTRUCTIONS.format(counts=summary)
 
 
 PROFILE = Profile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from commonplace.kinds.knowledge.finding import Limits
+from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.tools.finding import open_turn, search_one, search_tool
 from commonplace.kinds.knowledge.tools.options import ID, LONGEST_QUERY
 from commonplace.kinds.knowledge.tools.reading import OTHERWISE, get_tool, read_one
@@ -12,18 +12,18 @@ from commonplace.model import JSON
 from commonplace.tools.tool import Call
 
 
-def limits_of(query: JSON) -> Limits:
-    """What may be a whole tag: the parts between commas, or the entries of a list."""
+def limits_of(query: JSON) -> SourceLimits:
+    """Return filters with what may be a whole tag: the parts between commas, or the entries of a list."""
     parts = query.split(",") if isinstance(query, str) else query
-    return Limits(tags=tuple(part.strip() for part in parts if part.strip()))
+    return SourceLimits(tags=tuple(part.strip() for part in parts if part.strip()))
 
 
-def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    return search_one(open_turn(call, given), "characters", given, limits_of(given["query"]))
+def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    return search_one(open_turn(call, args), "characters", args, limits_of(args["query"]))
 
 
-def get(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    return read_one(call, "characters", given["character_id"], given, OTHERWISE["characters"])
+def get(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    return read_one(call, "characters", args["character_id"], args, OTHERWISE["characters"])
 
 
 _QUERY = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.knowledge.finding import Limits
+from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.tools.finding import open_turn, search_one, search_tool
 from commonplace.kinds.knowledge.tools.options import ID, PAGE, PAGE_SIZE_SCHEMA
 from commonplace.kinds.knowledge.tools.reading import OTHERWISE, get_tool, read_one
@@ -15,8 +15,9 @@ from commonplace.tools.schema import choice, text
 from commonplace.tools.tool import Call
 
 
-def limits_of(call: Call, given: Mapping[str, JSON], place: str = "") -> tuple[Limits, list[Warning]]:
-    by, sender, character = given.get("by", "both"), given.get("sender"), given.get("character_id")
+def limits_of(call: Call, args: Mapping[str, JSON], place: str = "") -> tuple[SourceLimits, list[Warning]]:
+    """Return the filters of a call, and warnings. Raise InvalidInput for a sender with titles alone."""
+    by, sender, character = args.get("by", "both"), args.get("sender"), args.get("character_id")
     if sender is not None and by == "title":
         raise InvalidInput(
             f'{place}sender asks for messages and {place}by is "title". Leave one of them out.',
@@ -28,16 +29,16 @@ def limits_of(call: Call, given: Mapping[str, JSON], place: str = "") -> tuple[L
         key = call.library.knowledge.character(character)
         if key is None:
             warnings.append(warning("unknown_character", f'There is no character "{character}".', "chats"))
-    return Limits(by=by, sender=sender, character=None if character is None else key or ""), warnings
+    return SourceLimits(by=by, sender=sender, character=None if character is None else key or ""), warnings
 
 
-def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    limits, warnings = limits_of(call, given)
-    return search_one(open_turn(call, given), "chats", given, limits, warnings)
+def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    limits, warnings = limits_of(call, args)
+    return search_one(open_turn(call, args), "chats", args, limits, warnings)
 
 
-def get(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    return read_one(call, "chats", given["conversation_id"], given, OTHERWISE["chats"])
+def get(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    return read_one(call, "chats", args["conversation_id"], args, OTHERWISE["chats"])
 
 
 BY = choice("Look for messages, for conversations by their titles and tags, or both.", "both", "title", "message")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from commonplace.errors import Busy, CommonplaceError, InvalidInput, NotFound, StorageFull, Unavailable
-from commonplace.kinds.knowledge.finding import Limits, Results, Search
+from commonplace.kinds.knowledge.finding import Results, SearchRequest, SourceLimits
 from commonplace.kinds.knowledge.kinds import SOURCE_OF, SOURCES
 from commonplace.kinds.knowledge.tools import characters, chats, media, notes, prompts
 from commonplace.kinds.knowledge.tools.finding import READS, open_turn
@@ -29,7 +29,7 @@ from commonplace.kinds.knowledge.tools.options import (
 )
 from commonplace.kinds.knowledge.tools.reading import paging_ignored, read, read_rendered
 from commonplace.kinds.knowledge.tools.results import (
-    Found,
+    ResultPage,
     Warning,
     compact_get,
     compact_search,
@@ -51,145 +51,150 @@ log = logging.getLogger(__name__)
 # searching
 
 
-def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    turned = open_turn(call, given)
-    sources = tuple(dict.fromkeys(given.get("sources") or SOURCES))
-    limits, warnings = _limits(call, given, sources)
-    turned, more = _ordered(turned, given, sources)
-    return answered(turned, given, sources, limits, [*warnings, *more], turned.chosen.shape)
+def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the answer of `knowledge.search`."""
+    call_turn = open_turn(call, args)
+    sources = tuple(dict.fromkeys(args.get("sources") or SOURCES))
+    limits, warnings = _limits(call, args, sources)
+    call_turn, order_warnings = _ordered(call_turn, args, sources)
+    return answered(call_turn, args, sources, limits, [*warnings, *order_warnings], call_turn.chosen.shape)
 
 
 def answered(
-    turned: Turn,
-    given: Mapping[str, JSON],
+    call_turn: Turn,
+    args: Mapping[str, JSON],
     sources: tuple[str, ...],
-    limits: Limits,
+    limits: SourceLimits,
     warnings: list[Warning],
     shape: str,
 ) -> dict[str, JSON]:
-    """The answer to a search of several sources, without what the session has seen."""
-    library, chosen = turned.call.library, turned.chosen
-    wanted = Search(
-        given["query"],
+    """Return the answer to a search of several sources, without what the session has seen."""
+    library, chosen = call_turn.call.library, call_turn.chosen
+    request = SearchRequest(
+        args["query"],
         sources,
         limits,
         chosen.order_by,
-        given["limit"],
-        given["offset"],
+        args["limit"],
+        args["offset"],
         chosen.snippet_length,
-        turned.session.recent_queries if turned.session else (),
+        call_turn.session.recent_queries if call_turn.session else (),
     )
 
     def run(seen: frozenset[str]) -> Listed[tuple[Results, list[Warning]]]:
         addresses = [parts for parts in map(parse_uri, seen) if parts]
         without = frozenset(library.store.ids_of(addresses)) if addresses else frozenset()
-        results, failed = _found(turned, replace(wanted, without=without))
+        results, failed = _found(call_turn, replace(request, without=without))
         return Listed((results, failed), [hit.item.uri for hit in results.hits], results.total, results.skipped)
 
-    listing = [given["query"], sorted(sources), given.get("filters") or {}, chosen.order_by]
+    listing = [args["query"], sorted(sources), args.get("filters") or {}, chosen.order_by]
     own = chosen.origin["max_session_uris"] != "settings"
-    (results, failed), told = deduped(
-        turned.session,
+    (results, failed), session_state = deduped(
+        call_turn.session,
         run,
-        query=given["query"],
+        query=args["query"],
         listing=listing,
-        offset=given["offset"],
+        offset=args["offset"],
         dedupe=chosen.dedupe,
         most_uris=chosen.max_session_uris if own else None,
     )
-    found = Found(results, given["offset"], [*turned.warnings(), *warnings, *failed])
-    response = search_response(turned, found, told)
+    page = ResultPage(results, args["offset"], [*call_turn.warnings(), *warnings, *failed])
+    response = search_response(call_turn, page, session_state)
     return compact_search(response, library.settings.public_url) if shape == "compact" else response
 
 
-def _found(turned: Turn, wanted: Search) -> tuple[Results, list[Warning]]:
-    """What the sources answer. Where one of them fails the others still do; an error only where none is left."""
-    finding = turned.call.library.knowledge.finding
+def _found(call_turn: Turn, request: SearchRequest) -> tuple[Results, list[Warning]]:
+    """Return what the sources answer. Where one of them fails the others still do; raise where none is left."""
+    finding = call_turn.call.library.knowledge.finding
     try:
-        return finding.search(wanted), []
+        return finding.search(request), []
     except (Busy, StorageFull, Unavailable):
-        raise  # what all of them need is not there, and each would be waited for in turn
+        raise  # all sources need what is missing, and each would wait for it in turn
     except CommonplaceError as error:
-        if len(wanted.sources) == 1:
+        if len(request.sources) == 1:
             raise
         log.info("Searching one by one: %s", error.code)
-    good, failed = [], list[Warning]()
-    for source in wanted.sources:
+    searchable, warnings = [], list[Warning]()
+    for source in request.sources:
         try:
-            finding.search(replace(wanted, sources=(source,)))
-            good.append(source)
+            finding.search(replace(request, sources=(source,)))
+            searchable.append(source)
         except CommonplaceError as error:
-            failed.append(warning("source_failed", str(error), source))
-    if not good:
-        raise Unavailable(f"None of the sources could be searched: {failed[0]['reason']}")
-    return finding.search(replace(wanted, sources=tuple(good))), failed
+            warnings.append(warning("source_failed", str(error), source))
+    if not searchable:
+        raise Unavailable(f"None of the sources could be searched: {warnings[0]['reason']}")
+    return finding.search(replace(request, sources=tuple(searchable))), warnings
 
 
-def _limits(call: Call, given: Mapping[str, JSON], sources: tuple[str, ...]) -> tuple[Limits, list[Warning]]:
-    filters = given.get("filters") or {}
+def _limits(call: Call, args: Mapping[str, JSON], sources: tuple[str, ...]) -> tuple[SourceLimits, list[Warning]]:
+    """Return the filters of a call for each source, and warnings about filters that are ignored."""
+    filters = args.get("filters") or {}
     warnings = [
         warning("filter_ignored", f"filters.{name} was ignored, because {name} is not searched.", name)
         for name in filters
         if name not in sources and filters[name]
     ]
-    limits = Limits(
+    limits = SourceLimits(
         keywords=notes.limits_of(filters.get("notes") or {}).keywords,
         fields=prompts.limits_of(filters.get("prompts") or {}).fields,
-        tags=characters.limits_of(given["query"]).tags,
+        tags=characters.limits_of(args["query"]).tags,
     )
     if "media" in sources:
-        own, said = media.limits_of(call, filters.get("media") or {}, "filters.media.")
+        own, own_warnings = media.limits_of(call, filters.get("media") or {}, "filters.media.")
         limits = replace(limits, media_types=own.media_types, date_from=own.date_from, date_to=own.date_to)
-        warnings += said
+        warnings += own_warnings
     if "chats" in sources:
-        own, said = chats.limits_of(call, filters.get("chats") or {}, "filters.chats.")
+        own, own_warnings = chats.limits_of(call, filters.get("chats") or {}, "filters.chats.")
         limits = replace(limits, by=own.by, character=own.character, sender=own.sender)
-        warnings += said
+        warnings += own_warnings
     return limits, warnings
 
 
-def _ordered(turned: Turn, given: Mapping[str, JSON], sources: tuple[str, ...]) -> tuple[Turn, list[Warning]]:
-    """The order of media counts where there is nothing else to order."""
-    order = ((given.get("filters") or {}).get("media") or {}).get("order_by")
+def _ordered(call_turn: Turn, args: Mapping[str, JSON], sources: tuple[str, ...]) -> tuple[Turn, list[Warning]]:
+    """Return the turn with the order of media, which counts only where media alone are searched; and warnings."""
+    order = ((args.get("filters") or {}).get("media") or {}).get("order_by")
     if order is None or "media" not in sources:
-        return turned, []
-    if sources == ("media",) and "order_by" not in given:
-        return replace(turned, chosen=replace(turned.chosen, order_by=order)), []
-    return turned, [warning("filter_ignored", "filters.media.order_by was ignored: the list has one order.", "media")]
+        return call_turn, []
+    if sources == ("media",) and "order_by" not in args:
+        return replace(call_turn, chosen=replace(call_turn.chosen, order_by=order)), []
+    return call_turn, [
+        warning("filter_ignored", "filters.media.order_by was ignored: the list has one order.", "media")
+    ]
 
 
 # reading
 
 
-def get(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    source = _source(given)
-    shape = {"shape": given["shape"]} if "shape" in given else {}
-    turned = turn(call, given, {**(given.get("retrieval") or {}), **shape})
-    if turned.chosen.shape != "compact":
-        return read(turned, source, given["id"], given, "snippet")
-    asked = wished(turned, given.get("retrieval"), "snippet")
-    if asked.wish.mode == "full":
-        item, _ = call.library.knowledge.item(source, given["id"])
-        response = read_rendered(turned, item, asked, paging_ignored(given))
+def get(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the answer of `knowledge.get`."""
+    source = _source(args)
+    shape = {"shape": args["shape"]} if "shape" in args else {}
+    call_turn = turn(call, args, {**(args.get("retrieval") or {}), **shape})
+    if call_turn.chosen.shape != "compact":
+        return read(call_turn, source, args["id"], args, "snippet")
+    reading = wished(call_turn, args.get("retrieval"), "snippet")
+    if reading.wish.mode == "full":
+        item, _ = call.library.knowledge.item(source, args["id"])
+        response = read_rendered(call_turn, item, reading, paging_ignored(args))
     else:
-        response = read(turned, source, given["id"], given, "snippet")
+        response = read(call_turn, source, args["id"], args, "snippet")
     return compact_get(response, call.library.settings.public_url)
 
 
-def _source(given: Mapping[str, JSON]) -> str:
-    """The source an address names, or else the one that is given; both have to agree."""
-    parts = parse_uri(given["id"]) if isinstance(given["id"], str) and "://" in given["id"] else None
-    named, source = SOURCE_OF.get(parts[0]) if parts else None, given.get("source")
-    if isinstance(given["id"], str) and "://" in given["id"] and named is None:
-        raise NotFound(f'There is no item "{given["id"]}". Find one with knowledge.search.')
-    if source is None and named is None:
+def _source(args: Mapping[str, JSON]) -> str:
+    """Return the source an address names, or else the one that is given. Raise where they disagree."""
+    parts = parse_uri(args["id"]) if isinstance(args["id"], str) and "://" in args["id"] else None
+    source_named, source = SOURCE_OF.get(parts[0]) if parts else None, args.get("source")
+    if isinstance(args["id"], str) and "://" in args["id"] and source_named is None:
+        raise NotFound(f'There is no item "{args["id"]}". Find one with knowledge.search.')
+    if source is None and source_named is None:
         raise InvalidInput('knowledge.get needs "source", unless id is an address such as notes://…', argument="source")
-    if source is not None and named is not None and source != named:
+    if source is not None and source_named is not None and source != source_named:
         raise InvalidInput(
-            f'source is "{source}" and {given["id"]} is of {named}. Leave source out, or correct one of them.',
+            f'source is "{source}" and {args["id"]} is of {source_named}. Leave source out, or correct one of them.',
             argument="source",
         )
-    return str(source or named)
+    return str(source or source_named)
 
 
 # declarations

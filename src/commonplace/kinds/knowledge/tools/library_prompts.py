@@ -1,4 +1,4 @@
-"""The prompts of the library as MCP prompts: their placeholders are the arguments."""
+"""The prompts of the library as MCP prompts, with their placeholders as arguments."""
 
 from __future__ import annotations
 
@@ -21,35 +21,36 @@ PAGE = 50
 
 
 def page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], str | None]:
-    """The prompts by name, from just after the one a cursor stands for."""
+    """Return the prompts by name, from after a cursor, and the next cursor. Raise InvalidInput for a wrong cursor."""
     store = call.library.store
-    found = store.titles("prompt", _read(cursor) if cursor else "", PAGE + 1)
-    items = store.items([item for item, _ in found[:PAGE]])
-    following = _written(fold_value(found[PAGE - 1][1])) if len(found) > PAGE else None
-    return [_entry(item) for item in items], following
+    titles = store.titles("prompt", _read(cursor) if cursor else "", PAGE + 1)
+    items = store.items([item for item, _ in titles[:PAGE]])
+    next_cursor = _written(fold_value(titles[PAGE - 1][1])) if len(titles) > PAGE else None
+    return [_entry(item) for item in items], next_cursor
 
 
 def state(library: Library) -> bytes:
-    """What is different once the list is: every prompt and its version."""
-    seen, after = b"", 0
+    """Return a value that differs once the list of prompts does: a digest of every prompt and its version."""
+    digest, after = b"", 0
     while items := library.store.scan(Filter(kinds=("prompt",)), after=after):
         after = items[-1].id
-        seen = fingerprint(seen, *(f"{item.id}:{item.version}" for item in items))
-    return seen
+        digest = fingerprint(digest, *(f"{item.id}:{item.version}" for item in items))
+    return digest
 
 
-def get(call: Call, name: str, given: Mapping[str, str]) -> Mapping[str, JSON]:
+def get(call: Call, name: str, args: Mapping[str, str]) -> Mapping[str, JSON]:
+    """Return the messages of a prompt, filled in. Raise InvalidInput for an unknown or missing argument."""
     item, _ = call.library.knowledge.item("prompts", name)
-    wanted = variables(item)
-    unknown = [argument for argument in given if argument not in wanted]
+    names = variables(item)
+    unknown = [argument for argument in args if argument not in names]
     if unknown:
-        takes = f"It takes: {', '.join(wanted)}." if wanted else "It takes none."
+        takes = f"It takes: {', '.join(names)}." if names else "It takes none."
         raise InvalidInput(f'The prompt "{item.title}" has no argument "{unknown[0]}". {takes}', argument=unknown[0])
-    missing = [argument for argument in wanted if argument not in given]
+    missing = [argument for argument in names if argument not in args]
     if missing:
         raise InvalidInput(f'The prompt "{item.title}" needs "{missing[0]}".', argument=missing[0])
     parts = [item.fields.get("system_prompt", ""), item.fields.get("user_prompt", "")]
-    texts = [filled(part, given) for part in parts if part] or [item.fields.get("details", "") or item.title]
+    texts = [filled(part, args) for part in parts if part] or [item.fields.get("details", "") or item.title]
     messages = [{"role": "user", "content": {"type": "text", "text": text}} for text in texts]
     return {"description": item.fields.get("details", ""), "messages": messages}
 

@@ -5,68 +5,73 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.knowledge.finding import Limits
+from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.kinds import shown_id
 from commonplace.kinds.knowledge.tools.finding import READS, open_turn, search_one, search_tool
 from commonplace.kinds.knowledge.tools.options import ID, ORDER_BY, SESSION, check, dates, turn
 from commonplace.kinds.knowledge.tools.reading import OTHERWISE, get_tool, read_one
 from commonplace.kinds.knowledge.tools.results import WARNING, Warning, warning
-from commonplace.kinds.knowledge.transcript import Wanted, transcript
+from commonplace.kinds.knowledge.transcript import TranscriptRequest, transcript
 from commonplace.model import JSON
 from commonplace.store.filters import fold_value
 from commonplace.tools.schema import BOOLEAN, INTEGER, STRING, answer, choice, flag, many, maybe, obj, text, texts
 from commonplace.tools.tool import READ_ONLY, Call, Tool
 
 
-def limits_of(call: Call, given: Mapping[str, JSON], place: str = "") -> tuple[Limits, list[Warning]]:
-    types = tuple(given.get("media_types") or ())
-    low, high = dates(given, place)
-    return Limits(media_types=types, date_from=low, date_to=high), _unknown(call, types)
+def limits_of(call: Call, args: Mapping[str, JSON], place: str = "") -> tuple[SourceLimits, list[Warning]]:
+    """Return the filters of a call, and warnings about types that do not exist."""
+    types = tuple(args.get("media_types") or ())
+    low, high = dates(args, place)
+    return SourceLimits(media_types=types, date_from=low, date_to=high), _unknown(call, types)
 
 
 def _unknown(call: Call, types: tuple[str, ...]) -> list[Warning]:
+    """Return a warning for each type that no media item has."""
     if not types:
         return []
-    there = [name for name in call.library.store.media_types() if name]
-    known = {fold_value(name.strip()) for name in there}
-    unknown = [name for name in types if fold_value(name.strip()) not in known]
-    names = ", ".join(there) or "none yet"
+    types_there = [name for name in call.library.store.media_types() if name]
+    folded_types = {fold_value(name.strip()) for name in types_there}
+    unknown = [name for name in types if fold_value(name.strip()) not in folded_types]
+    names = ", ".join(types_there) or "none yet"
     return [
         warning("unknown_media_type", f'There is no media of type "{name}". The types are: {names}.', "media")
         for name in unknown
     ]
 
 
-def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    limits, warnings = limits_of(call, given)
-    return search_one(open_turn(call, given), "media", given, limits, warnings)
+def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    limits, warnings = limits_of(call, args)
+    return search_one(open_turn(call, args), "media", args, limits, warnings)
 
 
-def get(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    return read_one(call, "media", given["media_id"], given, OTHERWISE["media"])
+def get(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    return read_one(call, "media", args["media_id"], args, OTHERWISE["media"])
 
 
-def read_transcript(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    turned = turn(call, given, {})
-    low, high = given.get("from_ms"), given.get("to_ms")
+def read_transcript(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the answer of `media.transcript`."""
+    call_turn = turn(call, args, {})
+    low, high = args.get("from_ms"), args.get("to_ms")
     if low is not None and high is not None and low > high:
         raise InvalidInput(f"from_ms {low} is after to_ms {high}. Swap them.", argument="from_ms")
-    item, _ = call.library.knowledge.item("media", given["media_id"])
-    wanted = Wanted(given["format"], given["include_timestamps"], low, high, call.library.settings.full_max_chars)
-    made = transcript(call.library.store, item, wanted)
-    warnings = turned.warnings()
-    if not made.timed:
+    item, _ = call.library.knowledge.item("media", args["media_id"])
+    request = TranscriptRequest(
+        args["format"], args["include_timestamps"], low, high, call.library.settings.full_max_chars
+    )
+    result = transcript(call.library.store, item, request)
+    warnings = call_turn.warnings()
+    if not result.timed:
         warnings.append(
             warning("untimed", "This media has no cues: its text is given without times of its own.", "media")
         )
-    cut = made.next_ms is not None or (not made.timed and len(item.body or "") > wanted.most_chars)
+    is_cut = result.next_ms is not None or (not result.timed and len(item.body or "") > request.most_chars)
     return {
-        "content": made.content,
+        "content": result.content,
         "media_id": shown_id("media", item.key),
-        "format": wanted.format,
-        "timed": made.timed,
-        "truncated": cut,
-        "next_ms": made.next_ms,
+        "format": request.format,
+        "timed": result.timed,
+        "truncated": is_cut,
+        "next_ms": result.next_ms,
         "warnings": warnings,
     }
 

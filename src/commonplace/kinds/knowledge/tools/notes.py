@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from commonplace.kinds.knowledge.finding import Limits
+from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.tools.finding import open_turn, search_one, search_tool
 from commonplace.kinds.knowledge.tools.reading import OTHERWISE, get_tool, read_one
 from commonplace.model import JSON
@@ -12,16 +12,16 @@ from commonplace.tools.schema import text, texts
 from commonplace.tools.tool import Call
 
 
-def limits_of(given: Mapping[str, JSON]) -> Limits:
-    return Limits(keywords=tuple(given.get("keywords") or ()))
+def limits_of(args: Mapping[str, JSON]) -> SourceLimits:
+    return SourceLimits(keywords=tuple(args.get("keywords") or ()))
 
 
-def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    return search_one(open_turn(call, given), "notes", given, limits_of(given))
+def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    return search_one(open_turn(call, args), "notes", args, limits_of(args))
 
 
-def get(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    return read_one(call, "notes", given["note_id"], given, OTHERWISE["notes"])
+def get(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    return read_one(call, "notes", args["note_id"], args, OTHERWISE["notes"])
 
 
 KEYWORDS = texts("Only notes with any of these tags: whole tags, case ignored.", maxItems=100)

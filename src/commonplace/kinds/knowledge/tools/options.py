@@ -1,4 +1,4 @@
-"""What the tools of this surface take in common: their schemas, and every knob as it applies to one call."""
+"""Options that the tools of this profile share: their schemas, and every knob as it applies to one call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ID = {"type": ["integer", "string"]}
 
 
 def soft(description: str, kind: str = "integer") -> Schema:
-    """A number that is moved into its range, which its description states."""
+    """Return the schema of a number that is moved into its range, which its description states."""
     return {"type": kind, "description": description}
 
 
@@ -47,6 +47,7 @@ PAGE_SIZE_SCHEMA = soft("Messages per page, 1 to 200 (default 50).")
 
 
 def limit(default: int) -> Schema:
+    """Return the schema of `limit`."""
     return integer("Most results to return.", default=default, least=1, most=100)
 
 
@@ -88,12 +89,12 @@ RETRIEVAL = {
 }
 
 
-def check(tool: str, signature: Signature, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The common check, that a query says something, and 5.0 as the whole number it is."""
-    checked = arguments.check(tool, signature, {**given, "query": "."} if _is_blank(given.get("query")) else given)
+def check(tool: str, signature: Signature, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return checked arguments, with 5.0 as the integer it is. Raise InvalidInput, also for a blank query."""
+    checked = arguments.check(tool, signature, {**args, "query": "."} if _is_blank(args.get("query")) else args)
     checked = {name: _whole(value, signature.properties[name]) for name, value in checked.items()}
     retrieval = checked.get("retrieval")
-    places = {"query": given.get("query"), "retrieval.query": retrieval.get("query") if retrieval else None}
+    places = {"query": args.get("query"), "retrieval.query": retrieval.get("query") if retrieval else None}
     for place, query in places.items():
         if _is_blank(query):
             raise InvalidInput(f"{place} is blank: give at least one word.", argument=place)
@@ -119,7 +120,7 @@ def _is_blank(query: JSON) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One call: its session, its knobs, and what is to be said of both."""
+    """One call: its session, its knobs, and the warnings about both."""
 
     call: Call
     session: Session | None
@@ -134,15 +135,15 @@ class Turn:
         return list(self.config.warnings)
 
     def clamped(self, *names: str) -> list[str]:
-        """The knobs of these that had to be moved into their range, and the session's that were set just now."""
+        """Return which of these knobs were moved into their range, and the session's that were set just now."""
         now = self.session.clamped if self.session else frozenset()
         return [name for name in self.chosen.clamped if name in names or name in now]
 
 
-def turn(call: Call, given: Mapping[str, JSON], knobs: Mapping[str, JSON]) -> Turn:
-    """`given` are the arguments, `knobs` those of them that are knobs."""
-    session = call.open_session(given.get("session"))
-    defaults = given.get("session_defaults")
+def turn(call: Call, args: Mapping[str, JSON], knobs: Mapping[str, JSON]) -> Turn:
+    """Return the turn of a call. `args` are its arguments, `knobs` those of them that are knobs."""
+    session = call.open_session(args.get("session"))
+    defaults = args.get("session_defaults")
     if defaults:
         if session is None:
             raise InvalidInput(
@@ -164,7 +165,7 @@ def turn(call: Call, given: Mapping[str, JSON], knobs: Mapping[str, JSON]) -> Tu
 
 @dataclass(frozen=True, slots=True)
 class Wished:
-    """How an item is to be read, and what of that was moved into its range."""
+    """A wish, and the names of the knobs that were moved into their range."""
 
     wish: Wish
     clamped: list[str]
@@ -174,7 +175,7 @@ KNOBS = ("snippet_length", "max_tokens", "chars_per_token", "sibling_window")
 
 
 def wished(turn: Turn, retrieval: Mapping[str, JSON] | None, otherwise: Mode) -> Wished:
-    """`otherwise` is the mode of a call without a retrieval object."""
+    """Return how an item is to be read. `otherwise` is the mode of a call without a retrieval object."""
     asked, chosen = retrieval or {}, turn.chosen
     clamped = turn.clamped(*KNOBS)
     budget = Budget(chosen.max_tokens, chosen.chars_per_token)
@@ -195,6 +196,7 @@ def wished(turn: Turn, retrieval: Mapping[str, JSON] | None, otherwise: Mode) ->
 
 
 def _cut_anew(wish: Wish, asked: Mapping[str, JSON], clamped: list[str]) -> Wished:
+    """Return the wish with the size of chunks that are cut on the fly, where they are."""
     size, moved = CHUNK_TOKENS.read(asked.get("chunk_size_tokens", CHUNK_TOKENS.default))
     overlap, shifted = Number(0, 0, size // 2).read(asked.get("chunk_overlap_tokens", 0))
     clamped = [*clamped, *(["chunk_size_tokens"] if moved else []), *(["chunk_overlap_tokens"] if shifted else [])]
@@ -212,15 +214,15 @@ def _mode(asked: Mapping[str, JSON], chosen: Chosen) -> Mode:
     return cast(Mode, mode)
 
 
-def dates(given: Mapping[str, JSON], place: str = "") -> tuple[datetime | None, datetime | None]:
-    """`date_from` and `date_to`; a bare date that ends a range includes its day."""
-    found = [read_moment(given[name], f"{place}{name}") if name in given else None for name in ("date_from", "date_to")]
-    low, high = found
-    if high is not None and is_date(given["date_to"]):
+def dates(args: Mapping[str, JSON], place: str = "") -> tuple[datetime | None, datetime | None]:
+    """Return `date_from` and `date_to`; a bare date that ends a range includes its day. Raise InvalidInput."""
+    moments = [read_moment(args[name], f"{place}{name}") if name in args else None for name in ("date_from", "date_to")]
+    low, high = moments
+    if high is not None and is_date(args["date_to"]):
         high += timedelta(days=1) - timedelta(microseconds=1)
     if low is not None and high is not None and low > high:
         raise InvalidInput(
-            f"{place}date_from {given['date_from']} is after {place}date_to {given['date_to']}. Swap them.",
+            f"{place}date_from {args['date_from']} is after {place}date_to {args['date_to']}. Swap them.",
             argument=f"{place}date_from",
         )
     return low, high

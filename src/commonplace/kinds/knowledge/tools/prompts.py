@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from commonplace.kinds.knowledge.finding import Limits
+from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.prompts import SEARCHED
 from commonplace.kinds.knowledge.tools.finding import open_turn, search_one, search_tool
 from commonplace.kinds.knowledge.tools.options import ID
@@ -13,16 +13,16 @@ from commonplace.model import JSON
 from commonplace.tools.tool import Call
 
 
-def limits_of(given: Mapping[str, JSON]) -> Limits:
-    return Limits(fields=tuple(dict.fromkeys(given.get("fields") or ())))
+def limits_of(args: Mapping[str, JSON]) -> SourceLimits:
+    return SourceLimits(fields=tuple(dict.fromkeys(args.get("fields") or ())))
 
 
-def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    return search_one(open_turn(call, given), "prompts", given, limits_of(given))
+def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    return search_one(open_turn(call, args), "prompts", args, limits_of(args))
 
 
-def get(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    return read_one(call, "prompts", given["prompt_id_or_name"], given, OTHERWISE["prompts"])
+def get(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    return read_one(call, "prompts", args["prompt_id_or_name"], args, OTHERWISE["prompts"])
 
 
 FIELDS = {

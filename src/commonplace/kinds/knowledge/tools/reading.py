@@ -1,4 +1,4 @@
-"""What the get tools of all sources share: from arguments to a response."""
+"""Shared by the get tools of all sources: from arguments to a response."""
 
 from __future__ import annotations
 
@@ -30,46 +30,48 @@ OTHERWISE: Mapping[str, Mode] = {
     "characters": "full",
     "prompts": "full",
 }
-"""How each source's own tool reads where nothing is said of it."""
+"""The mode of each source's own get tool for a call without a retrieval object."""
 
 
-def read_one(call: Call, source: str, id: str | int, given: Mapping[str, JSON], otherwise: Mode) -> dict[str, JSON]:
-    """An item of a source, read as the arguments say."""
-    return read(turn(call, given, given.get("retrieval") or {}), source, id, given, otherwise)
+def read_one(call: Call, source: str, id: str | int, args: Mapping[str, JSON], otherwise: Mode) -> dict[str, JSON]:
+    """Return an item of a source, read as the arguments say."""
+    return read(turn(call, args, args.get("retrieval") or {}), source, id, args, otherwise)
 
 
-def read(turned: Turn, source: str, id: str | int, given: Mapping[str, JSON], otherwise: Mode) -> dict[str, JSON]:
-    """The same for a call whose knobs are chosen."""
-    call, retrieval = turned.call, given.get("retrieval")
-    asked = wished(turned, retrieval, otherwise)
+def read(call_turn: Turn, source: str, id: str | int, args: Mapping[str, JSON], otherwise: Mode) -> dict[str, JSON]:
+    """Return an item of a source for a call whose knobs are chosen already."""
+    call, retrieval = call_turn.call, args.get("retrieval")
+    reading = wished(call_turn, retrieval, otherwise)
     knowledge = call.library.knowledge
     item, message = knowledge.item(source, id)
-    if message is not None and asked.wish.loc is None:
-        asked = Wished(replace(asked.wish, loc={"message_id": message}), asked.clamped)
+    if message is not None and reading.wish.loc is None:
+        reading = Wished(replace(reading.wish, loc={"message_id": message}), reading.clamped)
     if source != "chats":
-        return get_response(turned, item, knowledge.reading.read(item, asked.wish), asked)
-    if asked.wish.mode == "full":
-        size, moved = PAGE_SIZE.read(given.get("page_size", PAGE_SIZE.default))
-        asked = Wished(asked.wish, [*asked.clamped, *(["page_size"] if moved else [])])
-        return get_response(turned, item, knowledge.reading.read_page(item, given.get("page", 1), size), asked)
-    return get_response(turned, item, knowledge.reading.read(item, asked.wish), asked, paging_ignored(given))
+        return get_response(call_turn, item, knowledge.reading.read(item, reading.wish), reading)
+    if reading.wish.mode == "full":
+        size, moved = PAGE_SIZE.read(args.get("page_size", PAGE_SIZE.default))
+        reading = Wished(reading.wish, [*reading.clamped, *(["page_size"] if moved else [])])
+        return get_response(call_turn, item, knowledge.reading.read_page(item, args.get("page", 1), size), reading)
+    return get_response(call_turn, item, knowledge.reading.read(item, reading.wish), reading, paging_ignored(args))
 
 
-def read_rendered(turned: Turn, item: Item, asked: Wished, warnings: Sequence[Warning] = ()) -> dict[str, JSON]:
-    """All of an item as text, whatever its source: what the compact shape has room for."""
-    passage = read_full(rendered(turned.call.library.store, item), asked.wish)
+def read_rendered(call_turn: Turn, item: Item, asked: Wished, warnings: Sequence[Warning] = ()) -> dict[str, JSON]:
+    """Return all of an item as text, whatever its source: the compact shape has room for nothing else."""
+    passage = read_full(rendered(call_turn.call.library.store, item), asked.wish)
     shown = Read(passage.content, "start", None, passage.truncated, passage.next_offset)
-    return get_response(turned, item, shown, asked, warnings)
+    return get_response(call_turn, item, shown, asked, warnings)
 
 
-def paging_ignored(given: Mapping[str, JSON]) -> list[Warning]:
-    ignored = [name for name in ("page", "page_size") if name in given]
+def paging_ignored(args: Mapping[str, JSON]) -> list[Warning]:
+    """Return a warning where page arguments have no effect."""
+    ignored = [name for name in ("page", "page_size") if name in args]
     if not ignored:
         return []
     return [warning("ignored", f"{' and '.join(ignored)} count in mode full of the full shape only.", "chats")]
 
 
 def get_tool(name: str, title: str, description: str, handler: Handler, id: tuple[str, Schema], **more: Schema) -> Tool:
+    """Return a get tool with the arguments that all have."""
     return Tool(
         name=name,
         title=title,

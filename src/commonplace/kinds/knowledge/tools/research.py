@@ -17,7 +17,7 @@ an id, a title, a url and a snippet of each; fetch reads one by its id."""
 
 
 def instructions(library: Library) -> str:
-    """What an agent that has never seen the server is told."""
+    """Return the instructions for an agent that has never seen the server."""
     return _INSTRUCTIONS
 
 

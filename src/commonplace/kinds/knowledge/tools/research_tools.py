@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.errors import NotFound
-from commonplace.kinds.knowledge.finding import Limits
+from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.kinds import SOURCE_OF, SOURCES
 from commonplace.kinds.knowledge.tools import everything
 from commonplace.kinds.knowledge.tools.characters import limits_of
@@ -21,37 +21,39 @@ DOCUMENTS = "documents"
 _WINDOW = {"mode": "chunk_with_siblings", "max_tokens": 5000}
 
 
-def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    turned = open_turn(call, given)
-    asked = tuple(dict.fromkeys(given.get("sources") or ()))
-    sources = asked or (*SOURCES, *((DOCUMENTS,) if call.library.store.counts().get("document") else ()))
-    limits = Limits(tags=limits_of(given["query"]).tags)
-    return everything.answered(turned, given, sources, limits, [], _shape(turned))
+def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the answer of `search`."""
+    turn = open_turn(call, args)
+    requested = tuple(dict.fromkeys(args.get("sources") or ()))
+    sources = requested or (*SOURCES, *((DOCUMENTS,) if call.library.store.counts().get("document") else ()))
+    limits = SourceLimits(tags=limits_of(args["query"]).tags)
+    return everything.answered(turn, args, sources, limits, [], _shape(turn))
 
 
-def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    knobs = {"shape": given["shape"]} if "shape" in given else {}
-    turned = turn(call, given, knobs)
-    shape, public_url = _shape(turned), call.library.settings.public_url
-    item = _item(call, given["id"])
+def fetch(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the answer of `fetch`."""
+    knobs = {"shape": args["shape"]} if "shape" in args else {}
+    call_turn = turn(call, args, knobs)
+    shape, public_url = _shape(call_turn), call.library.settings.public_url
+    item = _item(call, args["id"])
     if item.kind == "message":
-        response = read_one(call, "chats", item.uri, {**_session(turned), "retrieval": _WINDOW}, "snippet")
+        response = read_one(call, "chats", item.uri, {**_session(call_turn), "retrieval": _WINDOW}, "snippet")
         if shape == "full":
             return response
         talk, _ = call.library.knowledge.item("chats", item.uri, body=False)
-        shown = compact_get({**response, "meta": result(item, talk=talk)}, public_url)
-        shown["metadata"]["conversation_uri"] = talk.uri
-        return shown
-    whole = {"mode": "full", "offset": given["offset"]}
+        compact = compact_get({**response, "meta": result(item, talk=talk)}, public_url)
+        compact["metadata"]["conversation_uri"] = talk.uri
+        return compact
+    whole = {"mode": "full", "offset": args["offset"]}
     if shape == "full" and item.kind != "document":
-        asked = {"retrieval": whole, **_session(turned)}
-        return read_one(call, SOURCE_OF[item.kind], item.uri, asked, "full")
-    response = read_rendered(turned, item, wished(turned, whole, "full"))
+        read_args = {"retrieval": whole, **_session(call_turn)}
+        return read_one(call, SOURCE_OF[item.kind], item.uri, read_args, "full")
+    response = read_rendered(call_turn, item, wished(call_turn, whole, "full"))
     return response if shape == "full" else compact_get(response, public_url)
 
 
-def _session(turned: Turn) -> dict[str, JSON]:
-    return {"session": turned.session.id} if turned.session else {}
+def _session(call_turn: Turn) -> dict[str, JSON]:
+    return {"session": call_turn.session.id} if call_turn.session else {}
 
 
 def _item(call: Call, uri: str) -> Item:
@@ -63,9 +65,9 @@ def _item(call: Call, uri: str) -> Item:
     return item
 
 
-def _shape(turned: Turn) -> str:
-    """Here the compact shape is what is meant where nothing is said."""
-    return "compact" if turned.chosen.origin["shape"] == "settings" else turned.chosen.shape
+def _shape(call_turn: Turn) -> str:
+    """Return the shape of the answer: compact, unless another was asked for."""
+    return "compact" if call_turn.chosen.origin["shape"] == "settings" else call_turn.chosen.shape
 
 
 _SOURCES = {

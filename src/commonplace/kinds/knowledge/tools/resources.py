@@ -1,4 +1,4 @@
-"""What can be read by address: the types of media, the latest of them, and every item as text."""
+"""Resources: the types of media, the latest media, and every item as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from commonplace.errors import NotFound
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES, moment_text, uri_for
 from commonplace.kinds.knowledge.reading import rendered
-from commonplace.kinds.knowledge.transcript import Format, Wanted, transcript
+from commonplace.kinds.knowledge.transcript import Format, TranscriptRequest, transcript
 from commonplace.model import JSON, Item, parse_uri
 from commonplace.tools.profile import Resources
 from commonplace.tools.tool import Call
@@ -67,6 +67,7 @@ def entries(call: Call) -> Sequence[Mapping[str, JSON]]:
 
 
 def read(call: Call, uri: str) -> Mapping[str, JSON]:
+    """Return the resource at an address. Raise NotFound."""
     if uri == "media://types":
         return _json(uri, _types(call))
     if uri == "media://recent":
@@ -74,9 +75,9 @@ def read(call: Call, uri: str) -> Mapping[str, JSON]:
     base, _, last = uri.rpartition("/")
     if last in _SUBTITLES and base.startswith("media://"):
         format, mime_type = _SUBTITLES[last]
-        wanted = Wanted(format, most_chars=_EVERYTHING)
-        made = transcript(call.library.store, _item(call, base, uri), wanted)
-        return {"uri": uri, "mimeType": mime_type, "text": made.content}
+        request = TranscriptRequest(format, most_chars=_EVERYTHING)
+        result = transcript(call.library.store, _item(call, base, uri), request)
+        return {"uri": uri, "mimeType": mime_type, "text": result.content}
     if last == "avatar" and base.startswith("characters://"):
         return _avatar(call, _item(call, base, uri), uri)
     return {"uri": uri, "mimeType": _MARKDOWN, "text": rendered(call.library.store, _item(call, uri, uri))}

@@ -1,4 +1,4 @@
-"""Answers as the contract writes them: result items, responses, their schemas, and the compact shape."""
+"""Answers as the contract has them: result items, responses, their schemas, and the compact shape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from commonplace.kinds.knowledge.finding import Results, source_of
 from commonplace.kinds.knowledge.kinds import moment_text, shown_id
 from commonplace.kinds.knowledge.reading import Read
 from commonplace.kinds.knowledge.retrieval import tokens
-from commonplace.kinds.knowledge.showing import Hit
+from commonplace.kinds.knowledge.showing import KnowledgeHit
 from commonplace.kinds.knowledge.tools.options import Turn, Wished
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
@@ -22,6 +22,7 @@ Warning = Mapping[str, JSON]
 
 
 def warning(code: str, reason: str, source: str | None = None) -> Warning:
+    """Return a warning of an answer."""
     return {"source": source, "code": code, "reason": reason}
 
 
@@ -32,11 +33,11 @@ NO_TERMS = warning("no_terms", NO_WORD)
 
 
 def result(item: Item, *, talk: Item | None = None, score: float = 1.0, score_type: str = "exact") -> dict[str, JSON]:
-    """An item without a snippet and a place. `talk` is the conversation of a message."""
+    """Return an item as a result without snippet and place. `talk` is the conversation of a message."""
     whole = talk or item
     timed = item.fields.get("timestamp") if talk else None
     source = source_of(item)
-    made: dict[str, JSON] = {
+    record: dict[str, JSON] = {
         "id": item.uri if source == "documents" else shown_id(whole.kind, whole.key),
         "source": source,
         "uri": item.uri,
@@ -51,24 +52,25 @@ def result(item: Item, *, talk: Item | None = None, score: float = 1.0, score_ty
         "loc": None,
     }
     if item.kind == "media":
-        made |= {name: item.fields.get(name) for name in ("media_type", "url", "author")}
+        record |= {name: item.fields.get(name) for name in ("media_type", "url", "author")}
     elif source == "chats":
         character = whole.fields.get("character")
-        made["conversation_id"] = whole.key
-        made["message_id"] = item.key if talk else None
-        made["sender"] = item.fields.get("sender") if talk else None
-        made["character_id"] = shown_id("character", character) if character else None
-    return made
+        record["conversation_id"] = whole.key
+        record["message_id"] = item.key if talk else None
+        record["sender"] = item.fields.get("sender") if talk else None
+        record["character_id"] = shown_id("character", character) if character else None
+    return record
 
 
-def hit_item(hit: Hit, score_type: str) -> dict[str, JSON]:
-    made = result(hit.item, talk=hit.talk, score=hit.score, score_type=score_type)
-    return {**made, "snippet": hit.snippet, "loc": dict(hit.loc) if hit.loc is not None else None}
+def hit_item(hit: KnowledgeHit, score_type: str) -> dict[str, JSON]:
+    """Return a hit as a result."""
+    record = result(hit.item, talk=hit.talk, score=hit.score, score_type=score_type)
+    return {**record, "snippet": hit.snippet, "loc": dict(hit.loc) if hit.loc is not None else None}
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A page of results and what else is said of it."""
+class ResultPage:
+    """One page of results, and the warnings about it."""
 
     results: Results
     offset: int
@@ -79,30 +81,32 @@ class Found:
         return self.offset + len(self.results.hits) < self.results.total and bool(self.results.hits)
 
 
-def search_response(turn: Turn, found: Found, told: Told | None) -> dict[str, JSON]:
-    kind = "hybrid" if found.results.hybrid else "fts"
-    records = [hit_item(hit, kind) for hit in found.results.hits]
-    said = [*found.warnings, *([NO_TERMS] if found.results.no_terms else [])]
-    if found.results.words_only:
-        said.append(warning("words_only", f"Searched by words only: {found.results.words_only}."))
+def search_response(turn: Turn, page: ResultPage, session_state: Told | None) -> dict[str, JSON]:
+    """Return the answer of a search in the full shape."""
+    kind = "hybrid" if page.results.hybrid else "fts"
+    records = [hit_item(hit, kind) for hit in page.results.hits]
+    warnings = [*page.warnings, *([NO_TERMS] if page.results.no_terms else [])]
+    if page.results.words_only:
+        warnings.append(warning("words_only", f"Searched by words only: {page.results.words_only}."))
     return {
         "results": records,
-        "has_more": found.more,
-        "next_offset": found.offset + len(records) if found.more else None,
-        "total_estimated": found.results.total,
-        "warnings": said,
+        "has_more": page.more,
+        "next_offset": page.offset + len(records) if page.more else None,
+        "total_estimated": page.results.total,
+        "warnings": warnings,
         "applied": {
             "snippet_length": turn.chosen.snippet_length,
             "order_by": turn.chosen.order_by,
             "clamped": turn.clamped("snippet_length", "order_by"),
         },
-        "session": told.record() if told else None,
+        "session": session_state.record() if session_state else None,
     }
 
 
 def get_response(
     turn: Turn, item: Item, read: Read, wished: Wished, warnings: Sequence[Warning] = ()
 ) -> dict[str, JSON]:
+    """Return the answer of a get tool in the full shape."""
     wish = wished.wish
     meta = {**result(item), "loc": dict(read.loc) if read.loc is not None else None}
     if wish.mode == "snippet" and isinstance(read.content, str):
@@ -134,7 +138,7 @@ _KEPT = ("media_type", "author", "conversation_id", "message_id", "sender", "cha
 
 
 def compact_item(record: Mapping[str, JSON], text: str, public_url: str) -> dict[str, JSON]:
-    """A result item in five members."""
+    """Return a result as the five members of the compact shape."""
     metadata: dict[str, JSON] = {"source": record["source"]}
     metadata |= {name: record[name] for name in ("created_at", "last_modified", "tags")}
     metadata |= {name: record[name] for name in _KEPT if record.get(name) is not None}
@@ -148,20 +152,21 @@ def compact_item(record: Mapping[str, JSON], text: str, public_url: str) -> dict
 
 
 def compact_search(response: Mapping[str, JSON], public_url: str) -> dict[str, JSON]:
+    """Return the answer of a search in the compact shape."""
     records = []
     for record in response["results"]:
-        shown = compact_item(record, record["snippet"] or "", public_url)
-        shown["metadata"]["score"] = record["score"]
-        records.append(shown)
+        item = compact_item(record, record["snippet"] or "", public_url)
+        item["metadata"]["score"] = record["score"]
+        records.append(item)
     optional = {name: response[name] for name in ("next_offset", "session", "warnings") if response[name]}
     return {"results": records, **optional}
 
 
 def compact_get(response: Mapping[str, JSON], public_url: str) -> dict[str, JSON]:
-    """A response whose content is text."""
-    shown = compact_item(response["meta"], response["content"], public_url)
-    shown["metadata"] |= {name: response[name] for name in ("tokens_estimated", "truncated", "next_offset")}
-    return {**shown, "warnings": response["warnings"]} if response["warnings"] else shown
+    """Return a response whose content is text in the compact shape."""
+    item = compact_item(response["meta"], response["content"], public_url)
+    item["metadata"] |= {name: response[name] for name in ("tokens_estimated", "truncated", "next_offset")}
+    return {**item, "warnings": response["warnings"]} if response["warnings"] else item
 
 
 def _address(record: Mapping[str, JSON], public_url: str) -> str:
@@ -244,12 +249,12 @@ COMPACT_ITEM = answer(
 
 
 def either_search() -> Schema:
-    """True of a search response in either shape."""
+    """Return a schema that holds for a search response in either shape."""
     properties = {**SEARCH_RESPONSE["properties"], "results": {"type": "array", "items": OBJECT}}
     return {"type": "object", "properties": properties, "required": ["results"]}
 
 
 def either_get() -> Schema:
-    """True of a get response in either shape."""
+    """Return a schema that holds for a get response in either shape."""
     properties = {**GET_RESPONSE["properties"], **COMPACT_ITEM["properties"]}
     return {"type": "object", "properties": properties}

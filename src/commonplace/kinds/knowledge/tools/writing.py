@@ -1,4 +1,4 @@
-"""What the write tools share: versions, repeated calls, and what a write answers."""
+"""Shared by the write tools: versions, repeated calls, and the answer to a write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from commonplace.errors import AlreadyExists, NotFound, TooLarge
 from commonplace.kinds.knowledge.kinds import KIND_OF, shown_id
-from commonplace.kinds.knowledge.records import Outcome, create_record, delete_item, put_record, record_of
+from commonplace.kinds.knowledge.records import RecordOutcome, create_record, delete_item, put_record, record_of
 from commonplace.kinds.knowledge.tools.options import check
 from commonplace.kinds.knowledge.tools.results import RESULT, result
 from commonplace.model import JSON, Item, fingerprint
@@ -36,43 +36,44 @@ KEY = text("A key of yours: the same call again within a day returns the first a
 _CHANGED = answer(meta=RESULT, changed=BOOLEAN)
 _DELETED = answer(deleted=BOOLEAN, uri=STRING, version=INTEGER)
 Merge = Callable[[dict[str, JSON], Mapping[str, JSON]], dict[str, JSON]]
-"""Puts what a call gives into a record."""
+"""A function that puts the arguments of a call into a record."""
 
 
-def create(call: Call, tool: str, source: str, given: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
-    """A new item of what was given."""
-    return once(call, tool, given, lambda: _create(call, source, given, merge))
+def create(call: Call, tool: str, source: str, args: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
+    """Create an item from the arguments, once for an idempotency key, and return the answer."""
+    return once(call, tool, args, lambda: _create(call, source, args, merge))
 
 
-def _create(call: Call, source: str, given: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
-    check_metadata(given)
-    record = merge({"kind": KIND_OF[source]}, given)
-    made = create_record(call.library.store, record)
-    return written(call, made, changed=True)
+def _create(call: Call, source: str, args: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
+    check_metadata(args)
+    record = merge({"kind": KIND_OF[source]}, args)
+    outcome = create_record(call.library.store, record)
+    return written(call, outcome, changed=True)
 
 
-def update(call: Call, source: str, id: str | int, given: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
-    """The same item with what was given in the place of what it had."""
-    check_metadata(given)
+def update(call: Call, source: str, id: str | int, args: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
+    """Replace what the arguments give of an item and return the answer. Raise NotFound or AlreadyExists."""
+    check_metadata(args)
     store = call.library.store
     with store.transaction():
-        item = found(call, source, id, given.get("expected_version"))
+        item = found(call, source, id, args.get("expected_version"))
         record = record_of(store, item)
         del record["updated_at"]
-        made = put_record(store, merge(record, given), target=item)
-        return written(call, made, changed=made.status == "updated")
+        outcome = put_record(store, merge(record, args), target=item)
+        return written(call, outcome, changed=outcome.status == "updated")
 
 
-def delete(call: Call, source: str, id: str | int, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def delete(call: Call, source: str, id: str | int, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Delete an item and return the answer. Raise NotFound or AlreadyExists."""
     store = call.library.store
     with store.transaction():
-        item = found(call, source, id, given.get("expected_version"))
+        item = found(call, source, id, args.get("expected_version"))
         delete_item(store, item)
     return {"deleted": True, "uri": item.uri, "version": item.version + 1}
 
 
 def found(call: Call, source: str, id: str | int, expected: int | None) -> Item:
-    """The item, at the version that is expected of it."""
+    """Return the item, at the version that is expected. Raise NotFound, or AlreadyExists for another version."""
     item, message = call.library.knowledge.item(source, id)
     if message is not None:
         raise NotFound(f'There is no conversation "{id}". Find one with chats.search.')
@@ -86,37 +87,42 @@ def found(call: Call, source: str, id: str | int, expected: int | None) -> Item:
     return item
 
 
-def written(call: Call, made: Outcome, *, changed: bool) -> dict[str, JSON]:
-    item = call.library.store.items([made.item_id])[0]
+def written(call: Call, outcome: RecordOutcome, *, changed: bool) -> dict[str, JSON]:
+    """Return the answer to a write."""
+    item = call.library.store.items([outcome.item_id])[0]
     return {"meta": result(item), "changed": changed}
 
 
-def once(call: Call, tool: str, given: Mapping[str, JSON], work: Callable[[], dict[str, JSON]]) -> dict[str, JSON]:
-    """Do it, unless the same call with the same key was answered within a day: then that is the answer."""
-    key = given.get("idempotency_key")
+def once(call: Call, tool: str, args: Mapping[str, JSON], work: Callable[[], dict[str, JSON]]) -> dict[str, JSON]:
+    """Return the result of `work`, or the stored answer of the same call with the same key within a day.
+
+    Raise AlreadyExists where the key was used with other arguments.
+    """
+    key = args.get("idempotency_key")
     store = call.library.store
     with store.transaction():
         if key is None:
             return work()
-        arguments = fingerprint(json.dumps(given, sort_keys=True, ensure_ascii=False))
+        arguments = fingerprint(json.dumps(args, sort_keys=True, ensure_ascii=False))
         now = time.time_ns() // 1000
         since = now - KEPT_S * 1_000_000
-        kept = store.kept_answer(call.owner, tool, key, since)
-        if kept is None:
-            made = work()
-            store.keep_answer(call.owner, tool, key, KeptAnswer(arguments, made), now=now, since=since)
-            return made
-        if kept.arguments != arguments:
+        stored = store.kept_answer(call.owner, tool, key, since)
+        if stored is None:
+            result = work()
+            store.keep_answer(call.owner, tool, key, KeptAnswer(arguments, result), now=now, since=since)
+            return result
+        if stored.arguments != arguments:
             raise AlreadyExists(
                 f'The idempotency key "{key}" was used with other arguments. Use another one for another call.',
                 code="conflict",
             )
-        answered: dict[str, JSON] = kept.answer
+        answered: dict[str, JSON] = stored.answer
         return answered
 
 
-def check_metadata(given: Mapping[str, JSON]) -> None:
-    metadata = given.get("metadata")
+def check_metadata(args: Mapping[str, JSON]) -> None:
+    """Raise TooLarge where metadata has more than 64 KiB."""
+    metadata = args.get("metadata")
     if metadata and len(json.dumps(metadata, ensure_ascii=False).encode("utf-8", "replace")) > MOST_METADATA:
         raise TooLarge("metadata has more than 64 KiB. Keep what is large in the text.", argument="metadata")
 
@@ -127,17 +133,17 @@ def check_metadata(given: Mapping[str, JSON]) -> None:
 def create_tool(
     name: str, title: str, description: str, handler: Handler, required: tuple[str, ...], /, **fields: Schema
 ) -> Tool:
-    taken = obj(required=required, **{**fields, "idempotency_key": KEY})
-    return Tool(name, title, description, taken, _CHANGED, ADDS, handler, check=check)
+    input = obj(required=required, **{**fields, "idempotency_key": KEY})
+    return Tool(name, title, description, input, _CHANGED, ADDS, handler, check=check)
 
 
 def update_tool(
     name: str, title: str, description: str, handler: Handler, id: tuple[str, Schema], /, **fields: Schema
 ) -> Tool:
-    taken = obj(required=(id[0],), **{id[0]: id[1], **fields, "expected_version": EXPECTED})
-    return Tool(name, title, description, taken, _CHANGED, _REPEATABLE, handler, check=check)
+    input = obj(required=(id[0],), **{id[0]: id[1], **fields, "expected_version": EXPECTED})
+    return Tool(name, title, description, input, _CHANGED, _REPEATABLE, handler, check=check)
 
 
 def delete_tool(name: str, title: str, description: str, handler: Handler, id: tuple[str, Schema]) -> Tool:
-    taken = obj(required=(id[0],), **{id[0]: id[1], "expected_version": EXPECTED})
-    return Tool(name, title, description, taken, _DELETED, _REPEATABLE, handler, check=check)
+    input = obj(required=(id[0],), **{id[0]: id[1], "expected_version": EXPECTED})
+    return Tool(name, title, description, input, _DELETED, _REPEATABLE, handler, check=check)

@@ -30,45 +30,45 @@ from commonplace.tools.schema import INTEGER, STRING, Schema, flag, many, obj, t
 from commonplace.tools.tool import Call, Tool
 
 Record = dict[str, JSON]
-Given = Mapping[str, JSON]
+Args = Mapping[str, JSON]
 LONGEST = 500_000
 
 
-def _copied(record: Record, given: Given, *names: str, **renamed: str) -> Record:
-    """The record with these arguments in it, under their own names or others."""
-    made = {**record, **{name: given[name] for name in names if name in given}}
-    return {**made, **{field: given[name] for name, field in renamed.items() if name in given}}
+def _copied(record: Record, args: Args, *names: str, **renamed: str) -> Record:
+    """Return the record with these arguments in it, under their own names or others."""
+    merged = {**record, **{name: args[name] for name in names if name in args}}
+    return {**merged, **{field: args[name] for name, field in renamed.items() if name in args}}
 
 
-def _times(record: Record, given: Given) -> Record:
-    """A time of making that is given does not make it changed then."""
-    if "created_at" not in given:
+def _times(record: Record, args: Args) -> Record:
+    """Return the record with the time it was made. Giving that time does not count as a change at that time."""
+    if "created_at" not in args:
         return record
-    created = read_moment(given["created_at"], "created_at")
-    made = {**record, "created_at": moment_text(created)}
-    return made if "uid" in record else {**made, "updated_at": moment_text(max(created, datetime.now(UTC)))}
+    created = read_moment(args["created_at"], "created_at")
+    merged = {**record, "created_at": moment_text(created)}
+    return merged if "uid" in record else {**merged, "updated_at": moment_text(max(created, datetime.now(UTC)))}
 
 
 # notes
 
 
-def _note(record: Record, given: Given) -> Record:
-    made = _copied(record, given, "title", "tags", "metadata", content="body")
-    if "uid" not in record and "note_id" in given:
-        made["id"] = checked_id(given["note_id"], "note", "note_id")
-    return _times(made, given)
+def _note(record: Record, args: Args) -> Record:
+    merged = _copied(record, args, "title", "tags", "metadata", content="body")
+    if "uid" not in record and "note_id" in args:
+        merged["id"] = checked_id(args["note_id"], "note", "note_id")
+    return _times(merged, args)
 
 
-def create_note(call: Call, given: Given) -> Record:
-    return create(call, "notes.create", "notes", given, _note)
+def create_note(call: Call, args: Args) -> Record:
+    return create(call, "notes.create", "notes", args, _note)
 
 
-def update_note(call: Call, given: Given) -> Record:
-    return update(call, "notes", given["note_id"], given, _note)
+def update_note(call: Call, args: Args) -> Record:
+    return update(call, "notes", args["note_id"], args, _note)
 
 
-def delete_note(call: Call, given: Given) -> Record:
-    return delete(call, "notes", given["note_id"], given)
+def delete_note(call: Call, args: Args) -> Record:
+    return delete(call, "notes", args["note_id"], args)
 
 
 _NOTE_ID = ("note_id", text("The note's id or address.", minLength=1))
@@ -78,27 +78,27 @@ _NOTE: dict[str, Schema] = {"title": TITLE, "content": _CONTENT, "tags": TAGS, "
 # media
 
 
-def _medium(record: Record, given: Given) -> Record:
-    made = _copied(record, given, "title", "media_type", "url", "author", "language", "tags", "metadata")
-    if "content" in given or "cues" in given:
+def _medium(record: Record, args: Args) -> Record:
+    merged = _copied(record, args, "title", "media_type", "url", "author", "language", "tags", "metadata")
+    if "content" in args or "cues" in args:
         for stale in ("body", "cues", "chunks"):
-            made.pop(stale, None)
-        if "cues" in given:
-            made.pop("duration_ms", None)
-        made = _copied(made, given, "cues", content="body")
-    return _times(made, given)
+            merged.pop(stale, None)
+        if "cues" in args:
+            merged.pop("duration_ms", None)
+        merged = _copied(merged, args, "cues", content="body")
+    return _times(merged, args)
 
 
-def create_medium(call: Call, given: Given) -> Record:
-    return create(call, "media.create", "media", given, _medium)
+def create_medium(call: Call, args: Args) -> Record:
+    return create(call, "media.create", "media", args, _medium)
 
 
-def update_medium(call: Call, given: Given) -> Record:
-    return update(call, "media", given["media_id"], given, _medium)
+def update_medium(call: Call, args: Args) -> Record:
+    return update(call, "media", args["media_id"], args, _medium)
 
 
-def delete_medium(call: Call, given: Given) -> Record:
-    return delete(call, "media", given["media_id"], given)
+def delete_medium(call: Call, args: Args) -> Record:
+    return delete(call, "media", args["media_id"], args)
 
 
 _MEDIA_ID = ("media_id", {**ID, "description": "The media's id or address."})
@@ -120,41 +120,41 @@ _MEDIUM: dict[str, Schema] = {
 # chats
 
 
-def _talk(record: Record, given: Given) -> Record:
-    return _copied(record, given, "title", "character_id", "tags", "metadata", "messages")
+def _talk(record: Record, args: Args) -> Record:
+    return _copied(record, args, "title", "character_id", "tags", "metadata", "messages")
 
 
-def create_talk(call: Call, given: Given) -> Record:
-    return create(call, "chats.create", "chats", _with_character(call, given), _talk)
+def create_talk(call: Call, args: Args) -> Record:
+    return create(call, "chats.create", "chats", _with_character(call, args), _talk)
 
 
-def update_talk(call: Call, given: Given) -> Record:
-    return update(call, "chats", given["conversation_id"], _with_character(call, given), _talk)
+def update_talk(call: Call, args: Args) -> Record:
+    return update(call, "chats", args["conversation_id"], _with_character(call, args), _talk)
 
 
-def append_talk(call: Call, given: Given) -> Record:
+def append_talk(call: Call, args: Args) -> Record:
     def work() -> Record:
         store = call.library.store
-        item = found(call, "chats", given["conversation_id"], given.get("expected_version"))
-        said = messages_of(store, item, limit=1)
-        added = talks.messages_of(given["messages"], said[0].sender if said else "")
+        item = found(call, "chats", args["conversation_id"], args.get("expected_version"))
+        first_messages = messages_of(store, item, limit=1)
+        added = talks.messages_of(args["messages"], first_messages[0].sender if first_messages else "")
         return {"meta": result(append_messages(store, item, added)), "changed": True}
 
-    return once(call, "chats.append", given, work)
+    return once(call, "chats.append", args, work)
 
 
-def delete_talk(call: Call, given: Given) -> Record:
-    return delete(call, "chats", given["conversation_id"], given)
+def delete_talk(call: Call, args: Args) -> Record:
+    return delete(call, "chats", args["conversation_id"], args)
 
 
-def _with_character(call: Call, given: Given) -> Given:
-    """With the key of the character, who has to be there."""
-    if "character_id" not in given:
-        return given
-    key = call.library.knowledge.character(given["character_id"])
+def _with_character(call: Call, args: Args) -> Args:
+    """Return the arguments with the key of the character. Raise NotFound where there is none."""
+    if "character_id" not in args:
+        return args
+    key = call.library.knowledge.character(args["character_id"])
     if key is None:
-        raise NotFound(f'There is no character "{given["character_id"]}". Find one with characters.search.')
-    return {**given, "character_id": key}
+        raise NotFound(f'There is no character "{args["character_id"]}". Find one with characters.search.')
+    return {**args, "character_id": key}
 
 
 _TALK_ID = ("conversation_id", text("The conversation's id or address.", minLength=1))
@@ -182,21 +182,21 @@ _CARD_TEXTS = (
 )  # fmt: skip
 
 
-def _card(record: Record, given: Given) -> Record:
+def _card(record: Record, args: Args) -> Record:
     lists = ("alternate_greetings", "group_only_greetings", "tags", "lorebook", "extensions")
-    return _copied(record, given, "name", *_CARD_TEXTS, *lists)
+    return _copied(record, args, "name", *_CARD_TEXTS, *lists)
 
 
-def create_card(call: Call, given: Given) -> Record:
-    return create(call, "characters.create", "characters", given, _card)
+def create_card(call: Call, args: Args) -> Record:
+    return create(call, "characters.create", "characters", args, _card)
 
 
-def update_card(call: Call, given: Given) -> Record:
-    return update(call, "characters", given["character_id"], given, _card)
+def update_card(call: Call, args: Args) -> Record:
+    return update(call, "characters", args["character_id"], args, _card)
 
 
-def delete_card(call: Call, given: Given) -> Record:
-    return delete(call, "characters", given["character_id"], given)
+def delete_card(call: Call, args: Args) -> Record:
+    return delete(call, "characters", args["character_id"], args)
 
 
 _CARD_ID = ("character_id", {**ID, "description": "The character's id or address."})
@@ -222,20 +222,20 @@ _CARD: dict[str, Schema] = {
 # prompts
 
 
-def _prompt(record: Record, given: Given) -> Record:
-    return _copied(record, given, "name", "details", "system_prompt", "user_prompt", "author", keywords="tags")
+def _prompt(record: Record, args: Args) -> Record:
+    return _copied(record, args, "name", "details", "system_prompt", "user_prompt", "author", keywords="tags")
 
 
-def create_prompt(call: Call, given: Given) -> Record:
-    return create(call, "prompts.create", "prompts", given, _prompt)
+def create_prompt(call: Call, args: Args) -> Record:
+    return create(call, "prompts.create", "prompts", args, _prompt)
 
 
-def update_prompt(call: Call, given: Given) -> Record:
-    return update(call, "prompts", given["prompt_id_or_name"], given, _prompt)
+def update_prompt(call: Call, args: Args) -> Record:
+    return update(call, "prompts", args["prompt_id_or_name"], args, _prompt)
 
 
-def delete_prompt(call: Call, given: Given) -> Record:
-    return delete(call, "prompts", given["prompt_id_or_name"], given)
+def delete_prompt(call: Call, args: Args) -> Record:
+    return delete(call, "prompts", args["prompt_id_or_name"], args)
 
 
 _PROMPT_ID = ("prompt_id_or_name", {**ID, "description": "The prompt's name, id or address."})

@@ -42,13 +42,13 @@ get_statistics say what there is."""
 
 
 def instructions(library: Library) -> str:
-    """What an agent that has never seen the server is told."""
-    library.memories.sweep()  # opens them, so that a setting they cannot use is said at once and not by a call
+    """Return the instructions for an agent that has never seen the server. Raise BadSetting for a wrong setting."""
+    library.memories.sweep()  # opens the memories, so that a wrong setting is reported at start and not by a call
     return library.settings.memory_instructions or _INSTRUCTIONS
 
 
 def hidden(settings: Settings) -> set[str]:
-    """The tools that the settings turn off."""
+    """Return the names of the tools that the settings turn off."""
     off = {name.strip().lower() for name in settings.memory_disabled_tools.split(",")}
     if not settings.memory_lexical:
         off.add(FTS.name)

@@ -1,4 +1,4 @@
-"""The rules that all thirteen tools share: what an argument may be, and one sentence that names all that is wrong."""
+"""Readers of arguments that all thirteen tools share, and one sentence that names everything that is wrong."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ MOST_BATCH, MOST_IDS, MOST_FILTERS, MOST_PAGE = 100, 1000, 100, 100
 _IDS = ("context_id", "context_ids", "supersedes")
 """The arguments that name entries."""
 Read = Callable[[JSON, str], JSON]
-"""Turns what was given under a name into what is meant, or raises a Wrong."""
+"""A reader of an argument: takes its value and its name, returns the value to use, or raises Wrong."""
 
 
 class Wrong(Exception):
-    """What is wrong with one argument. `alone`: the contract has this very sentence, so it stands for itself."""
+    """An error in one argument. `alone`: the contract has this very sentence, so nothing is added to it."""
 
     def __init__(self, sentence: str, *, alone: bool = False) -> None:
         super().__init__(sentence)
@@ -38,44 +38,45 @@ class Wrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What a tool declares of a parameter, and how it is read."""
+    """A parameter of a tool: the schema it is declared with, and the reader of its values."""
 
     schema: Schema
     read: Read
 
 
 def accept(parameters: Mapping[str, Parameter], required: Iterable[str] = ()) -> Check:
-    """A check of exactly these parameters. Null means "not given"; defaults of the schemas are filled in."""
+    """Return a check of exactly these parameters. Null means "not given"; defaults of the schemas are filled in."""
 
     def check(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-        given = {name: arguments[name] for name in parameters if arguments.get(name) is not None}
-        wrong = [Wrong(f"{name} is required") for name in required if name not in given]
+        values = {name: arguments[name] for name in parameters if arguments.get(name) is not None}
+        problems = [Wrong(f"{name} is required") for name in required if name not in values]
         cleaned = dict(signature.defaults)
-        for name, value in given.items():
+        for name, value in values.items():
             try:
                 cleaned[name] = parameters[name].read(value, name)
             except Wrong as problem:
-                wrong.append(problem)
+                problems.append(problem)
         unknown = (name for name in arguments if name not in parameters)
-        wrong += [Wrong(f"{short(name)} is not a parameter of this tool") for name in unknown]
-        if wrong:
-            raise refusal(tool, wrong)
+        problems += [Wrong(f"{short(name)} is not a parameter of this tool") for name in unknown]
+        if problems:
+            raise refusal(tool, problems)
         return cleaned
 
     return check
 
 
-def refusal(tool: str, wrong: list[Wrong]) -> InvalidInput:
-    """One error for everything that is wrong with a call."""
-    if len(wrong) == 1 and wrong[0].alone:
-        return InvalidInput(str(wrong[0]))
-    return InvalidInput(f"Invalid arguments for {tool}: {'; '.join(map(str, wrong))}")
+def refusal(tool: str, problems: list[Wrong]) -> InvalidInput:
+    """Return one error for everything that is wrong with a call."""
+    if len(problems) == 1 and problems[0].alone:
+        return InvalidInput(str(problems[0]))
+    return InvalidInput(f"Invalid arguments for {tool}: {'; '.join(map(str, problems))}")
 
 
 # reading one value
 
 
 def string(value: JSON, name: str) -> str:
+    """Return a string that can be stored. Raise Wrong for another type, U+0000 or a lone surrogate."""
     if not isinstance(value, str):
         raise Wrong(f"{name} must be a string")
     if "\0" in value:
@@ -89,6 +90,7 @@ def string(value: JSON, name: str) -> str:
 
 
 def thread(value: JSON, name: str) -> str:
+    """Return the name of a thread, trimmed. Raise Wrong where it is blank or too long."""
     trimmed: str = filled()(value, name).strip()
     if len(trimmed) > MOST_THREAD:
         raise Wrong(f"{name} must have at most {MOST_THREAD} characters, not {len(trimmed)}")
@@ -96,7 +98,7 @@ def thread(value: JSON, name: str) -> str:
 
 
 def filled(blank: str = "empty or whitespace") -> Read:
-    """A string that says something. `blank` is what it cannot be."""
+    """Return a reader of strings that are not blank. `blank` is what the error says they cannot be."""
 
     def read(value: JSON, name: str) -> str:
         text = string(value, name)
@@ -108,6 +110,7 @@ def filled(blank: str = "empty or whitespace") -> Read:
 
 
 def query(value: JSON, name: str) -> str:
+    """Return the text of a query. Raise Wrong where it is blank or too long."""
     text: str = filled()(value, name)
     if len(text) > MOST_QUERY:
         raise Wrong(f"{name} must have at most {MOST_QUERY} characters, not {len(text)}")
@@ -115,6 +118,8 @@ def query(value: JSON, name: str) -> str:
 
 
 def one_of(*values: str) -> Read:
+    """Return a reader of strings that are one of these values."""
+
     def read(value: JSON, name: str) -> str:
         if not isinstance(value, str) or value not in values:
             raise Wrong(f"{name} must be {' or '.join(json.dumps(one) for one in values)}")
@@ -124,6 +129,7 @@ def one_of(*values: str) -> Read:
 
 
 def boolean(value: JSON, name: str) -> bool:
+    """Return a boolean, given as such or as a JSON string."""
     value = decoded(value, bool, name)
     if not isinstance(value, bool):
         raise Wrong(f"{name} must be true or false")
@@ -131,7 +137,7 @@ def boolean(value: JSON, name: str) -> bool:
 
 
 def whole(least: int, most: int | None = None) -> Read:
-    """An integer within bounds. A float without a fraction is one, as in JSON Schema; and either as a JSON string."""
+    """Return a reader of integers within bounds, given as a float without a fraction or as a JSON string too."""
 
     def read(value: JSON, name: str) -> int:
         value = decoded(value, (int, float), name)
@@ -149,7 +155,7 @@ def whole(least: int, most: int | None = None) -> Read:
 
 
 def number(value: JSON, name: str) -> int | str:
-    """The id of an entry: `12`, `"12"` or `"memory://12"`; a text where it is one that an import brought along."""
+    """Return the number of an entry from `12`, `"12"` or `"memory://12"`, or the text of an imported id."""
     text = value.strip().removeprefix("memory://") if isinstance(value, str) else ""
     if text.isascii() and text.isdigit() and len(text) <= 400:
         value = int(text)
@@ -158,29 +164,30 @@ def number(value: JSON, name: str) -> int | str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        what = "context_id" if name == "context_ids" else name
-        raise Wrong(f"{what} must be a positive integer", alone=True)
+        label = "context_id" if name == "context_ids" else name
+        raise Wrong(f"{label} must be a positive integer", alone=True)
     return value
 
 
-def own_numbers(call: Call, given: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the same arguments with our numbers in the place of ids that an import brought along."""
+def own_numbers(call: Call, args: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the same arguments with our entry numbers in place of ids that came with an import."""
     own: dict[str, JSON] = {}
     for name in _IDS:
-        value = given.get(name)
+        value = args.get(name)
         if isinstance(value, str):
             own[name] = number_called(call.library.store, value)
         elif isinstance(value, list) and any(isinstance(each, str) for each in value):
             own[name] = [number_called(call.library.store, each) if isinstance(each, str) else each for each in value]
-    return {**given, **own} if own else given
+    return {**args, **own} if own else args
 
 
 def numbers(most: int = MOST_IDS, least: int = 1) -> Read:
+    """Return a reader of lists of entry numbers."""
     return listed(number, most=most, least=least)
 
 
 def listed(member: Read, *, most: int, least: int = 0) -> Read:
-    """A list, or one as a JSON string."""
+    """Return a reader of lists, given as such or as a JSON string."""
 
     def read(value: JSON, name: str) -> list[JSON]:
         value = decoded(value, list, name)
@@ -196,6 +203,7 @@ def listed(member: Read, *, most: int, least: int = 0) -> Read:
 
 
 def tag(value: JSON, name: str) -> str:
+    """Return a tag. Raise Wrong where it is no string or too long."""
     if not isinstance(value, str):
         raise Wrong(f"{name} must be a list of strings")
     if len(string(value, name)) > MOST_TAG:
@@ -207,7 +215,7 @@ tags = listed(tag, most=MOST_TAGS)
 
 
 def mapping(value: JSON, name: str) -> dict[str, JSON]:
-    """An object that can be stored: finite, not too deep, not too large; or one as a JSON string."""
+    """Return an object that can be stored (finite, not too deep, not too large), given as such or as a JSON string."""
     value = decoded(value, dict, name)
     if not isinstance(value, dict):
         raise Wrong(f"{name} must be an object")
@@ -217,13 +225,13 @@ def mapping(value: JSON, name: str) -> dict[str, JSON]:
 
 
 def anything(value: JSON, name: str) -> JSON:
-    """A member of a list that is looked at later: only that it can be stored is checked here."""
+    """Return any value that can be stored: a member of a list that is looked at later."""
     storable(value, name)
     return value
 
 
 def storable(value: JSON, name: str, depth: int = 0) -> int:
-    """Refuse what no JSON text or no store can hold. Returns the most bytes that it may take as JSON."""
+    """Return the most bytes that a value may take as JSON. Raise Wrong where no JSON text or no store can hold it."""
     if isinstance(value, str):
         if "\0" in value or not value.isascii():
             string(value, name)
@@ -252,21 +260,21 @@ def storable(value: JSON, name: str, depth: int = 0) -> int:
 
 
 def decoded(value: JSON, kind: type | tuple[type, ...], name: str) -> JSON:
-    """The value itself, or what it is as a JSON string, once or twice encoded; as given where that is no help."""
-    found = value
+    """Return a value that came as a JSON string, encoded once or twice; the value itself where that is no `kind`."""
+    inner = value
     for _ in range(2):
-        if not isinstance(found, str):
+        if not isinstance(inner, str):
             break
         try:
-            found = json.loads(found)
+            inner = json.loads(inner)
         except ValueError:
             return value
         except RecursionError:
             raise Wrong(f"{name} must be nested at most {MOST_DEEP} deep") from None
-    return found if isinstance(found, kind) else value
+    return inner if isinstance(inner, kind) else value
 
 
 def short(name: str) -> str:
-    """A name of the caller's as it may be repeated to them."""
+    """Return a name of the caller's as an error may repeat it: at most 60 characters, no lone surrogates."""
     readable = name.encode("utf-8", "replace").decode()
     return readable if len(readable) <= 60 else f"{readable[:60]}…"

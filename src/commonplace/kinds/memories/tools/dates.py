@@ -1,4 +1,4 @@
-"""Moments as callers write them: ISO 8601, in exactly the forms the contract lists. Naive means UTC."""
+"""Moments as callers write them: ISO 8601, in exactly the forms the contract lists. Without a zone they are UTC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 
 def parse_date(text: str, name: str, *, end: bool = False) -> datetime:
-    """The instant that is meant, in UTC. A date alone is its first instant, or its last where an end is asked for."""
+    """Return the instant of a text, in UTC. A date alone is its first instant, or its last where `end` is true.
+
+    Raise InvalidInput, with the argument's name, for anything else.
+    """
     try:
         return _parsed(text, end=end)
     except ValueError:
@@ -28,21 +31,21 @@ def parse_date(text: str, name: str, *, end: bool = False) -> datetime:
 
 
 def shown_date(moment: datetime) -> str:
-    """A moment as every reply writes it."""
+    """Return a moment as every reply writes it: UTC, six decimals, `Z`."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
 def _parsed(text: str, *, end: bool) -> datetime:
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    day = datetime.strptime(found["day"], "%Y-%m-%d").replace(tzinfo=UTC)
-    if found["minute"] is None:
+    day = datetime.strptime(match["day"], "%Y-%m-%d").replace(tzinfo=UTC)
+    if match["minute"] is None:
         return min(day, _LAST - _DAY + _INSTANT) + (_DAY - _INSTANT if end else timedelta(0))
-    clock = datetime.strptime(f"{found['minute']}:{found['second'] or '00'}", "%H:%M:%S").time()
-    fraction = found["fraction"] or ""
+    clock = datetime.strptime(f"{match['minute']}:{match['second'] or '00'}", "%H:%M:%S").time()
+    fraction = match["fraction"] or ""
     micros = int(fraction[:6].ljust(6, "0"))
-    exact = datetime.combine(day, clock, _zone(found["zone"]))
+    exact = datetime.combine(day, clock, _zone(match["zone"]))
     try:
         moment = exact.astimezone(UTC) + timedelta(microseconds=micros)
         # Finer than can be stored: the next stored instant of a range's start, the one before of its end.

@@ -1,4 +1,4 @@
-"""What the six tools that write say of themselves."""
+"""Declarations of the six tools that write."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def declare(
     annotations: Mapping[str, bool],
     required: tuple[str, ...] = (),
 ) -> Tool:
-    """A tool of this surface: its schema and its check come from the same parameters."""
+    """Return a tool of this profile: its schema and its check come from the same parameters."""
     properties = {each: parameter.schema for each, parameter in parameters.items()}
     check = accept(parameters, required)
 
-    def handle(call: Call, given: Mapping[str, JSON]) -> Answer:
-        return handler(call, own_numbers(call, given))
+    def handle(call: Call, args: Mapping[str, JSON]) -> Answer:
+        return handler(call, own_numbers(call, args))
 
     return Tool(
         name, title, description, obj(required=required, **properties), output, annotations, handle, check=check

@@ -1,4 +1,4 @@
-"""The other server's variables for how it is reached: standard input, or HTTP with one bearer token."""
+"""Variables of mcp-context-server for how it is reached: standard input, or HTTP with one bearer token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HTTP = ("http", "streamable-http")
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """An address to serve at. An empty token lets everyone in, which only this machine may be offered."""
+    """An address to serve at. An empty token admits everyone, which is allowed on loopback only."""
 
     host: str
     port: int
@@ -23,9 +23,9 @@ class Door:
 
 
 def door_of(environment: Mapping[str, str]) -> Door | None:
-    """Where HTTP is wanted, the address and who may come in; None where it is standard input and output."""
-    given = environment.get("MCP_TRANSPORT") or "stdio"
-    transport = among("stdio", *_HTTP, "sse")("MCP_TRANSPORT", given)
+    """Return the address and the token for HTTP; None for standard input and output. Raise BadSetting."""
+    transport_name = environment.get("MCP_TRANSPORT") or "stdio"
+    transport = among("stdio", *_HTTP, "sse")("MCP_TRANSPORT", transport_name)
     if transport == "sse":
         raise BadSetting("MCP_TRANSPORT=sse is no longer spoken by clients. Set MCP_TRANSPORT=http.")
     provider = among("none", "simple_token")("MCP_AUTH_PROVIDER", environment.get("MCP_AUTH_PROVIDER") or "none")

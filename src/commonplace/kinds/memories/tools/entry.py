@@ -1,4 +1,4 @@
-"""An entry as every tool of this surface shows it, and a reply whose images no model has to read as text."""
+"""An entry as every tool of this profile shows it, and replies with images as blocks, not as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def shown(
     history: bool = False,
     **more: JSON,
 ) -> dict[str, JSON]:
-    """An entry: whole, or as a search shows it where `truncation` is given. `more` are `scores` and `highlighted`."""
+    """Return an entry as a record: whole, or as a search shows it where `truncation` is given.
+
+    `truncation` is in characters; `more` are `scores` and `highlighted`.
+    """
     row, item = entry.row, entry.item
     text = item.body or ""
     record: dict[str, JSON] = {
@@ -64,18 +67,21 @@ def shown(
 
 
 def images_of(call: Call, entries: Sequence[Entry]) -> dict[int, list[Image]]:
-    """The images of entries by their numbers, in stored order."""
+    """Return the images of entries by entry number, in stored order."""
     illustrated = {entry.row.item_id: entry.number for entry in entries if entry.row.images}
-    found = call.library.store.attachments_of_many(list(illustrated)) if illustrated else {}
-    return {entry.number: [image_of(*attached) for attached in found.get(entry.row.item_id, ())] for entry in entries}
+    attachments = call.library.store.attachments_of_many(list(illustrated)) if illustrated else {}
+    return {
+        entry.number: [image_of(*attached) for attached in attachments.get(entry.row.item_id, ())] for entry in entries
+    }
 
 
 def image_of(attachment: Attachment, fields: Mapping[str, JSON]) -> Image:
+    """Return a stored attachment as an image."""
     return Image(attachment.data, attachment.media_type, fields.get("metadata"))
 
 
 def truncated(text: str, length: int) -> str:
-    """The beginning of a text, cut at a word where one ends late enough, never inside a grapheme."""
+    """Return the beginning of a text, cut after a word where one ends late enough, never inside a grapheme."""
     if len(text) <= length:
         return text
     head = text[: safe_cut(text, length)]
@@ -84,15 +90,15 @@ def truncated(text: str, length: int) -> str:
 
 
 def answer(reply: dict[str, JSON]) -> Answer:
-    """A reply as it is; where it has images, their bytes as blocks of their own and not in the text."""
+    """Return a reply as it is; where it has images, with their bytes as blocks of their own and not in the text."""
     records = [record for name in ("results", "result") for record in reply.get(name, ()) if record.get("images")]
     if not records:
         return reply
-    spoken = {**reply}
+    text_reply = {**reply}
     for name in ("results", "result"):
         if name in reply:
-            spoken[name] = [_without_data(record) for record in reply[name]]
-    text = json.dumps(spoken, ensure_ascii=False, separators=(",", ":"))
+            text_reply[name] = [_without_data(record) for record in reply[name]]
+    text = json.dumps(text_reply, ensure_ascii=False, separators=(",", ":"))
     blocks = [
         {"type": "image", "data": image["data"], "mimeType": image["mime_type"]}
         for record in records

@@ -1,4 +1,4 @@
-"""The environment of a client configured for mcp-context-server, read as weaker names of our own settings."""
+"""Environment variables of mcp-context-server, read as weaker names of our own settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LANGUAGES = (
 
 
 def _fields(name: str, value: str) -> str:
-    """As it is, where every path in it is one."""
+    """Return a list of fields as it is. Raise BadSetting where a path in it is malformed."""
     typed_fields(value, name)
     return value
 
@@ -56,7 +56,7 @@ HONOURED: Mapping[str, tuple[str, Parse]] = {
     "DISABLED_TOOLS": ("memory_disabled_tools", as_it_is),
     "MCP_SERVER_INSTRUCTIONS": ("memory_instructions", as_it_is),
 }
-"""The variables that mean a setting of ours, and how their values are read."""
+"""Variables of mcp-context-server: our setting for each, and the reader of its value."""
 
 _CHECKED: Mapping[str, Parse] = {
     "CHUNK_AGGREGATION": among("max"),
@@ -74,41 +74,44 @@ _WITHOUT_EFFECT = (
 
 
 def aliases(environment: Mapping[str, str]) -> dict[str, Any]:
-    """The settings that the other server's variables name, where our own variables do not say otherwise."""
-    found: dict[str, Any] = {}
+    """Return the settings that mcp-context-server's variables name, where our own variables do not name them.
+
+    Raise BadSetting for a value that cannot be read.
+    """
+    values: dict[str, Any] = {}
     for name, (setting, parse) in HONOURED.items():
         if environment.get(name) and not environment.get(PREFIX + setting.upper()):
             value = parse(name, environment[name])
-            found |= {} if value is None else {setting: value}
+            values |= {} if value is None else {setting: value}
     for name, parse in _CHECKED.items():
         if environment.get(name):
             parse(name, environment[name])
     for read in (embedder_of, summarizer_of, reranker_of, store_of):
-        given = read(environment)
-        found |= {name: value for name, value in given.items() if not environment.get(PREFIX + name.upper())}
+        provided = read(environment)
+        values |= {name: value for name, value in provided.items() if not environment.get(PREFIX + name.upper())}
     if environment.get("DB_PATH") and not environment.get(f"{PREFIX}HOME"):
-        found["home"] = home_beside(Path(os.path.expanduser(environment["DB_PATH"])))
-    return found
+        values["home"] = home_beside(Path(os.path.expanduser(environment["DB_PATH"])))
+    return values
 
 
 def home_beside(database: Path) -> Path:
-    """Where data lives for a client that names a database file."""
+    """Return the home for a client that names a database file: the folder beside it."""
     return database.with_name(database.name + ".commonplace")
 
 
 def without_effect(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The variables of the other server that are set and mean nothing here."""
+    """Return the variables of mcp-context-server that are set and mean nothing here, sorted."""
     return sorted(name for name in environment if name.startswith(_WITHOUT_EFFECT))
 
 
 def adopt_database(library: Library, environment: Mapping[str, str]) -> None:
-    """Take over the file at DB_PATH, once, at the first start beside it. The file itself is never written."""
+    """Import the file at DB_PATH, once, at the first start beside it. The file itself is never written."""
     path = environment.get("DB_PATH")
     if not path or environment.get(f"{PREFIX}HOME"):
         return
     database = Path(os.path.expanduser(path))
     if not database.is_file() or library.store.setting("imported_context_server") is not None:
         return
-    done = library.memories.import_context_server(database)
+    report = library.memories.import_context_server(database)
     library.store.set_setting("imported_context_server", str(database))
-    log.warning("Imported %d entries from %s", done.stored, database)
+    log.warning("Imported %d entries from %s", report.stored, database)

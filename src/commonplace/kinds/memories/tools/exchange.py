@@ -1,4 +1,4 @@
-"""Entries as JSON Lines, as the tools show them: out, and in again so that they come out the same."""
+"""Entries as JSON Lines, as the tools show them: exported, and imported so that exporting again gives the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from commonplace.errors import InvalidInput
 from commonplace.ingest.exports import refuse_others
 from commonplace.kinds.memories import Image, normal_tags
-from commonplace.kinds.memories.importing import Imported, Kept
+from commonplace.kinds.memories.importing import Imported, IncomingEntry
 from commonplace.kinds.memories.tools.dates import parse_date
 from commonplace.kinds.memories.tools.entry import images_of, shown
 from commonplace.store.filters import micros
@@ -28,7 +28,7 @@ _KINDS = {"id": int, "thread_id": str, "text_content": str, "metadata": dict, "t
 
 
 def export_lines(library: Library, thread: str | None = None) -> Iterator[str]:
-    """One JSON object per entry, by id, with its whole text and its images."""
+    """Yield one JSON object for each entry, by id, with its whole text and its images."""
     memories = library.memories
     numbers = memories.find(threads=None if thread is None else [thread])
     for start in range(0, len(numbers), _BATCH):
@@ -38,14 +38,17 @@ def export_lines(library: Library, thread: str | None = None) -> Iterator[str]:
 
 
 def import_file(library: Library, file: IO[bytes], *, renumber: bool = False, dry_run: bool = False) -> Imported:
-    """Store what `export_lines` wrote. A line that is something else is named, and nothing is stored then."""
+    """Store what `export_lines` wrote and return a report.
+
+    Raise InvalidInput, with the number of the line, where a line is something else; then nothing is stored.
+    """
     with _to_read_twice(file) as lines:
         return library.memories.restore(lambda: _entries(lines), renumber=renumber, dry_run=dry_run)
 
 
 @contextmanager
 def _to_read_twice(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The file itself, or a copy of what comes through a pipe, which would be empty the second time."""
+    """Yield the file itself, or a copy of what comes through a pipe, which would be empty the second time."""
     if file.seekable():
         yield file
         return
@@ -54,20 +57,20 @@ def _to_read_twice(file: IO[bytes]) -> Iterator[IO[bytes]]:
         yield copy
 
 
-def _entries(lines: IO[bytes]) -> Iterator[Kept]:
+def _entries(lines: IO[bytes]) -> Iterator[IncomingEntry]:
     lines.seek(0)
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            kept = _read(line)
+            entry = _read(line)
         except (ValueError, InvalidInput) as error:
             raise InvalidInput(f"Line {number} is no exported entry: {error}. Nothing was imported.") from error
-        yield kept
+        yield entry
 
 
-def _read(line: bytes) -> Kept:
-    """An entry, or a ValueError that says in half a sentence why it is none."""
+def _read(line: bytes) -> IncomingEntry:
+    """Return the entry of a line. Raise ValueError with half a sentence that says why it is none."""
     try:
         record = json.loads(line.decode("utf-8"))
         refuse_others(record, "memory")
@@ -82,7 +85,7 @@ def _read(line: bytes) -> Kept:
         raise ValueError("a field of it is of another kind") from error
 
 
-def _kept(record: dict[str, Any]) -> Kept:
+def _kept(record: dict[str, Any]) -> IncomingEntry:
     expires = record.get("expires_at")
     for name, kind in _KINDS.items():
         if type(record[name]) is not kind:
@@ -96,7 +99,7 @@ def _kept(record: dict[str, Any]) -> Kept:
         raise ValueError("its summary is none")
     if not all(isinstance(image["mime_type"], str) for image in record.get("images", ())):
         raise ValueError("a mime_type of its images is none")
-    return Kept(
+    return IncomingEntry(
         number=record["id"],
         thread=record["thread_id"].strip(),
         source=record["source"],

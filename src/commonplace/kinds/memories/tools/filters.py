@@ -1,4 +1,4 @@
-"""What the four searches are narrowed by, from arguments to a Filter. Every problem of every one is named."""
+"""Filters of the four searches, from arguments to a Filter. Every problem of every condition is named."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from commonplace.model import JSON, Condition, Entries, Filter, Operator
 OPERATORS: tuple[str, ...] = get_args(Operator)
 MOST_MEMBERS = 1000
 MOST_NAMES = 500
-"""Of `metadata` in a search: SQLite joins no more than a thousand conditions."""
+"""Most names in `metadata` of a search: SQLite joins no more than a thousand conditions."""
 _FIELDS = ("key", "operator", "value", "case_sensitive", "include_missing")
 _NO_VALUE = ("exists", "is_not_null", "not_exists", "is_null")
 _ORDERINGS = ("gt", "gte", "lt", "lte")
@@ -26,11 +26,12 @@ _NUMBER = "a number that is not finite"
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Metadata filters that cannot be understood. They never run; the searches answer with this instead of results."""
+    """Metadata filters that are malformed. They never run; the searches answer with this instead of results."""
 
     problems: tuple[str, ...]
 
     def record(self) -> dict[str, JSON]:
+        """Return the answer of a search with these filters."""
         return {
             "results": [],
             "count": 0,
@@ -39,63 +40,63 @@ class Malformed:
         }
 
 
-def search_filter(given: Mapping[str, JSON]) -> Filter | Malformed:
-    """The filter of a search's arguments. Dates and tags that cannot be used are raised as errors."""
-    start, end = given.get("start_date"), given.get("end_date")
+def search_filter(args: Mapping[str, JSON]) -> Filter | Malformed:
+    """Return the filter of a search's arguments. Raise InvalidInput for dates and tags that cannot be used."""
+    start, end = args.get("start_date"), args.get("end_date")
     created_from = parse_date(start, "start_date") if start is not None else None
     created_to = parse_date(end, "end_date", end=True) if end is not None else None
     if created_from and created_to and created_from > created_to:
         raise InvalidInput(f"Invalid date range: start_date ({start}) is after end_date ({end})")
-    tags = normal_tags(given.get("tags", ()))
-    if given.get("tags") and not tags:
+    tags = normal_tags(args.get("tags", ()))
+    if args.get("tags") and not tags:
         raise InvalidInput("tags must contain at least one non-blank tag")
-    where = conditions(given.get("metadata", {}), given.get("metadata_filters", ()))
+    where = conditions(args.get("metadata", {}), args.get("metadata_filters", ()))
     if isinstance(where, Malformed):
         return where
-    content_type = given.get("content_type")
+    content_type = args.get("content_type")
     return Filter(
         kinds=("memory",),
-        parents=(given["thread_id"],) if "thread_id" in given else (),
+        parents=(args["thread_id"],) if "thread_id" in args else (),
         tags=tags,
         created_from=created_from,
         created_to=created_to,
         where=where,
         entries=Entries(
-            source=given.get("source"),
+            source=args.get("source"),
             multimodal=None if content_type is None else content_type == "multimodal",
-            superseded=given.get("include_superseded", False),
+            superseded=args.get("include_superseded", False),
         ),
     )
 
 
 def conditions(metadata: Mapping[str, JSON], filters: JSON) -> tuple[Condition, ...] | Malformed:
-    """Both ways of filtering on metadata as one list of conditions, or everything that is wrong with them."""
+    """Return both ways of filtering on metadata as one list of conditions, or everything that is wrong with them."""
     problems: list[str] = []
     if len(metadata) > MOST_NAMES:
         return Malformed((f"metadata: takes at most {MOST_NAMES} names, not {len(metadata)}",))
-    found = [_pair(name, value, problems) for name, value in metadata.items()]
-    found += [_condition(f"metadata_filters[{place}]", one, problems) for place, one in enumerate(filters)]
+    parsed = [_pair(name, value, problems) for name, value in metadata.items()]
+    parsed += [_condition(f"metadata_filters[{place}]", one, problems) for place, one in enumerate(filters)]
     if problems:
         return Malformed(tuple(problems))
-    return tuple(condition for condition in found if condition is not None)
+    return tuple(condition for condition in parsed if condition is not None)
 
 
 def _pair(name: str, value: JSON, problems: list[str]) -> Condition | None:
     place = f"metadata.{name}"
     path = _path(place, name, problems)
-    wrong = _scalar(value)
-    if wrong:
-        problems.append(f"{place}: {wrong}")
-    return Condition(path, "eq", value) if path and not wrong else None
+    problem = _scalar(value)
+    if problem:
+        problems.append(f"{place}: {problem}")
+    return Condition(path, "eq", value) if path and not problem else None
 
 
-def _condition(place: str, given: JSON, problems: list[str]) -> Condition | None:
-    if not isinstance(given, Mapping):
+def _condition(place: str, record: JSON, problems: list[str]) -> Condition | None:
+    if not isinstance(record, Mapping):
         problems.append(f"{place}: must be an object with key, operator and value")
         return None
     before = len(problems)
-    problems += [f'{place}: unknown field "{name}"' for name in given if name not in _FIELDS]
-    key, operator = given.get("key"), given.get("operator")
+    problems += [f'{place}: unknown field "{name}"' for name in record if name not in _FIELDS]
+    key, operator = record.get("key"), record.get("operator")
     path: tuple[str, ...] | None = None
     if key is None:
         problems.append(f"{place}.key: is required")
@@ -105,14 +106,14 @@ def _condition(place: str, given: JSON, problems: list[str]) -> Condition | None
         path = _path(f"{place}.key", key, problems)
     operator = "eq" if operator is None else operator
     if operator not in OPERATORS:
-        shown = f'"{operator}"' if isinstance(operator, str) else "of that kind"
-        problems.append(f"{place}.operator: unknown operator {shown}; use one of {', '.join(OPERATORS)}")
-    elif wrong := _value(operator, given):
-        problems.append(f"{place}.value: {wrong}")
-    flags = {name: _flag(place, name, operator, given, problems) for name in ("case_sensitive", "include_missing")}
+        quoted = f'"{operator}"' if isinstance(operator, str) else "of that kind"
+        problems.append(f"{place}.operator: unknown operator {quoted}; use one of {', '.join(OPERATORS)}")
+    elif problem := _value(operator, record):
+        problems.append(f"{place}.value: {problem}")
+    flags = {name: _flag(place, name, operator, record, problems) for name in ("case_sensitive", "include_missing")}
     if len(problems) > before or path is None:
         return None
-    return Condition(path, cast(Operator, operator), given.get("value"), **flags)
+    return Condition(path, cast(Operator, operator), record.get("value"), **flags)
 
 
 def _path(place: str, text: str, problems: list[str]) -> tuple[str, ...] | None:
@@ -123,25 +124,25 @@ def _path(place: str, text: str, problems: list[str]) -> tuple[str, ...] | None:
         return None
 
 
-def _flag(place: str, name: str, operator: JSON, given: Mapping[str, JSON], problems: list[str]) -> bool:
-    value = given.get(name)
+def _flag(place: str, name: str, operator: JSON, record: Mapping[str, JSON], problems: list[str]) -> bool:
+    value = record.get(name)
     if value is None:
         return False
     if not isinstance(value, bool):
         problems.append(f"{place}.{name}: must be true or false")
     elif name == "include_missing" and operator in OPERATORS and operator not in ("ne", "not_in"):
         problems.append(f"{place}.{name}: goes with ne and not_in only, not with {operator}")
-    elif name == "case_sensitive" and value and operator in _NO_VALUE:  # false is what clients send unasked
+    elif name == "case_sensitive" and value and operator in _NO_VALUE:  # clients send false by default
         problems.append(f"{place}.{name}: {operator} compares nothing")
     return value is True
 
 
-def _value(operator: str, given: Mapping[str, JSON]) -> str:
-    """What is wrong with the value of a condition; empty where nothing is."""
-    value = given.get("value")
+def _value(operator: str, record: Mapping[str, JSON]) -> str:
+    """Return what is wrong with the value of a condition, "" where nothing is."""
+    value = record.get("value")
     if operator in _NO_VALUE:
         return "" if value is None or value is True else f"{operator} takes no value"
-    if "value" not in given:
+    if "value" not in record:
         return f"{operator} needs a value"
     if operator in ("in", "not_in"):
         return _members(operator, value)
@@ -153,14 +154,16 @@ def _value(operator: str, given: Mapping[str, JSON]) -> str:
 
 
 def _members(operator: str, value: JSON) -> str:
+    """Return what is wrong with a list of values, "" where nothing is."""
     if not isinstance(value, list) or not value:
         return f"{operator} needs a non-empty list"
     if len(value) > MOST_MEMBERS:
         return f"{operator} takes at most {MOST_MEMBERS} members, not {len(value)}"
-    return next((f"{operator} takes scalars: {wrong}" for wrong in map(_scalar, value) if wrong), "")
+    return next((f"{operator} takes scalars: {problem}" for problem in map(_scalar, value) if problem), "")
 
 
 def _scalar(value: JSON) -> str:
+    """Return what is wrong with a value to compare with, "" where nothing is."""
     if value is None:
         return "null cannot be compared; use the is_null operator"
     if isinstance(value, list):
@@ -173,6 +176,7 @@ def _scalar(value: JSON) -> str:
 
 
 def _called(value: JSON) -> str:
+    """Return what an error calls the type of a value."""
     if value is None:
         return "null"
     return "booleans" if isinstance(value, bool) else "lists" if isinstance(value, list) else "objects"

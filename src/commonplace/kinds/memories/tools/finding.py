@@ -19,7 +19,7 @@ from commonplace.kinds.memories.tools.lists import (
     ByTheirMeaning,
     ByTheirWords,
     ByTime,
-    Fused,
+    FusedLists,
     Leg,
 )
 from commonplace.kinds.memories.tools.paging import L, Paging, Taken, within
@@ -35,48 +35,51 @@ if TYPE_CHECKING:
     from commonplace.library import Library
 
 _LONGEST_MARKED = 20_000
-"""Characters of a body that are looked through for what matched; of a longer one only the best passage is."""
+"""Characters of a body that are searched for matches to mark; of a longer body only the best passage is."""
 
-Given = Mapping[str, JSON]
+Args = Mapping[str, JSON]
 
 
-def get_context_by_ids(call: Call, given: Given) -> Answer:
-    wanted = list(dict.fromkeys(given["context_ids"]))
-    entries = call.library.memories.entries(wanted, history=given["include_history"])
-    images = images_of(call, entries) if given["include_images"] else {}
-    records = [shown(entry, images=images.get(entry.number), history=given["include_history"]) for entry in entries]
-    found = {entry.number for entry in entries}
-    missing = [number for number in wanted if number not in found]
+def get_context_by_ids(call: Call, args: Args) -> Answer:
+    """Return the reply of the tool of this name: whole entries by id."""
+    numbers = list(dict.fromkeys(args["context_ids"]))
+    entries = call.library.memories.entries(numbers, history=args["include_history"])
+    images = images_of(call, entries) if args["include_images"] else {}
+    records = [shown(entry, images=images.get(entry.number), history=args["include_history"]) for entry in entries]
+    existing_numbers = {entry.number for entry in entries}
+    missing = [number for number in numbers if number not in existing_numbers]
     return answer({"result": records, **({"missing_ids": missing} if missing else {})})
 
 
-def search_context(call: Call, given: Given) -> Answer:
-    filter = _filter(call, given)
+def search_context(call: Call, args: Args) -> Answer:
+    """Return the reply of the tool of this name: entries by filters alone, newest first."""
+    filter = _filter(call, args)
     if isinstance(filter, Malformed):
         return filter.record()
-    search = _Search(call, given, filter)
-    paging = Paging(call.library, "search_context", given, ByTime(call.library, filter))
+    search = _Search(call, args, filter)
+    paging = Paging(call.library, "search_context", args, ByTime(call.library, filter))
     return search.reply(paging, lambda lister: search.stats(""))
 
 
-def fts_search_context(call: Call, given: Given) -> Answer:
+def fts_search_context(call: Call, args: Args) -> Answer:
+    """Return the reply of the tool of this name: entries by words."""
     settings = call.library.settings
     about = {
-        "query": given["query"],
-        "mode": given["mode"],
+        "query": args["query"],
+        "mode": args["mode"],
         "language": settings.memory_language,
         "fts_available": True,
     }
-    filter = _filter(call, given)
+    filter = _filter(call, args)
     if isinstance(filter, Malformed):
         return {**filter.record(), **about}
-    search = _Search(call, given, filter)
-    reading = read(given["query"], given["mode"])
+    search = _Search(call, args, filter)
+    reading = read(args["query"], args["mode"])
     code = code_of(settings.memory_language)
-    found = ByTheirWords(call.library, filter, reading, code, relaxes=given["mode"] == "match")
-    look = look_for(call.library, given["query"], reading.wanted, spoken=given["mode"] != "boolean")
-    paging = Paging(call.library, "fts_search_context", given, Reranked(found, look))
-    if given["highlight"]:
+    found = ByTheirWords(call.library, filter, reading, code, relaxes=args["mode"] == "match")
+    look = look_for(call.library, args["query"], reading.wanted, spoken=args["mode"] != "boolean")
+    paging = Paging(call.library, "fts_search_context", args, Reranked(found, look))
+    if args["highlight"]:
         search.highlight(reading.wanted, code)
     plan = f"LEXICAL INDEX {spelled_out(reading.wanted)}" if reading.wanted else "NOTHING TO LOOK FOR"
 
@@ -87,15 +90,16 @@ def fts_search_context(call: Call, given: Given) -> Answer:
     return search.reply(paging, rest)
 
 
-def semantic_search_context(call: Call, given: Given) -> Answer:
-    filter = _filter(call, given)
+def semantic_search_context(call: Call, args: Args) -> Answer:
+    """Return the reply of the tool of this name: entries by meaning. Raise Unavailable without vectors."""
+    filter = _filter(call, args)
     if isinstance(filter, Malformed):
-        return {**filter.record(), "query": given["query"], "model": call.library.embedding.chosen or ""}
-    search = _Search(call, given, filter)
-    query = given["query"]
+        return {**filter.record(), "query": args["query"], "model": call.library.embedding.chosen or ""}
+    search = _Search(call, args, filter)
+    query = args["query"]
     look = look_for(call.library, query, joined("and", match_atoms(query)))
     lister = Reranked(ByTheirMeaning(call.library, filter, query), look)
-    paging = Paging(call.library, "semantic_search_context", given, lister)
+    paging = Paging(call.library, "semantic_search_context", args, lister)
 
     def rest(lister: Reranked[ByTheirMeaning]) -> dict[str, JSON]:
         search.warnings += [*_coverage(call.library), *lister.warnings]
@@ -111,18 +115,19 @@ def semantic_search_context(call: Call, given: Given) -> Answer:
         ) from missing
 
 
-def hybrid_search_context(call: Call, given: Given) -> Answer:
-    about: dict[str, JSON] = {"query": given["query"], "fusion_method": given["fusion_method"]}
-    filter = _filter(call, given)
+def hybrid_search_context(call: Call, args: Args) -> Answer:
+    """Return the reply of the tool of this name: entries by words and meaning, fused by rank."""
+    about: dict[str, JSON] = {"query": args["query"], "fusion_method": args["fusion_method"]}
+    filter = _filter(call, args)
     if isinstance(filter, Malformed):
         return {**filter.record(), **about, "search_modes_used": [], "fts_count": 0, "semantic_count": 0}
-    search = _Search(call, given, filter)
-    rrf_k = given.get("rrf_k", call.library.settings.memory_rrf_k)
-    look = look_for(call.library, given["query"], joined("and", match_atoms(given["query"])))
-    fused = Reranked(Fused(call.library, filter, given["query"], rrf_k), look)
-    paging = Paging(call.library, "hybrid_search_context", {**given, "rrf_k": rrf_k}, fused)
+    search = _Search(call, args, filter)
+    rrf_k = args.get("rrf_k", call.library.settings.memory_rrf_k)
+    look = look_for(call.library, args["query"], joined("and", match_atoms(args["query"])))
+    fused = Reranked(FusedLists(call.library, filter, args["query"], rrf_k), look)
+    paging = Paging(call.library, "hybrid_search_context", {**args, "rrf_k": rrf_k}, fused)
 
-    def rest(reranked: Reranked[Fused]) -> dict[str, JSON]:
+    def rest(reranked: Reranked[FusedLists]) -> dict[str, JSON]:
         lister = reranked.made
         search.warnings += [*_failures(lister), *reranked.warnings]
         if lister.loose:
@@ -142,9 +147,10 @@ def hybrid_search_context(call: Call, given: Given) -> Answer:
     return search.reply(paging, rest)
 
 
-def _filter(call: Call, given: Given) -> Filter | Malformed:
+def _filter(call: Call, args: Args) -> Filter | Malformed:
+    """Return the filter of a call, after entries that have expired are removed."""
     call.library.memories.sweep()
-    return search_filter(given)
+    return search_filter(args)
 
 
 def _depth(*, cut: bool) -> dict[str, JSON]:
@@ -152,10 +158,10 @@ def _depth(*, cut: bool) -> dict[str, JSON]:
 
 
 class _Search:
-    """What the four searches have in common: a page of a list, loaded, shown, and cut to its budget."""
+    """One call of a search: a page of a list, loaded, shown, and cut to its token budget."""
 
-    def __init__(self, call: Call, given: Given, filter: Filter) -> None:
-        self._call, self._given, self._filter = call, given, filter
+    def __init__(self, call: Call, args: Args, filter: Filter) -> None:
+        self._call, self._args, self._filter = call, args, filter
         self._start = time.perf_counter()
         self._highlighter: Highlighter | None = None
         self._marks = False
@@ -163,43 +169,44 @@ class _Search:
         self.warnings: list[str] = []
 
     def highlight(self, wanted: Wanted | None, language: str) -> None:
-        """Have results show where they match."""
+        """Mark in each result where it matches."""
         self._marks = True
-        if wanted is not None and (found := list(atoms(wanted, sought=True))):
+        if wanted is not None and (terms := list(atoms(wanted, sought=True))):
             by_kind = {
-                kind: [atom.text for atom in found if atom.kind == kind] for kind in ("word", "prefix", "phrase")
+                kind: [atom.text for atom in terms if atom.kind == kind] for kind in ("word", "prefix", "phrase")
             }
             languages = tuple(dict.fromkeys((language, *self._call.library.lexical.languages())))
             self._highlighter = Highlighter(Sought(by_kind["word"], by_kind["prefix"], by_kind["phrase"]), languages)
 
     def reply(self, paging: Paging[L], rest: Callable[[L], dict[str, JSON]]) -> Answer:
-        taken, entries = paging.take(self._load)
-        records = self._records(taken, entries)
-        kept, tokens = within(records, self._given.get("max_tokens"))
-        records = records[:kept]
+        """Return the reply with one page of the list. `rest` adds the members that only this search has."""
+        page, entries = paging.take(self._load)
+        records = self._records(page, entries)
+        fitting, tokens = within(records, self._args.get("max_tokens"))
+        records = records[:fitting]
         self._returned = len(records)
         more = rest(paging.lister)
         reply: dict[str, JSON] = {"results": records, "count": len(records), **more, **paging.clamped()}
-        following = paging.cursor_after(taken, kept)
-        if following is not None:
-            reply["next_cursor"] = following
+        next_cursor = paging.cursor_after(page, fitting)
+        if next_cursor is not None:
+            reply["next_cursor"] = next_cursor
         reply |= tokens
         if self.warnings:
             reply["warnings"] = list(dict.fromkeys(self.warnings))
         return answer(reply)
 
     def _load(self, items: Sequence[int]) -> dict[int, Entry]:
-        """Everything a page shows of its entries but their whole text, in four statements."""
+        """Return the entries of items by item id, with all that a page shows but their whole text."""
         store = self._call.library.store
         length = _LONGEST_MARKED + 1 if self._marks else self._call.library.settings.memory_truncation + 64
-        known = {item.id: item for item in store.heads(items, length)}
+        items_by_id = {item.id: item for item in store.heads(items, length)}
         rows = store.entries_of(items)
-        return {row.item_id: Entry(row, known[row.item_id]) for row in rows if row.item_id in known}
+        return {row.item_id: Entry(row, items_by_id[row.item_id]) for row in rows if row.item_id in items_by_id}
 
     def _records(self, taken: Taken, entries: Mapping[int, Entry]) -> list[dict[str, JSON]]:
         rows = taken.rows
         page = [(place, entries[int(rows.items[place])]) for place in taken.places]
-        images = images_of(self._call, [entry for _, entry in page]) if self._given["include_images"] else {}
+        images = images_of(self._call, [entry for _, entry in page]) if self._args["include_images"] else {}
         truncation = self._call.library.settings.memory_truncation
         marks = self._highlights(taken, page) if self._marks else {}
         records = []
@@ -213,20 +220,21 @@ class _Search:
     def _highlights(self, taken: Taken, page: Sequence[tuple[int, Entry]]) -> dict[int, str]:
         if self._highlighter is None:
             return {}
-        chunks, found = taken.rows.chunks, {}
+        chunks, marked_texts = taken.rows.chunks, {}
         longer = [place for place, entry in page if len(entry.item.body or "") > _LONGEST_MARKED]
         long = [] if chunks is None else chunks[longer].tolist()
         passages = {chunk.item_id: chunk.text for chunk in self._call.library.store.chunks(long)} if long else {}
         for _, entry in page:
             text = passages.get(entry.row.item_id, entry.item.body or "")
-            found[entry.row.item_id] = marked(text, self._highlighter.find(text))
-        return found
+            marked_texts[entry.row.item_id] = marked(text, self._highlighter.find(text))
+        return marked_texts
 
     def stats(self, plan: str, **more: JSON) -> dict[str, JSON]:
-        return {"stats": self.leg_stats(plan, **more)} if self._given["explain_query"] else {}
+        """Return `stats` of the call, where the caller asked for them."""
+        return {"stats": self.leg_stats(plan, **more)} if self._args["explain_query"] else {}
 
     def leg_stats(self, plan: str, ms: float | None = None, rows: int | None = None, **more: JSON) -> dict[str, JSON]:
-        """`plan` says what made the list; how the store looks for what the filter lets pass is added to it."""
+        """Return statistics of one list. `plan` says what made it; the store's plan for the filter is added to that."""
         stored = self._call.library.store.plan(self._filter)
         return {
             "execution_time_ms": self.elapsed() if ms is None else round(ms, 3),
@@ -238,14 +246,15 @@ class _Search:
         }
 
     def elapsed(self) -> float:
+        """Return how long the call has taken so far, in milliseconds."""
         return round((time.perf_counter() - self._start) * 1000, 3)
 
     @property
     def explains(self) -> bool:
-        return bool(self._given["explain_query"])
+        return bool(self._args["explain_query"])
 
 
-def _fusion_stats(search: _Search, reranked: Reranked[Fused]) -> dict[str, JSON]:
+def _fusion_stats(search: _Search, reranked: Reranked[FusedLists]) -> dict[str, JSON]:
     if not search.explains:
         return {}
     lister = reranked.made
@@ -274,19 +283,20 @@ def _fusion_stats(search: _Search, reranked: Reranked[Fused]) -> dict[str, JSON]
     }
 
 
-def _failures(lister: Fused) -> list[str]:
-    said = []
+def _failures(lister: FusedLists) -> list[str]:
+    """Return a warning for each list that could not be made."""
+    warnings = []
     if lister.words.reason:
-        said.append("FTS sub-search failed; results may be based on semantic search only")
+        warnings.append("FTS sub-search failed; results may be based on semantic search only")
     if lister.meaning.reason:
-        said.append(
+        warnings.append(
             "Semantic sub-search failed; results may be based on FTS only: " + lister.meaning.reason.rstrip(".")
         )
-    return said
+    return warnings
 
 
 def _coverage(library: Library) -> list[str]:
-    """A warning with the share of entries that can be found by meaning, where it is not all of them."""
+    """Return a warning with the share of entries that have vectors, where it is not all of them."""
     try:
         if not library.embedding.lacks_some():
             return []

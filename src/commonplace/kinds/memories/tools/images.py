@@ -1,4 +1,4 @@
-"""Images on their way in: base64 or a data URL, of a type that is kept, within their bounds."""
+"""Read images from arguments: base64 or a data URL, of a type that is stored, within their limits."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _BREAKS = str.maketrans("", "", "\r\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How large images may be, in MiB, decoded."""
+class ImageLimits:
+    """Limits of images, in MiB, decoded: of one, and of all of an entry."""
 
     image_mb: int
     images_mb: int
 
     @classmethod
-    def of(cls, settings: Settings) -> Limits:
+    def of(cls, settings: Settings) -> ImageLimits:
         return cls(settings.memory_max_image_mb, settings.memory_max_images_mb)
 
 
 def given_images(value: JSON, name: str) -> list[JSON]:
-    """The list of images, each still as it was given: their limits are the library's."""
+    """Return the list of images, undecoded: their limits are the library's. Raise Wrong where there are too many."""
     value = decoded(value, list, name)
     if not isinstance(value, list):
         raise Wrong(f"{name} must be a list")
@@ -42,10 +42,10 @@ def given_images(value: JSON, name: str) -> list[JSON]:
     return value
 
 
-def read_images(given: list[JSON], limits: Limits) -> tuple[Image, ...]:
-    """Every image, decoded. The first that cannot be kept is said, by its place."""
+def read_images(records: list[JSON], limits: ImageLimits) -> tuple[Image, ...]:
+    """Return every image, decoded. Raise Wrong for the first that cannot be stored, with its index."""
     images, total = [], 0
-    for place, one in enumerate(given):
+    for place, one in enumerate(records):
         image = _image(one, f"Image {place}", limits)
         total += len(image.data)
         if total > limits.images_mb * MIB:
@@ -54,13 +54,13 @@ def read_images(given: list[JSON], limits: Limits) -> tuple[Image, ...]:
     return tuple(images)
 
 
-def _image(given: JSON, name: str, limits: Limits) -> Image:
-    if not isinstance(given, Mapping):
+def _image(record: JSON, name: str, limits: ImageLimits) -> Image:
+    if not isinstance(record, Mapping):
         raise Wrong(f"{name} must be an object with data, mime_type and metadata", alone=True)
-    for field in given:
+    for field in record:
         if field not in _FIELDS:
             raise Wrong(f'{name} has unknown field "{short(field)}"', alone=True)
-    data, kind = given.get("data"), given.get("mime_type")
+    data, kind = record.get("data"), record.get("mime_type")
     if data is None:
         raise Wrong(f'{name} is missing required "data" field', alone=True)
     if not isinstance(data, str):
@@ -75,10 +75,10 @@ def _image(given: JSON, name: str, limits: Limits) -> Image:
         raise Wrong(f'{name} has unsupported mime_type "{short(str(kind))}"', alone=True)
     if url and not url["parameters"].lower().endswith(";base64"):
         raise Wrong(f"{name} has invalid base64 encoding", alone=True)
-    return Image(_decoded(data[url.end() :] if url else data, name, limits), kind, _metadata(given, name))
+    return Image(_decoded(data[url.end() :] if url else data, name, limits), kind, _metadata(record, name))
 
 
-def _decoded(text: str, name: str, limits: Limits) -> bytes:
+def _decoded(text: str, name: str, limits: ImageLimits) -> bytes:
     encoded = text.translate(_BREAKS)
     if not encoded:
         raise Wrong(f'{name} has empty "data" field', alone=True)
@@ -98,8 +98,8 @@ def _decoded(text: str, name: str, limits: Limits) -> bytes:
     return data
 
 
-def _metadata(given: Mapping[str, JSON], name: str) -> str | dict[str, JSON] | None:
-    metadata = given.get("metadata")
+def _metadata(record: Mapping[str, JSON], name: str) -> str | dict[str, JSON] | None:
+    metadata = record.get("metadata")
     if metadata is not None and not isinstance(metadata, str | dict):
         raise Wrong(f"{name} has metadata that is neither a string nor an object", alone=True)
     storable(metadata, f"The metadata of {name}")

@@ -16,9 +16,9 @@ from commonplace.index.scope import Ids
 from commonplace.index.words.engine import Floats
 from commonplace.index.words.entries import Found, nothing_found
 from commonplace.index.words.wanted import Wanted, joined
-from commonplace.kinds.memories.boolean import LexicalMode, Reading, match_atoms
+from commonplace.kinds.memories.boolean import LexicalMode, ParsedQuery, match_atoms
 from commonplace.kinds.memories.ranked import ByMeaning, ByWords
-from commonplace.kinds.memories.tools.paging import Column, Cursor, Rows
+from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter
 from commonplace.store.rows import Moment
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from commonplace.library import Library
 
 DEEPEST = 1000
-"""How far the semantic and the hybrid search reach, in entries."""
+"""Most entries that the semantic and the hybrid search rank."""
 
 FROZEN = 100
-"""Rows of a list by time that its first page freezes at least."""
+"""Rows that the first page of a list by time freezes at least."""
 
 WHOLE = 1 << 20
-"""Rows of a list that is frozen whole: a walk where a filter decides must not lose what is changed meanwhile."""
+"""Rows of a list that is frozen whole: a walk through a filter must not lose entries that change meanwhile."""
 
 RELAXED = "No entry has all the words, so entries with some of them are shown, those with the most first."
 T = TypeVar("T")
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class ByTime:
-    """Entries newest first."""
+    """A list of entries, newest first."""
 
     library: Library
     filter: Filter
@@ -50,67 +50,68 @@ class ByTime:
     hidden: Ids = field(init=False)
     loose: bool = False
 
-    def first(self, count: int) -> Rows:
+    def first(self, count: int) -> ListRows:
         self.upto, self.hidden = self.library.store.last_item(), replaced(self.library, self.filter)
         return self._rows(self.filter, max(count, FROZEN))
 
-    def deeper(self, rows: Rows, count: int) -> Rows:
+    def deeper(self, rows: ListRows, count: int) -> ListRows:
         last = Moment(int(rows.items[-1]), int(rows.created[-1]))
-        wanted = WHOLE if is_narrow(self.filter) else count - len(rows) + len(self.hidden)
-        return rows.followed_by(without(self._rows(whoever_replaced(self.filter), wanted, last), self.hidden))
+        count_wanted = WHOLE if is_narrow(self.filter) else count - len(rows) + len(self.hidden)
+        return rows.followed_by(without(self._rows(whoever_replaced(self.filter), count_wanted, last), self.hidden))
 
-    def again(self, cursor: Cursor, count: int) -> tuple[Rows, int]:
+    def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
         self.upto, self.hidden = cursor.upto, replaced(self.library, self.filter)
-        behind = self._rows(self.filter, max(count, FROZEN), cursor.last)
-        shown = Rows(_ids([cursor.last.item_id]), _ids([cursor.last.created_at]), complete=False)
-        return shown.followed_by(behind), 1
+        rest = self._rows(self.filter, max(count, FROZEN), cursor.last)
+        shown = ListRows(_ids([cursor.last.item_id]), _ids([cursor.last.created_at]), complete=False)
+        return shown.followed_by(rest), 1
 
-    def _rows(self, filter: Filter, count: int, after: Moment | None = None) -> Rows:
-        found = self.library.store.newest(filter, limit=count, after=after, upto=self.upto)
-        items, created = _ids([moment.item_id for moment in found]), _ids([moment.created_at for moment in found])
-        return Rows(items, created, complete=len(found) < count)
+    def _rows(self, filter: Filter, count: int, after: Moment | None = None) -> ListRows:
+        """Return the next `count` entries after a moment."""
+        moments = self.library.store.newest(filter, limit=count, after=after, upto=self.upto)
+        items, created = _ids([moment.item_id for moment in moments]), _ids([moment.created_at for moment in moments])
+        return ListRows(items, created, complete=len(moments) < count)
 
 
 @dataclass(slots=True)
 class ByTheirWords:
-    """Entries by their words, as deep as anyone walks. What was written since the first page changes nothing in it."""
+    """A list of entries by words, of any depth. Writes after the first page do not change it."""
 
     library: Library
     filter: Filter
-    reading: Reading
+    reading: ParsedQuery
     language: str
     relaxes: bool
     loose: bool = False
     reader: WordReader | None = None
     upto: int | None = None
-    """The last item that was there when the list was begun, where it is made again."""
+    """The last item there was when the list was begun, where it is made again from a cursor."""
     hidden: Ids = field(init=False)
 
-    def first(self, count: int) -> Rows:
+    def first(self, count: int) -> ListRows:
         self.hidden = replaced(self.library, self.filter)
-        found = self._found(self.filter, count, None if self.relaxes else False)
-        self.loose, self.reader = found.relaxed, found.reader
-        return lexical_rows(found.found)
+        result = self._found(self.filter, count, None if self.relaxes else False)
+        self.loose, self.reader = result.relaxed, result.reader
+        return lexical_rows(result.found)
 
-    def deeper(self, rows: Rows, count: int) -> Rows:
-        wanted = WHOLE if is_narrow(self.filter) else count + len(self.hidden)
+    def deeper(self, rows: ListRows, count: int) -> ListRows:
+        count_wanted = WHOLE if is_narrow(self.filter) else count + len(self.hidden)
         later = self.library.store.last_item() - self.upto if self.upto is not None else 0
-        further = lexical_rows(self._found(whoever_replaced(self.filter), wanted + later, self.loose).found)
+        further = lexical_rows(self._found(whoever_replaced(self.filter), count_wanted + later, self.loose).found)
         if self.upto is not None:
             further = without_later(further, self.upto)
         return rows.followed_by(without(further, self.hidden))
 
-    def again(self, cursor: Cursor, count: int) -> tuple[Rows, int]:
+    def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
         self.loose, self.upto, self.hidden = cursor.loose, cursor.upto, replaced(self.library, self.filter)
-        wanted = cursor.position + count
+        count_wanted = cursor.position + count
         while True:
-            found = self._found(self.filter, wanted, self.loose)
-            self.reader = found.reader
-            rows = lexical_rows(found.found)
-            known = without_later(rows, cursor.upto)
-            if rows.complete or len(known) >= cursor.position + count:
-                return known, place_of(known, cursor)
-            wanted *= 4
+            result = self._found(self.filter, count_wanted, self.loose)
+            self.reader = result.reader
+            rows = lexical_rows(result.found)
+            earlier_rows = without_later(rows, cursor.upto)
+            if rows.complete or len(earlier_rows) >= cursor.position + count:
+                return earlier_rows, place_of(earlier_rows, cursor)
+            count_wanted *= 4
 
     def _found(self, filter: Filter, count: int, loosely: bool | None) -> ByWords:
         if self.reading.wanted is None:
@@ -122,7 +123,7 @@ class ByTheirWords:
 
 @dataclass(slots=True)
 class Leg:
-    """One of the lists of a ranked search: how it went."""
+    """One of the lists of a ranked search, and how it went: milliseconds, model, and why it did not run."""
 
     found: Found = field(default_factory=nothing_found)
     ran: bool = False
@@ -133,30 +134,31 @@ class Leg:
     embedding_ms: float = 0.0
 
 
-class Ranked:
-    """A list that is made whole: at most `DEEPEST` entries."""
+class WholeLister:
+    """A list that is made whole at once: at most `DEEPEST` entries."""
 
     loose = False
     upto: int | None = None
-    """The last item that was there when the list was begun, where it is made again."""
+    """The last item there was when the list was begun, where it is made again from a cursor."""
 
-    def first(self, count: int) -> Rows:
+    def first(self, count: int) -> ListRows:
         return self.whole()
 
-    def deeper(self, rows: Rows, count: int) -> Rows:
+    def deeper(self, rows: ListRows, count: int) -> ListRows:
         return rows
 
-    def again(self, cursor: Cursor, count: int) -> tuple[Rows, int]:
+    def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
         self.loose, self.upto = cursor.loose, cursor.upto
         rows = without_later(self.whole(), cursor.upto)
         return rows, place_of(rows, cursor)
 
-    def whole(self) -> Rows:
+    def whole(self) -> ListRows:
+        """Return the whole list."""
         raise NotImplementedError
 
 
-class ByTheirMeaning(Ranked):
-    """Entries by the distance of their best chunk."""
+class ByTheirMeaning(WholeLister):
+    """A list of entries by the distance of their nearest chunk."""
 
     def __init__(self, library: Library, filter: Filter, query: str) -> None:
         self._library, self._filter, self._query = library, filter, query
@@ -166,19 +168,19 @@ class ByTheirMeaning(Ranked):
     def is_cut(self) -> bool:
         return not self.leg.found.complete
 
-    def whole(self) -> Rows:
+    def whole(self) -> ListRows:
         self.leg = by_meaning(self._library, self._query, self._filter)
-        found = self.leg.found
+        entries = self.leg.found
         scores: dict[str, Column] = {
-            "semantic_distance": found.scores,
+            "semantic_distance": entries.scores,
             "semantic_rank": None,
             "rerank_score": None,
         }
-        return Rows(found.items, found.created, True, scores, found.chunks)
+        return ListRows(entries.items, entries.created, True, scores, entries.chunks)
 
 
-class Fused(Ranked):
-    """Both lists with the same filters, fused by their ranks alone."""
+class FusedLists(WholeLister):
+    """Both lists with the same filter, fused by their ranks alone."""
 
     def __init__(self, library: Library, filter: Filter, query: str, rrf_k: int) -> None:
         self._library, self._filter, self._query = library, filter, query
@@ -194,7 +196,7 @@ class Fused(Ranked):
     def is_cut(self) -> bool:
         return not (self.words.found.complete and self.meaning.found.complete)
 
-    def whole(self) -> Rows:
+    def whole(self) -> ListRows:
         settings = self._library.settings
         if settings.memory_lexical:
             self.words = _leg(self._by_words)
@@ -212,13 +214,13 @@ class Fused(Ranked):
             return Leg(ran=True)
         code = code_of(self._library.settings.memory_language)
         relaxes = None if self.mode == "match" and not self.loose else self.loose
-        found = by_words(self._library, wanted, self._filter, DEEPEST, code, loosely=relaxes)
-        self.loose = found.relaxed
-        listed = found.found
-        return Leg(listed if len(listed) <= DEEPEST else listed.take(slice(DEEPEST), complete=False), ran=True)
+        result = by_words(self._library, wanted, self._filter, DEEPEST, code, loosely=relaxes)
+        self.loose = result.relaxed
+        entries = result.found
+        return Leg(entries if len(entries) <= DEEPEST else entries.take(slice(DEEPEST), complete=False), ran=True)
 
-    def _fused(self) -> Rows:
-        """Σ 1 / (k + rank) over the lists an entry is in, ties newest first."""
+    def _fused(self) -> ListRows:
+        """Return Σ 1 / (k + rank) over the lists an entry is in, highest first, ties newest first."""
         words, meaning = (self._as_begun(leg) for leg in (self.words, self.meaning))
         items, first = np.unique(np.concatenate([words.items, meaning.items]), return_index=True)
         created = np.concatenate([words.created, meaning.created])[first]
@@ -235,17 +237,17 @@ class Fused(Ranked):
         }
         order = np.lexsort((-items, -created, -rrf))
         scores = {key: column[order] for key, column in columns.items() if column is not None}
-        return Rows(items[order], created[order], True, {**scores, "rerank_score": None}, chunks[order])
+        return ListRows(items[order], created[order], True, {**scores, "rerank_score": None}, chunks[order])
 
     def _as_begun(self, leg: Leg) -> Found:
-        """Without what was stored since: it would move everything behind it down in one list and not in the other."""
+        """Return a leg's list without entries stored since: they would shift the ranks of only one list."""
         if self.upto is not None:
             leg.found = leg.found.take(leg.found.items <= self.upto, complete=leg.found.complete)
         return leg.found
 
 
 def _ranks(found: Found, items: Ids) -> Ids:
-    """The place of each item in a list, from 1; 0 where it is not in it."""
+    """Return the rank of each item in a list, from 1; 0 where it is not in it."""
     ranks = np.zeros(len(items), np.int64)
     ranks[np.searchsorted(items, found.items)] = np.arange(1, len(found) + 1)
     return ranks
@@ -256,16 +258,18 @@ def _reciprocal(ranks: Ids, k: int) -> NDArray[np.float64]:
 
 
 def _scores(found: Found, ranks: Ids) -> Floats:
+    """Return the score of each item by its rank, NaN for rank 0."""
     scores: Floats = np.append(found.scores, np.float32(np.nan))
     return scores[ranks - 1]
 
 
 def _chunks(found: Found, ranks: Ids) -> Ids:
+    """Return the chunk of each item by its rank, 0 for rank 0."""
     return np.append(found.chunks, 0)[ranks - 1]
 
 
 def leads(lexical: Ids, semantic: Ids) -> NDArray[np.bool_]:
-    """Which entries stand higher in the list by words than in the one by meaning. Rank 0: it is not in the list."""
+    """Return which entries rank higher by words than by meaning. Rank 0: not in the list."""
     leading: NDArray[np.bool_] = (lexical > 0) & ((semantic == 0) | (lexical <= semantic))
     return leading
 
@@ -288,20 +292,26 @@ def by_words(
 
 
 def by_meaning(library: Library, query: str, filter: Filter) -> Leg:
-    """The semantic list. A library that has no vectors yet, but could, has none that match."""
+    """Return the semantic list.
+
+    A library that has no vectors yet, but could, has an empty one. Raise Unavailable where it could not.
+    """
     start = time.perf_counter()
     try:
-        made = library.ranked.by_meaning(query, filter, DEEPEST)
+        result = library.ranked.by_meaning(query, filter, DEEPEST)
     except (Unavailable, NotFound) as missing:
         if missing.code != "vector_index_missing" or not library.settings.memory_embedding:
             raise Unavailable(str(missing)) from missing
-        made = ByMeaning(nothing_found(), _model_to_come(library, query), 0.0)
+        result = ByMeaning(nothing_found(), _model_to_come(library, query), 0.0)
     ms = (time.perf_counter() - start) * 1000
-    return Leg(made.found, True, ms, model=made.model, embedding_ms=made.embedding_ms)
+    return Leg(result.found, True, ms, model=result.model, embedding_ms=result.embedding_ms)
 
 
 def _model_to_come(library: Library, query: str) -> str:
-    """The model the first vectors will be made with. One that cannot read the query now is none."""
+    """Return the name of the model that will make the first vectors.
+
+    Raise Unavailable where it cannot embed the query.
+    """
     try:
         embedder = library.embedding.embedder()
         embedder.embed_queries([query])
@@ -311,6 +321,7 @@ def _model_to_come(library: Library, query: str) -> str:
 
 
 def _leg(make: Callable[[], Leg]) -> Leg:
+    """Return the leg that `make` makes, timed; where it raises, one with the reason."""
     start = time.perf_counter()
     try:
         leg = make()
@@ -320,37 +331,40 @@ def _leg(make: Callable[[], Leg]) -> Leg:
     return leg
 
 
-def lexical_rows(found: Found) -> Rows:
+def lexical_rows(found: Found) -> ListRows:
+    """Return the rows of a list by words."""
     scores: dict[str, Column] = {"fts_score": found.scores, "fts_rank": None, "rerank_score": None}
-    return Rows(found.items, found.created, found.complete, scores, found.chunks)
+    return ListRows(found.items, found.created, found.complete, scores, found.chunks)
 
 
 def is_narrow(filter: Filter) -> bool:
-    """Whether a filter asks for something of an entry that an update can change."""
+    """Return whether a filter depends on something that an update of an entry can change."""
     entries = filter.entries
     return bool(filter.where or filter.tags or (entries is not None and entries.multimodal is not None))
 
 
 def replaced(library: Library, filter: Filter) -> Ids:
-    """The entries a filter hides because newer ones have replaced them, as of now."""
+    """Return the items a filter hides now because newer entries supersede them."""
     hides = filter.entries is not None and not filter.entries.superseded
     return _ids(library.store.superseded_items() if hides else [])
 
 
 def whoever_replaced(filter: Filter) -> Filter:
-    """The same without that: a list goes on with what was hidden when it was begun."""
+    """Return the filter with superseded entries let through: a list goes on with what it hid when it was begun."""
     return filter if filter.entries is None else replace(filter, entries=replace(filter.entries, superseded=True))
 
 
-def without(rows: Rows, hidden: Ids) -> Rows:
+def without(rows: ListRows, hidden: Ids) -> ListRows:
+    """Return the rows without hidden items."""
     return rows.only(np.isin(rows.items, hidden, invert=True)) if len(hidden) else rows
 
 
-def without_later(rows: Rows, upto: int) -> Rows:
+def without_later(rows: ListRows, upto: int) -> ListRows:
+    """Return the rows without items stored after `upto`."""
     return rows.only(rows.items <= upto)
 
 
-def place_of(rows: Rows, cursor: Cursor) -> int:
-    """Where to go on: behind the last entry that was shown, or at the same place where that one is gone."""
-    shown = np.flatnonzero(rows.items == cursor.last.item_id)
-    return int(shown[0]) + 1 if len(shown) else min(cursor.position, len(rows))
+def place_of(rows: ListRows, cursor: Cursor) -> int:
+    """Return the row to go on at: after the last entry shown, or at the same position where that one is gone."""
+    rows_shown = np.flatnonzero(rows.items == cursor.last.item_id)
+    return int(rows_shown[0]) + 1 if len(rows_shown) else min(cursor.position, len(rows))

@@ -1,8 +1,8 @@
-"""Pages of a search: a list that stays what it was while it is walked, cursors into it, and the budget of a page.
+"""Pages of a search: a list that stays the same while it is walked, cursors into it, and a page's token budget.
 
-A list is frozen as far as it was read, in this process, so that a walk meets every entry once and in one order,
-whatever is written meanwhile. A cursor also carries enough to go on where the list is not at hand any more: after a
-restart, in another process, or when many others were begun since.
+A list is frozen in this process as far as it was read, so that a walk meets every entry once and in one order,
+whatever is written meanwhile. A cursor also carries enough to go on where the list is no longer in memory: after a
+restart, in another process, or when many other lists were begun since.
 """
 
 from __future__ import annotations
@@ -42,41 +42,41 @@ T = TypeVar("T")
 
 
 Column = NDArray[np.float64] | NDArray[np.float32] | NDArray[np.int64] | None
-"""The values of one key of `scores`: NaN and rank 0 stand for null, as does a column of None."""
+"""The values of one key of `scores`. NaN, rank 0 and a column of None stand for null."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """Entries in their order, as far as it is known."""
+class ListRows:
+    """The first rows of a list, in order; `complete` where it has no more."""
 
     items: Ids
     created: Ids
     complete: bool
     scores: Mapping[str, Column] = field(default_factory=dict)
     chunks: Ids | None = None
-    """The best chunk of each, where there is one."""
+    """The best chunk of each row, where there is one."""
     head: int = 0
-    """How many at the beginning are not where they were found, but in an order of their own."""
+    """How many rows at the beginning were reranked."""
 
     def __len__(self) -> int:
         return len(self.items)
 
     def record(self, row: int) -> dict[str, JSON]:
-        """The scores of one entry."""
+        """Return the scores of one row by their names."""
         return {key: None if column is None else _plain(column[row]) for key, column in self.scores.items()}
 
-    def only(self, kept: NDArray[np.bool_] | Ids) -> Rows:
-        """Those that are chosen, or those at these places, in that order."""
-        scores = {key: None if column is None else column[kept] for key, column in self.scores.items()}
-        chunks = None if self.chunks is None else self.chunks[kept]
-        return Rows(self.items[kept], self.created[kept], self.complete, scores, chunks)
+    def only(self, selection: NDArray[np.bool_] | Ids) -> ListRows:
+        """Return the rows of a mask, or those at these indexes, in that order."""
+        scores = {key: None if column is None else column[selection] for key, column in self.scores.items()}
+        chunks = None if self.chunks is None else self.chunks[selection]
+        return ListRows(self.items[selection], self.created[selection], self.complete, scores, chunks)
 
-    def followed_by(self, other: Rows) -> Rows:
-        """This and what the other has beyond it."""
+    def followed_by(self, other: ListRows) -> ListRows:
+        """Return these rows and those of the other list that are not among them."""
         rest = other.only(np.isin(other.items, self.items, invert=True))
         scores = {key: _joined(column, rest.scores[key]) for key, column in self.scores.items()}
         items, created = np.concatenate([self.items, rest.items]), np.concatenate([self.created, rest.created])
-        return Rows(items, created, other.complete, scores, _joined(self.chunks, rest.chunks))
+        return ListRows(items, created, other.complete, scores, _joined(self.chunks, rest.chunks))
 
 
 def _joined(one: Any, other: Any) -> Any:
@@ -93,29 +93,29 @@ def _plain(value: np.generic) -> float | int | None:
 
 
 class Lister(Protocol):
-    """How a search makes its list."""
+    """A maker of one search's list."""
 
     @property
     def loose(self) -> bool:
-        """Whether the list was made with less than all that was asked for; a cursor brings that along."""
+        """Return whether the list was relaxed to some of the words; a cursor carries this along."""
         ...
 
-    def first(self, count: int) -> Rows:
-        """At least the first `count`, or all."""
+    def first(self, count: int) -> ListRows:
+        """Return at least the first `count` rows, or all."""
         ...
 
-    def deeper(self, rows: Rows, count: int) -> Rows:
-        """The same list at least so far, as of when it was first made."""
+    def deeper(self, rows: ListRows, count: int) -> ListRows:
+        """Return the same list with at least `count` rows, or all, as of when it was first made."""
         ...
 
-    def again(self, cursor: Cursor, count: int) -> tuple[Rows, int]:
-        """The list anew for a cursor whose own is gone, without what was stored since, and where to go on in it."""
+    def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
+        """Return the list made anew for a cursor whose list is gone, without later entries, and the row to go on at."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a walk goes on: behind `last`, the entry at `position - 1`; what was stored after `upto` is not part."""
+    """A position in a walk: after `last`, the entry at `position - 1`. Items stored after `upto` are not part."""
 
     digest: bytes
     walk: bytes
@@ -124,21 +124,21 @@ class Cursor:
     last: Moment
     loose: bool
     head: tuple[int, ...] = ()
-    """The entries that had an order of their own, in it, while the next page begins among them or right behind."""
+    """The reranked items in their order, while the next page begins among them or right after them."""
 
 
-class Walk:
-    """A list that is being walked, by one thread at a time."""
+class ListWalk:
+    """A list that is being walked. Its lock lets one thread at a time extend it."""
 
-    def __init__(self, lister: Lister, rows: Rows, upto: int) -> None:
+    def __init__(self, lister: Lister, rows: ListRows, upto: int) -> None:
         self.id = secrets.token_bytes(8)
         self.upto = upto
         self.lister, self.rows = lister, rows
         self.used = time.monotonic()
         self._lock = threading.Lock()
 
-    def reach(self, count: int) -> Rows:
-        """The list with at least so many rows, or all."""
+    def reach(self, count: int) -> ListRows:
+        """Return the list with at least `count` rows, or all."""
         with self._lock:
             if len(self.rows) < count and not self.rows.complete:
                 self.rows = self.lister.deeper(self.rows, max(count, 2 * len(self.rows)))
@@ -146,14 +146,15 @@ class Walk:
 
 
 class Walks:
-    """The walks of one library, and the key its cursors are signed with."""
+    """The walks of one library, the most recent `MOST_WALKS`, and the key that signs its cursors."""
 
     def __init__(self, library: Library) -> None:
         self._key = bytes.fromhex(str(library.store.settle("cursor_key", secrets.token_hex(16))))
-        self._walks: OrderedDict[bytes, Walk] = OrderedDict()
+        self._walks: OrderedDict[bytes, ListWalk] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, walk: Walk) -> None:
+    def keep(self, walk: ListWalk) -> None:
+        """Keep a walk for `KEPT_S` seconds, and forget the oldest ones."""
         with self._lock:
             walk.used = time.monotonic()
             self._walks[walk.id] = walk
@@ -161,11 +162,13 @@ class Walks:
             while len(self._walks) > MOST_WALKS or next(iter(self._walks.values())).used < walk.used - KEPT_S:
                 self._walks.popitem(last=False)
 
-    def find(self, walk: bytes) -> Walk | None:
+    def find(self, walk: bytes) -> ListWalk | None:
+        """Return the walk with this id, or None where it is gone."""
         with self._lock:
             return self._walks.get(walk)
 
     def sign(self, cursor: Cursor) -> str:
+        """Return a cursor as signed text."""
         last = cursor.last
         packed = _FORM.pack(
             cursor.digest, cursor.walk, cursor.position, cursor.upto, last.item_id, last.created_at, cursor.loose
@@ -174,6 +177,7 @@ class Walks:
         return base64.urlsafe_b64encode(packed + self._signature(packed)).decode().rstrip("=")
 
     def read(self, text: str, digest: bytes) -> Cursor:
+        """Return the cursor of a text. Raise InvalidInput where it is not ours or of another search."""
         try:
             packed = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except ValueError:
@@ -181,8 +185,8 @@ class Walks:
         body, signature = packed[:-_SIGNATURE], packed[-_SIGNATURE:]
         if len(body) < _FORM.size or not secrets.compare_digest(signature, self._signature(body)):
             raise InvalidInput(STRANGE)
-        found, walk, position, upto, item_id, created_at, loose = _FORM.unpack_from(body)
-        if found != digest:
+        own_digest, walk, position, upto, item_id, created_at, loose = _FORM.unpack_from(body)
+        if own_digest != digest:
             raise InvalidInput(STRANGE)
         return Cursor(digest, walk, position, upto, Moment(item_id, created_at), loose, _unpack(body[_FORM.size :]))
 
@@ -191,7 +195,7 @@ class Walks:
 
 
 def _pack(items: Sequence[int]) -> bytes:
-    """How many bytes each takes, then each; nothing for none."""
+    """Return the number of bytes each item takes, then each item; nothing for no items."""
     if not items:
         return b""
     size = (max(items).bit_length() + 7) // 8
@@ -207,17 +211,17 @@ def walks_of(library: Library) -> Walks:
     return library.keeping(Walks)
 
 
-def digest_of(tool: str, given: Mapping[str, JSON]) -> bytes:
-    """What a cursor belongs to: everything that decides the list. Page parameters may change from page to page."""
-    kept = {name: value for name, value in given.items() if name not in PAGE_PARAMETERS}
-    return fingerprint(tool, json.dumps(kept, sort_keys=True), size=8)
+def digest_of(tool: str, args: Mapping[str, JSON]) -> bytes:
+    """Return the digest of a search: of every argument that decides the list. Page parameters are left out."""
+    deciding_args = {name: value for name, value in args.items() if name not in PAGE_PARAMETERS}
+    return fingerprint(tool, json.dumps(deciding_args, sort_keys=True), size=8)
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One page of a walk: rows that are still there, where in the list each stands, and where the next page begins."""
+    """One page of a walk: the rows, the indexes of entries that still exist, and where the next page begins."""
 
-    rows: Rows
+    rows: ListRows
     places: Sequence[int]
     position: int
 
@@ -226,53 +230,53 @@ L = TypeVar("L", bound=Lister)
 
 
 class Paging(Generic[L]):
-    """The pages of one call: where it begins, and the cursor with which the next one goes on."""
+    """The page of one call: where it begins, and the cursor with which the next call goes on."""
 
-    def __init__(self, library: Library, tool: str, given: Mapping[str, JSON], lister: L) -> None:
-        if "cursor" in given and given.get("offset"):
+    def __init__(self, library: Library, tool: str, args: Mapping[str, JSON], lister: L) -> None:
+        if "cursor" in args and args.get("offset"):
             raise InvalidInput("Use cursor or offset, not both")
         self._library = library
-        self._digest = digest_of(tool, given)
-        self.limit = min(given["limit"], MOST_PAGE)
-        self._requested = given["limit"]
-        self._offset = given.get("offset", 0)
-        self.cursor = walks_of(library).read(given["cursor"], self._digest) if "cursor" in given else None
+        self._digest = digest_of(tool, args)
+        self.limit = min(args["limit"], MOST_PAGE)
+        self._requested = args["limit"]
+        self._offset = args.get("offset", 0)
+        self.cursor = walks_of(library).read(args["cursor"], self._digest) if "cursor" in args else None
         self.lister = lister
-        """The one that made the list: an earlier call's, where this one goes on with that list."""
-        self._walk: Walk | None = None
+        """The maker of the list: an earlier call's, where this call goes on with that list."""
+        self._walk: ListWalk | None = None
 
     def take(self, load: Callable[[Sequence[int]], Mapping[int, T]]) -> tuple[Taken, dict[int, T]]:
-        """The entries of this page, filled up from further on where some are gone, and what was loaded of them."""
+        """Return this page and its entries as `load` returns them, filled up from further on where some are gone."""
         walk, position = self._begin(self.lister)
         self._walk, self.lister = walk, cast(L, walk.lister)
         places: list[int] = []
         loaded: dict[int, T] = {}
         rows = walk.rows
         while len(places) < self.limit:
-            wanted = self.limit - len(places)
-            rows = walk.reach(position + wanted + 1)
-            batch = rows.items[position : position + wanted].tolist()
+            missing = self.limit - len(places)
+            rows = walk.reach(position + missing + 1)
+            batch = rows.items[position : position + missing].tolist()
             if not batch:
                 break
-            found = load(batch)
-            places += [position + place for place, item in enumerate(batch) if item in found]
-            loaded.update(found)
+            batch_entries = load(batch)
+            places += [position + place for place, item in enumerate(batch) if item in batch_entries]
+            loaded.update(batch_entries)
             position += len(batch)
         return Taken(rows, places, position), loaded
 
-    def _begin(self, lister: Lister) -> tuple[Walk, int]:
+    def _begin(self, lister: Lister) -> tuple[ListWalk, int]:
         cursor = self.cursor
         if cursor is None:
             upto = self._library.store.last_item()
-            return Walk(lister, lister.first(self._offset + self.limit + 1), upto), self._offset
+            return ListWalk(lister, lister.first(self._offset + self.limit + 1), upto), self._offset
         walk = walks_of(self._library).find(cursor.walk)
         if walk is not None:
             return walk, cursor.position
         rows, position = lister.again(cursor, self.limit + 1)
-        return Walk(lister, rows, cursor.upto), position
+        return ListWalk(lister, rows, cursor.upto), position
 
     def cursor_after(self, taken: Taken, kept: int) -> str | None:
-        """Where the next page begins when only so many of this one are returned; None where there is nothing more."""
+        """Return the cursor after the first `kept` entries of this page; None where the list ends there."""
         walk = self._walk
         position = taken.position if kept == len(taken.places) else taken.places[kept]
         if walk is None or position >= len(taken.rows):
@@ -285,13 +289,17 @@ class Paging(Generic[L]):
         return walks.sign(Cursor(self._digest, walk.id, position, walk.upto, last, walk.lister.loose, head))
 
     def clamped(self) -> dict[str, JSON]:
+        """Return `clamped_limit`, where the limit asked for was too large."""
         if self._requested == self.limit:
             return {}
         return {"clamped_limit": {"requested": self._requested, "applied": self.limit}}
 
 
 def within(records: Sequence[Mapping[str, JSON]], budget: int | None) -> tuple[int, dict[str, JSON]]:
-    """How many of the records fit, the first always, and what is said of it where a budget was given."""
+    """Return how many records fit the budget, the first always, and `tokens` where there is a budget.
+
+    The budget is in tokens.
+    """
     if budget is None:
         return len(records), {}
     used = kept = 0
@@ -304,7 +312,7 @@ def within(records: Sequence[Mapping[str, JSON]], budget: int | None) -> tuple[i
 
 
 def tokens_of(record: Mapping[str, JSON]) -> int:
-    """A quarter of the characters of its compact JSON, image data left out."""
+    """Return a quarter of the characters of a record's compact JSON, image data left out."""
     if record.get("images"):
         record = {**record, "images": [{**image, "data": ""} for image in record["images"]]}
     return -(-len(json.dumps(record, ensure_ascii=False, separators=(",", ":"))) // 4)

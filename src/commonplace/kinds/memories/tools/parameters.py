@@ -1,4 +1,4 @@
-"""The parameters of the tools that write: what each is declared as, and how it is read."""
+"""Parameters of the tools that write: the schema of each, and the reader of its values."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ ID: Schema = {"anyOf": [{"type": "integer", "minimum": 1}, STRING]}
 
 
 def _supersedes(value: JSON, name: str) -> list[int | str]:
+    """Return the numbers of superseded entries, given as one or as a list."""
     value = decoded(value, list, name)
-    found: list[int | str] = numbers(MOST_SUPERSEDED, least=0)(value if isinstance(value, list) else [value], name)
-    return found
+    superseded: list[int | str] = numbers(MOST_SUPERSEDED, least=0)(value if isinstance(value, list) else [value], name)
+    return superseded
 
 
 def _list(description: str, member: Schema, most: int, least: int = 1) -> Schema:

@@ -1,7 +1,7 @@
-"""The other server's variables for what somebody else serves: models and a database.
+"""Variables of mcp-context-server for models and a database that others serve.
 
-A model that is not named is the one that server asks for, whoever the provider: one that has no such model says so when
-it is asked, and never keeps this server from starting.
+Where no model is named, it is the default of mcp-context-server, whichever the provider: one that has no such model
+says so when it is first used, and never keeps this server from starting.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 Environment = Mapping[str, str]
 Table = Mapping[str, tuple[str, Parse, str]]
-"""Variable -> our setting, how it is read, and the other server's default; "" where it has none or ours is meant."""
+"""By variable: our setting, the reader of its value, and mcp-context-server's default, "" for none or for ours."""
 
 _CONTEXT = whole(512, 2_097_152)
 _EMBEDDING: Table = {
@@ -47,12 +47,15 @@ _EFFORTS: Mapping[str, tuple[str, Parse]] = {
 
 
 def embedder_of(environment: Environment) -> dict[str, Any]:
-    """EMBEDDING_*: unset is what is built in; a provider that is none here means no vectors, which is said."""
+    """Return the settings of EMBEDDING_*: none where no provider is set, so that the built-in model serves.
+
+    A provider that is not available here means no vectors, with a warning in the log.
+    """
     settings = _settings(_EMBEDDING, environment)
-    given = environment.get("EMBEDDING_PROVIDER", "")
-    if not given:
+    name = environment.get("EMBEDDING_PROVIDER", "")
+    if not name:
         return {}
-    provider = among("ollama", "openai", "azure", "huggingface", "voyage")("EMBEDDING_PROVIDER", given)
+    provider = among("ollama", "openai", "azure", "huggingface", "voyage")("EMBEDDING_PROVIDER", name)
     if provider in ("huggingface", "voyage"):
         log.warning("EMBEDDING_PROVIDER=%s is not available here: no vectors", provider)
         return {"memory_embedding": False}
@@ -62,12 +65,12 @@ def embedder_of(environment: Environment) -> dict[str, Any]:
 
 
 def summarizer_of(environment: Environment) -> dict[str, Any]:
-    """SUMMARY_*: unset is nobody."""
+    """Return the settings of SUMMARY_*: none where no provider is set."""
     settings = _settings(_SUMMARY, environment)
-    given = environment.get("SUMMARY_PROVIDER", "")
-    if not given:
+    name = environment.get("SUMMARY_PROVIDER", "")
+    if not name:
         return {}
-    provider = among("ollama", "openai", "anthropic")("SUMMARY_PROVIDER", given)
+    provider = among("ollama", "openai", "anthropic")("SUMMARY_PROVIDER", name)
     model = environment.get("SUMMARY_MODEL") or "qwen3:0.6b"
     effort, read = _EFFORTS.get(provider, ("", as_it_is))
     if environment.get(effort):
@@ -76,15 +79,15 @@ def summarizer_of(environment: Environment) -> dict[str, Any]:
 
 
 def reranker_of(environment: Environment) -> dict[str, Any]:
-    """RERANKING_*: unset is nobody, and so is its own `flashrank`, whose weights no package registry has.
+    """Return the settings of RERANKING_*: none without a provider or for `flashrank`, whose weights no registry has.
 
-    RERANKING_CACHE_DIR is where that one's weights would be; who serves a reranker keeps them elsewhere.
+    RERANKING_CACHE_DIR is where those weights would be; whoever serves a reranker keeps them elsewhere.
     """
     settings = _settings(_RERANKING, environment)
-    given = environment.get("RERANKING_PROVIDER", "")
-    if not given:
+    name = environment.get("RERANKING_PROVIDER", "")
+    if not name:
         return {}
-    provider = among("flashrank", "cohere", "jina", "tei")("RERANKING_PROVIDER", given)
+    provider = among("flashrank", "cohere", "jina", "tei")("RERANKING_PROVIDER", name)
     if provider == "flashrank":
         return {}
     model = environment.get("RERANKING_MODEL") or "ms-marco-MiniLM-L-12-v2"
@@ -92,13 +95,13 @@ def reranker_of(environment: Environment) -> dict[str, Any]:
 
 
 def store_of(environment: Environment) -> dict[str, Any]:
-    """STORAGE_BACKEND and POSTGRESQL_*: the database as one address, and how many connections to it are kept.
+    """Return the settings of STORAGE_BACKEND and POSTGRESQL_*: the database's address and how many connections it gets.
 
-    The rest has no effect: tables live in a schema of their own, waits have bounds of their own, a connection is made
-    when one is needed, and no statement is prepared, as POSTGRESQL_STATEMENT_CACHE_SIZE=0 would have it.
+    The other variables have no effect: tables live in a schema of their own, waits have bounds of their own, a
+    connection is made when one is needed, and no statement is prepared, as POSTGRESQL_STATEMENT_CACHE_SIZE=0 asks.
     """
-    given = environment.get("STORAGE_BACKEND", "")
-    if not given or among("sqlite", "postgresql")("STORAGE_BACKEND", given) == "sqlite":
+    backend = environment.get("STORAGE_BACKEND", "")
+    if not backend or among("sqlite", "postgresql")("STORAGE_BACKEND", backend) == "sqlite":
         return {}
     address = environment.get("POSTGRESQL_CONNECTION_STRING") or _address(environment)
     settings: dict[str, Any] = {"store": address}
@@ -119,6 +122,9 @@ def _address(environment: Environment) -> str:
 
 
 def _settings(table: Table, environment: Environment) -> dict[str, Any]:
-    """What is set, read and checked even where no provider is: a mistake is better heard of early."""
+    """Return the settings of a table's variables.
+
+    Raise BadSetting, even without a provider: an early error is better.
+    """
     values = {name: environment.get(name) or default for name, (_, _, default) in table.items()}
     return {table[name][0]: table[name][1](name, value) for name, value in values.items() if value}

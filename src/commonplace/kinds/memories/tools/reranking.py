@@ -1,7 +1,7 @@
-"""The second look at the beginning of a list, by a reranker that somebody serves over HTTP.
+"""Rerank the beginning of a list by a reranker that somebody serves over HTTP.
 
-What is built into the engine for that (`search/rerank.py`) is not used here: without a reranker a list stays as it was
-found, and costs what it did.
+The engine's built-in reranker (`search/rerank.py`) is not used here: without a configured reranker a list stays as
+it was found, and costs what it did.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from commonplace.index.scope import Ids
 from commonplace.index.words.engine import Floats
 from commonplace.index.words.wanted import Atom, Wanted, atoms
 from commonplace.kinds.memories.tools.lists import leads
-from commonplace.kinds.memories.tools.paging import Cursor, Lister, Rows
+from commonplace.kinds.memories.tools.paging import Cursor, Lister, ListRows
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from commonplace.library import Library
 
 MOST = 50
-"""Entries that are put in order, whatever the limit."""
+"""Entries that are reranked, whatever the limit."""
 
 BUDGET_S = 2.0
 KEPT = 128
-"""Lists whose scores are kept: the pages of one must not depend on how often a reranker says the same."""
+"""Lists whose scores are cached: the pages of one list must not depend on a reranker repeating itself exactly."""
 
 _LONGEST_READ = 100_000
-"""Characters of an entry that are looked through for matches; of a longer one only its best chunk is."""
+"""Characters of an entry that are searched for matches; of a longer entry only the best chunk is read."""
 
 _WORDS = ("word", "phrase")
 
 
 class Reranking:
-    """Who reranks for one library, how it went the last time, and what was said of earlier lists. Threads share it."""
+    """The reranker of one library, its last failure, and a cache of scores. Threads share it."""
 
     def __init__(self, library: Library) -> None:
         settings = library.settings
@@ -61,12 +61,12 @@ class Reranking:
 
     @property
     def is_on(self) -> bool:
-        """Whether lists are reranked here, or at least tried to."""
+        """Return whether lists are reranked here, or at least tried to."""
         return self.enabled and self._reranker is not None
 
     @property
     def by_whom(self) -> tuple[str | None, str | None]:
-        """Provider and model."""
+        """Return the provider and the model, None for either that there is not."""
         if self._reranker is None:
             return None, None
         provider, _, model = self._reranker.name.partition(":")
@@ -74,7 +74,7 @@ class Reranking:
 
     @property
     def problem(self) -> str:
-        """Why nothing is reranked, as far as that can be told without asking anyone; "" where it is."""
+        """Return why nothing is reranked, "" where it is. No provider is contacted for this."""
         if not self.enabled:
             return "It is switched off."
         if self._reranker is None:
@@ -82,7 +82,10 @@ class Reranking:
         return getattr(self._reranker, "problem", "") or self._failure
 
     def scores(self, query: str, passages: Sequence[str], until: float) -> Floats:
-        """0 to 1 for each passage. Raises Left where there are none by then, on the clock of `perf_counter`."""
+        """Return a score from 0 to 1 for each passage.
+
+        `until` is a time on the clock of `perf_counter`. Raise Left where there are no scores by then.
+        """
         key = fingerprint(query, *passages)
         with self._lock:
             if key in self._said:
@@ -101,6 +104,7 @@ class Reranking:
         return scores
 
     def _asked(self, query: str, passages: Sequence[str], seconds: float) -> Floats:
+        """Return the reranker's scores, rounded to six places, 0 for blank passages."""
         reranker, read = self._reranker, [place for place, passage in enumerate(passages) if passage.strip()]
         scores = np.zeros(len(passages), np.float32)
         if reranker is None or not read:
@@ -113,26 +117,27 @@ class Reranking:
 
 
 def reranking_of(library: Library) -> Reranking:
+    """Return the reranking of a library."""
     return library.keeping(Reranking)
 
 
 class Passages:
-    """What a reranker reads of entries."""
+    """The texts of entries as a reranker reads them."""
 
     def __init__(self, library: Library, sought: Sequence[Atom]) -> None:
         self._library, self._sought = library, sought
 
-    def of(self, rows: Rows, until: float) -> list[str]:
-        """The matched chunk of what was found by meaning, the text around the matches of what was found by words.
+    def of(self, rows: ListRows, until: float) -> list[str]:
+        """Return the matched chunk of rows found by meaning, the text around the matches of rows found by words.
 
-        Those that cannot be read in time are not: the caller is late then anyway.
+        After `until` texts are returned unshortened: the caller is late by then anyway.
         """
         store, items, words = self._library.store, rows.items.tolist(), _by_words(rows)
         chunks = rows.chunks if rows.chunks is not None else np.zeros(len(rows), np.int64)
         bodies = {item.id: item.body or "" for item in store.heads(items, _LONGEST_READ + 1)}
-        whole = [words[row] and len(bodies.get(item, "")) <= _LONGEST_READ for row, item in enumerate(items)]
-        wanted = [chunk for chunk, read in zip(chunks.tolist(), whole, strict=True) if not read]
-        texts = {chunk.item_id: chunk.text for chunk in store.chunks(wanted)}
+        read_whole = [words[row] and len(bodies.get(item, "")) <= _LONGEST_READ for row, item in enumerate(items)]
+        wanted_chunks = [chunk for chunk, read in zip(chunks.tolist(), read_whole, strict=True) if not read]
+        texts = {chunk.item_id: chunk.text for chunk in store.chunks(wanted_chunks)}
         return [self._fitted(texts.get(item, bodies.get(item, "")), until) for item in items]
 
     def _fitted(self, text: str, until: float) -> str:
@@ -146,14 +151,14 @@ class Passages:
         library = self._library
         languages = tuple(dict.fromkeys((code_of(library.settings.memory_language), *library.lexical.languages())))
         words = " ".join(atom.text for atom in self._sought if atom.kind in _WORDS)
-        begun = [beginning(atom.text) for atom in self._sought if atom.kind == "prefix"]
-        terms = [*query_terms(words, languages), *(Term((form,), 1.0, "prefix") for form in begun if form)]
+        prefixes = [beginning(atom.text) for atom in self._sought if atom.kind == "prefix"]
+        terms = [*query_terms(words, languages), *(Term((form,), 1.0, "prefix") for form in prefixes if form)]
         # Function words match everywhere: they would draw a passage to where nothing is said.
         return Matcher([term for term in terms if term.weight >= 1] or terms, languages)
 
 
-def _by_words(rows: Rows) -> NDArray[np.bool_]:
-    """Which of the rows were found by their words rather than by their meaning."""
+def _by_words(rows: ListRows) -> NDArray[np.bool_]:
+    """Return which rows were found by words rather than by meaning."""
     lexical, semantic = rows.scores.get("fts_rank"), rows.scores.get("semantic_rank")
     if lexical is None or semantic is None:
         return np.full(len(rows), "fts_score" in rows.scores)
@@ -161,46 +166,47 @@ def _by_words(rows: Rows) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """How a second look went. Where it gave nothing, `reason` says why."""
+class RerankOutcome:
+    """The outcome of a second look: how many entries, milliseconds, and why it gave nothing, "" where it did."""
 
     entries: int
     ms: float
     reason: str = ""
 
 
-class Look:
-    """A second look for one query."""
+class EntryReranker:
+    """A reranker of entries for one query."""
 
     def __init__(self, library: Library, query: str, sought: Sequence[Atom]) -> None:
         self._reranking, self._query = reranking_of(library), query
         self._passages = Passages(library, sought)
 
-    def at(self, rows: Rows) -> tuple[Floats | None, Judged]:
+    def at(self, rows: ListRows) -> tuple[Floats | None, RerankOutcome]:
+        """Return the scores of rows, None where there are none in time, and the outcome."""
         start = time.perf_counter()
         until = start + self._reranking.seconds
         try:
             scores, reason = self._reranking.scores(self._query, self._passages.of(rows, until), until), ""
         except Left as left:
             scores, reason = None, str(left).rstrip(".")
-        return scores, Judged(len(rows), (time.perf_counter() - start) * 1000, reason)
+        return scores, RerankOutcome(len(rows), (time.perf_counter() - start) * 1000, reason)
 
     @property
     def by_whom(self) -> tuple[str | None, str | None]:
         return self._reranking.by_whom
 
 
-def look_for(library: Library, query: str, wanted: Wanted | None, *, spoken: bool = True) -> Look | None:
-    """A second look for a query, None where nobody takes one or nothing is sought that could be judged.
+def look_for(library: Library, query: str, wanted: Wanted | None, *, spoken: bool = True) -> EntryReranker | None:
+    """Return a second look for a query; None without a reranker, or where the query has no words to judge.
 
-    `spoken`: the query says what it wants as one would; of one with operators only what it looks for is judged.
+    `spoken`: the query is natural language; of one with operators only the words it looks for are judged.
     """
     if not reranking_of(library).is_on:
         return None
     sought = list(atoms(wanted, sought=True)) if wanted is not None else []
     if not spoken and not sought:
         return None
-    return Look(library, query if spoken else " ".join(atom.text for atom in sought), sought)
+    return EntryReranker(library, query if spoken else " ".join(atom.text for atom in sought), sought)
 
 
 L = TypeVar("L", bound=Lister)
@@ -209,16 +215,17 @@ L = TypeVar("L", bound=Lister)
 class Reranked(Generic[L]):
     """A list whose beginning is in the order of a second look. Without one it is the list as it was made."""
 
-    def __init__(self, made: L, look: Look | None) -> None:
+    def __init__(self, made: L, look: EntryReranker | None) -> None:
         self.made = made
         self._look = look
-        self._judged: Judged | None = None
+        self._judged: RerankOutcome | None = None
 
     @property
     def loose(self) -> bool:
         return self.made.loose
 
-    def first(self, count: int) -> Rows:
+    def first(self, count: int) -> ListRows:
+        """Return at least the first `count` rows, or all, of which the first `MOST` are reranked."""
         if self._look is None:
             return self.made.first(count)
         rows = self.made.first(max(count, MOST))
@@ -229,26 +236,27 @@ class Reranked(Generic[L]):
         order = np.lexsort((-head.items, -head.created, -scores))
         return _headed(_led(rows, order), scores[order], len(head))
 
-    def deeper(self, rows: Rows, count: int) -> Rows:
+    def deeper(self, rows: ListRows, count: int) -> ListRows:
         if not rows.head:
             return self.made.deeper(rows, count)
         column, plain = rows.scores["rerank_score"], {**rows.scores, "rerank_score": None}
         further = self.made.deeper(replace(rows, scores=plain), count)
         return _headed(further, None if column is None else column[: rows.head].astype(np.float32), rows.head)
 
-    def again(self, cursor: Cursor, count: int) -> tuple[Rows, int]:
-        """In the order that was begun, which the cursor brings along as long as not all of the head was shown."""
+    def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
+        """Return the list in the order that was begun; the cursor carries that while not all of the head was shown."""
         if not cursor.head:
             return self.made.again(cursor, count)
         rows, _ = self.made.again(cursor, len(cursor.head) + count)
         place = {item: row for row, item in enumerate(rows.items.tolist())}
         order = np.array([place[item] for item in cursor.head if item in place], np.int64)
-        shown = sum(item in place for item in cursor.head[: cursor.position])
+        shown_count = sum(item in place for item in cursor.head[: cursor.position])
         rows = _led(rows, order)
-        scores = self._scores(rows.only(np.arange(len(order)))) if shown < len(order) else None
-        return _headed(rows, scores, len(order)), shown
+        scores = self._scores(rows.only(np.arange(len(order)))) if shown_count < len(order) else None
+        return _headed(rows, scores, len(order)), shown_count
 
-    def _scores(self, head: Rows) -> Floats | None:
+    def _scores(self, head: ListRows) -> Floats | None:
+        """Return the scores of the head, None where there are none, and note the outcome."""
         if self._look is None or not len(head):
             return None
         scores, self._judged = self._look.at(head)
@@ -256,12 +264,13 @@ class Reranked(Generic[L]):
 
     @property
     def warnings(self) -> list[str]:
+        """Return a warning where the second look failed."""
         if self._judged is None or not self._judged.reason:
             return []
         return [f"Reranking failed; results keep the order they had: {self._judged.reason}"]
 
     def stats(self) -> dict[str, JSON]:
-        """`rerank_stats`, where a second look was taken."""
+        """Return `rerank_stats`, where a second look was taken."""
         if self._look is None or self._judged is None:
             return {}
         provider, model = self._look.by_whom
@@ -276,14 +285,14 @@ class Reranked(Generic[L]):
         return {"rerank_stats": {**record, "message": judged.reason} if judged.reason else record}
 
 
-def _led(rows: Rows, first: Ids) -> Rows:
-    """The same rows, these first, the others as they were."""
+def _led(rows: ListRows, first: Ids) -> ListRows:
+    """Return the rows with the ones at `first` first, the others in their order."""
     rest = np.setdiff1d(np.arange(len(rows)), first, assume_unique=True)
     return rows.only(np.concatenate([first, rest]))
 
 
-def _headed(rows: Rows, scores: Floats | None, head: int) -> Rows:
-    """Rows of which so many at the beginning have an order of their own, and these scores."""
+def _headed(rows: ListRows, scores: Floats | None, head: int) -> ListRows:
+    """Return rows of which the first `head` are reranked, with their scores."""
     column = None
     if scores is not None:
         column = np.full(len(rows), np.nan, np.float32)

@@ -1,4 +1,4 @@
-"""What the seven tools that only read say of themselves."""
+"""Declarations of the seven tools that only read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FILTERS: dict[str, Parameter] = {
 
 
 def pages(limit: int) -> dict[str, Parameter]:
-    """The parameters of a page. A limit over 100 is not refused but clamped."""
+    """Return the parameters of a page. A limit over 100 is not refused but clamped."""
     return {
         "limit": Parameter({**_WHOLE, "minimum": 1, "default": limit, "description": "At most 100."}, whole(1)),
         "offset": Parameter({**_WHOLE, "minimum": 0, "default": 0}, whole(0, 1 << 62)),

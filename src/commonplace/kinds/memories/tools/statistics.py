@@ -1,4 +1,4 @@
-"""The tools that say what there is: threads and statistics."""
+"""The tools that list threads and count entries."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIB = 1 << 20
 ASKED_S = 2.0
-"""How long a provider that was never asked before may take to say what its vectors are like."""
+"""Seconds in which a provider has to answer when its dimensions are asked for the first time."""
 
 
 def backend_of(library: Library) -> str:
-    """What entries are kept in, by the names the reference has for it."""
+    """Return the name of the database as mcp-context-server has it."""
     return "postgresql" if library.settings.store else "sqlite"
 
 
-def list_threads(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def list_threads(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the reply of the tool of this name."""
     library = call.library
     library.memories.sweep()
-    rows, total = library.store.threads(limit=given["limit"], offset=given["offset"])
+    rows, total = library.store.threads(limit=args["limit"], offset=args["offset"])
     return {"threads": [_thread(row) for row in rows], "total_threads": total}
 
 
@@ -54,7 +55,8 @@ def _moment(micros: int) -> str:
     return shown_date(_EPOCH + timedelta(microseconds=micros))
 
 
-def get_statistics(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def get_statistics(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the reply of the tool of this name."""
     library = call.library
     library.memories.sweep()
     tally = library.store.tally()
@@ -82,8 +84,11 @@ def get_statistics(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _size_mb(library: Library, stored: int) -> float:
-    """Everything of the space: database, write-ahead log and indexes. A file that goes meanwhile counts nothing."""
-    total = stored if library.settings.store else 0  # a file of the space's own is among those that follow
+    """Return the MiB of everything of the space: database, write-ahead log, indexes.
+
+    A file that vanishes counts nothing.
+    """
+    total = stored if library.settings.store else 0  # a SQLite file is in the folder, which is counted below
     for path in library.folder.rglob("*"):
         total += _size(path)
     return max(round(total / _MIB, 2), 0.01) if total else 0.0
@@ -97,6 +102,7 @@ def _size(path: Path) -> int:
 
 
 def _share(part: int, whole: int) -> float:
+    """Return a part as a percentage of the whole, 100 where the whole is 0."""
     return round(part / whole * 100, 2) if whole else 100.0
 
 
@@ -111,7 +117,7 @@ def _semantic(library: Library, total: int) -> dict[str, JSON]:
             name = embedder.name
             with hurried(ASKED_S):
                 dims = embedder.dims
-                _ = embedder.related  # which a provider tells by its first answer, even where dims are set
+                _ = embedder.related  # a provider's first answer gives this, even where dims are set
             message = getattr(embedder, "problem", "")
         except CommonplaceError as problem:
             message = str(problem)

@@ -1,4 +1,4 @@
-"""How values of the other server's variables are read. One that cannot be is an error that names its variable."""
+"""Readers of values of mcp-context-server's variables. Each raises BadSetting, with the variable's name."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _BOOLEANS = {
 }
 
 Parse = Callable[[str, str], Any]
-"""What a variable of this name and value means. None: nothing is said, and our own setting stays as it is."""
+"""A reader: takes a variable's name and value, returns its meaning; None leaves our own setting as it is."""
 
 
 def boolean(name: str, value: str) -> bool:
+    """Return a boolean from its many spellings."""
     if value.strip().lower() not in _BOOLEANS:
         raise BadSetting(f"{name} must be true or false, not {value!r}.")
     return _BOOLEANS[value.strip().lower()]
@@ -32,6 +33,8 @@ def switch(name: str, value: str) -> bool | None:
 
 
 def whole(least: int, most: int) -> Parse:
+    """Return a reader of integers within bounds."""
+
     def parse(name: str, value: str) -> int:
         try:
             number = int(value)
@@ -45,7 +48,7 @@ def whole(least: int, most: int) -> Parse:
 
 
 def milliseconds(most: float) -> Parse:
-    """Seconds above 0, with a fraction or without, as the milliseconds that our settings count."""
+    """Return a reader of seconds above 0, with or without a fraction, as the milliseconds our settings count."""
 
     def parse(name: str, value: str) -> int:
         try:
@@ -60,6 +63,8 @@ def milliseconds(most: float) -> Parse:
 
 
 def among(*values: str) -> Parse:
+    """Return a reader of values that are one of these, case ignored."""
+
     def parse(name: str, value: str) -> str:
         if value.strip().lower() not in values:
             raise BadSetting(f"{name} must be one of {', '.join(values)}, not {value!r}.")
@@ -69,4 +74,5 @@ def among(*values: str) -> Parse:
 
 
 def as_it_is(name: str, value: str) -> str:
+    """Return the value unchanged."""
     return value

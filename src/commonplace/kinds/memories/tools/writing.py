@@ -12,12 +12,12 @@ from commonplace.kinds.memories import UNSET, BatchFailed, Image, New, NoEntry, 
 from commonplace.kinds.memories.entry import Unset
 from commonplace.kinds.memories.tools.arguments import MIB, Wrong, number, own_numbers, refusal, short
 from commonplace.kinds.memories.tools.dates import parse_date
-from commonplace.kinds.memories.tools.images import Limits, read_images
+from commonplace.kinds.memories.tools.images import ImageLimits, read_images
 from commonplace.kinds.memories.tools.parameters import REVISED, STORED
 from commonplace.model import JSON
 from commonplace.tools.tool import Call
 
-Given = Mapping[str, JSON]
+Args = Mapping[str, JSON]
 _DAY_MICROS = 86_400_000_000
 _SHOWN_IDS = 100
 _UPDATED = ("text", "metadata", "metadata_patch", "tags", "images", "expires_at", "ttl_seconds")
@@ -26,123 +26,129 @@ _UPDATED = ("text", "metadata", "metadata_patch", "tags", "images", "expires_at"
 # one entry
 
 
-def store_context(call: Call, given: Given) -> dict[str, JSON]:
+def store_context(call: Call, args: Args) -> dict[str, JSON]:
+    """Return the reply of the tool of this name."""
     try:
-        new = _new(given, call)
+        new = _new(args, call)
     except Wrong as problem:
         raise refusal("store_context", [problem]) from None
-    made = _stored(call.library.memories.store([new])[0])
+    result = _stored(call.library.memories.store([new])[0])
     return {
         "success": True,
-        "context_id": made.number,
-        "thread_id": made.thread,
-        "message": _message(made, len(new.images or ())),
-        "uri": f"memory://{made.number}",
-        "version": made.version,
-        "deduplicated": made.deduplicated,
+        "context_id": result.number,
+        "thread_id": result.thread,
+        "message": _message(result, len(new.images or ())),
+        "uri": f"memory://{result.number}",
+        "version": result.version,
+        "deduplicated": result.deduplicated,
     }
 
 
 def _message(made: Stored, images: int) -> str:
-    said = "Context updated" if made.deduplicated else "Context stored"
+    summary = "Context updated" if made.deduplicated else "Context stored"
     if images:
-        said += f" with {images} images"
+        summary += f" with {images} images"
     generated = [f"embedding {made.embedding}"] if made.embedding != "none" else []
     if made.summary_made:
         generated.append("summary generated")
     elif made.summary_kept:
         generated.append("summary preserved")
-    return f"{said} ({', '.join(generated)})" if generated else said
+    return f"{summary} ({', '.join(generated)})" if generated else summary
 
 
-def update_context(call: Call, given: Given) -> dict[str, JSON]:
+def update_context(call: Call, args: Args) -> dict[str, JSON]:
+    """Return the reply of the tool of this name."""
     try:
-        revision = _revision(given, call)
+        revision = _revision(args, call)
     except Wrong as problem:
         raise refusal("update_context", [problem]) from None
-    made = call.library.memories.revise([revision])[0]
-    if not isinstance(made, Revised):
-        raise made
+    result = call.library.memories.revise([revision])[0]
+    if not isinstance(result, Revised):
+        raise result
     return {
         "success": True,
-        "context_id": made.number,
-        "updated_fields": list(made.changed),
-        "message": f"Successfully updated {len(made.changed)} field(s)",
-        "version": made.version,
+        "context_id": result.number,
+        "updated_fields": list(result.changed),
+        "message": f"Successfully updated {len(result.changed)} field(s)",
+        "version": result.version,
     }
 
 
-def delete_context(call: Call, given: Given) -> dict[str, JSON]:
-    if "context_ids" not in given and "thread_id" not in given:
+def delete_context(call: Call, args: Args) -> dict[str, JSON]:
+    """Return the reply of the tool of this name."""
+    if "context_ids" not in args and "thread_id" not in args:
         raise InvalidInput("Must provide either context_ids or thread_id")
-    if "context_ids" in given and "thread_id" in given:
+    if "context_ids" in args and "thread_id" in args:
         raise InvalidInput("Provide either context_ids or thread_id, not both")
-    threads = [given["thread_id"]] if "thread_id" in given else None
-    return _delete(call, given["dry_run"], numbers=given.get("context_ids"), threads=threads)
+    threads = [args["thread_id"]] if "thread_id" in args else None
+    return _delete(call, args["dry_run"], numbers=args.get("context_ids"), threads=threads)
 
 
-def delete_context_batch(call: Call, given: Given) -> dict[str, JSON]:
+def delete_context_batch(call: Call, args: Args) -> dict[str, JSON]:
+    """Return the reply of the tool of this name. Raise InvalidInput without a criterion, or with source alone."""
     counted = {"context_ids": "IDs", "thread_ids": "threads"}
-    used = [f"{name}: {len(given[name])} {what}" for name, what in counted.items() if name in given]
-    used += [f"{name}: {given[name]}" for name in ("source", "older_than_days") if name in given]
-    if not used:
+    criteria = [f"{name}: {len(args[name])} {noun}" for name, noun in counted.items() if name in args]
+    criteria += [f"{name}: {args[name]}" for name in ("source", "older_than_days") if name in args]
+    if not criteria:
         raise InvalidInput(
             "At least one deletion criterion must be provided: context_ids, thread_ids, source, or older_than_days"
         )
-    if used == [f"source: {given.get('source')}"]:
+    if criteria == [f"source: {args.get('source')}"]:
         raise InvalidInput(
             "source filter must be combined with another criterion (context_ids, thread_ids, or older_than_days)"
         )
     before = None
-    if "older_than_days" in given:
-        before = max(time.time_ns() // 1000 - given["older_than_days"] * _DAY_MICROS, -(1 << 62))
+    if "older_than_days" in args:
+        before = max(time.time_ns() // 1000 - args["older_than_days"] * _DAY_MICROS, -(1 << 62))
     reply = _delete(
         call,
-        given["dry_run"],
-        numbers=given.get("context_ids"),
-        threads=given.get("thread_ids"),
-        source=given.get("source"),
+        args["dry_run"],
+        numbers=args.get("context_ids"),
+        threads=args.get("thread_ids"),
+        source=args.get("source"),
         before=before,
     )
-    return {**reply, "criteria_used": used}
+    return {**reply, "criteria_used": criteria}
 
 
 def _delete(call: Call, dry_run: bool, **criteria: Any) -> dict[str, JSON]:
+    """Delete the entries that satisfy the criteria, or only count them, and return the reply."""
     memories = call.library.memories
-    found = memories.find(**criteria)
+    numbers = memories.find(**criteria)
     if dry_run:
         return {
             "success": True,
             "deleted_count": 0,
-            "message": f"Would delete {len(found)} context entries",
-            "would_delete": len(found),
+            "message": f"Would delete {len(numbers)} context entries",
+            "would_delete": len(numbers),
             "dry_run": True,
-            "context_ids": found[:_SHOWN_IDS],
+            "context_ids": numbers[:_SHOWN_IDS],
         }
-    deleted = memories.delete(found)
+    deleted = memories.delete(numbers)
     return {"success": True, "deleted_count": deleted, "message": f"Successfully deleted {deleted} context entries"}
 
 
 # batches
 
 
-def store_context_batch(call: Call, given: Given) -> dict[str, JSON]:
-    entries = [_read_entry(entry, call) for entry in given["entries"]]
-    wrong = {place: entry for place, entry in enumerate(entries) if isinstance(entry, str)}
-    good = [entry for entry in entries if isinstance(entry, New)]
-    if given["atomic"]:
-        if wrong:
-            raise _invalid(wrong)
+def store_context_batch(call: Call, args: Args) -> dict[str, JSON]:
+    """Return the reply of the tool of this name: a result for each entry, in order."""
+    entries = [_read_entry(entry, call) for entry in args["entries"]]
+    errors = {place: entry for place, entry in enumerate(entries) if isinstance(entry, str)}
+    valid_entries = [entry for entry in entries if isinstance(entry, New)]
+    if args["atomic"]:
+        if errors:
+            raise _invalid(errors)
         try:
-            made = call.library.memories.store(good, batch=True)
+            stored_entries = call.library.memories.store(valid_entries, batch=True)
         except BatchFailed as failure:
             raise _invalid({failure.place: str(failure)}, failure) from failure
     else:
-        made = call.library.memories.store(good, atomic=False, batch=True)
-    written = iter(made)
+        stored_entries = call.library.memories.store(valid_entries, atomic=False, batch=True)
+    stored_results = iter(stored_entries)
     results = []
     for place, entry in enumerate(entries):
-        result = entry if isinstance(entry, str) else next(written)
+        result = entry if isinstance(entry, str) else next(stored_results)
         stored = isinstance(result, Stored)
         number = result.number if isinstance(result, Stored) else None
         error = None if stored else str(result)
@@ -150,26 +156,27 @@ def store_context_batch(call: Call, given: Given) -> dict[str, JSON]:
     return _batch_reply(results, "Stored")
 
 
-def update_context_batch(call: Call, given: Given) -> dict[str, JSON]:
-    updates = [_read_update(update, call) for update in given["updates"]]
-    if given["atomic"]:
+def update_context_batch(call: Call, args: Args) -> dict[str, JSON]:
+    """Return the reply of the tool of this name: a result for each update, in order."""
+    updates = [_read_update(update, call) for update in args["updates"]]
+    if args["atomic"]:
         for place, update in enumerate(updates):
             if isinstance(update, str):
                 raise InvalidInput(f"{update} at index {place}")
-    good = [update for update in updates if isinstance(update, Revision)]
+    valid_updates = [update for update in updates if isinstance(update, Revision)]
     try:
-        made = call.library.memories.revise(good, atomic=given["atomic"], batch=True)
+        revised_entries = call.library.memories.revise(valid_updates, atomic=args["atomic"], batch=True)
     except BatchFailed as failure:
         raise _placed(failure) from failure
-    written = iter(made)
+    revised_results = iter(revised_entries)
     results = []
     for place, update in enumerate(updates):
-        result = update if isinstance(update, str) else next(written)
+        result = update if isinstance(update, str) else next(revised_results)
         revised = result if isinstance(result, Revised) else None
         results.append(
             {
                 "index": place,
-                "context_id": _named(given["updates"][place], call),
+                "context_id": _named(args["updates"][place], call),
                 "success": revised is not None,
                 "updated_fields": list(revised.changed) if revised else None,
                 "error": None if revised else _sentence(result),
@@ -191,12 +198,13 @@ def _batch_reply(results: Sequence[Mapping[str, JSON]], did: str) -> dict[str, J
     }
 
 
-def _invalid(wrong: Mapping[int, str], cause: CommonplaceError | None = None) -> CommonplaceError:
-    first = min(wrong)
+def _invalid(sentences: Mapping[int, str], cause: CommonplaceError | None = None) -> CommonplaceError:
+    """Return the error of a batch with invalid entries, by their indexes."""
+    first = min(sentences)
     error = InvalidInput(
-        f"Validation failed for {len(wrong)} entries. First error at index {first}: {wrong[first]}",
+        f"Validation failed for {len(sentences)} entries. First error at index {first}: {sentences[first]}",
         code=cause.code if cause else None,
-        details={"errors": [{"index": place, "error": sentence} for place, sentence in sorted(wrong.items())]},
+        details={"errors": [{"index": place, "error": sentence} for place, sentence in sorted(sentences.items())]},
     )
     error.status = cause.status if cause else error.status
     return error
@@ -215,19 +223,19 @@ def _sentence(result: object) -> str:
 
 
 def _named(update: JSON, call: Call) -> int | None:
-    """The number that an item of a batch names, where it names one."""
+    """Return the number that an item of a batch names, or None."""
     if not isinstance(update, Mapping):
         return None
     try:
-        named = number(update.get("context_id"), "context_id")
-        found: int = own_numbers(call, {"context_id": named})["context_id"]
+        given_id = number(update.get("context_id"), "context_id")
+        own_number: int = own_numbers(call, {"context_id": given_id})["context_id"]
     except (Wrong, NotFound):
         return None
-    return found
+    return own_number
 
 
 def _read_entry(entry: JSON, call: Call) -> New | str:
-    """An entry of a batch, or what is wrong with it."""
+    """Return an entry of a batch, or a sentence on what is wrong with it."""
     if not isinstance(entry, Mapping):
         return "Entry must be an object"
     for name in entry:
@@ -239,13 +247,14 @@ def _read_entry(entry: JSON, call: Call) -> New | str:
         if entry.get(name) is None:
             return f"Missing required field: {name}"
     try:
-        given = {name: STORED[name].read(value, name) for name, value in entry.items() if value is not None}
-        return _new(own_numbers(call, given), call)
+        args = {name: STORED[name].read(value, name) for name, value in entry.items() if value is not None}
+        return _new(own_numbers(call, args), call)
     except (Wrong, InvalidInput, NotFound) as problem:
         return str(problem)
 
 
 def _read_update(update: JSON, call: Call) -> Revision | str:
+    """Return an update of a batch, or a sentence on what is wrong with it."""
     if not isinstance(update, Mapping):
         return "Update must be an object"
     for name in update:
@@ -254,77 +263,80 @@ def _read_update(update: JSON, call: Call) -> Revision | str:
     if update.get("context_id") is None:
         return "Missing required field: context_id"
     try:
-        given = {name: REVISED[name].read(value, name) for name, value in update.items() if value is not None}
-        return _revision(own_numbers(call, given), call)
+        args = {name: REVISED[name].read(value, name) for name, value in update.items() if value is not None}
+        return _revision(own_numbers(call, args), call)
     except (Wrong, InvalidInput, NotFound) as problem:
         return str(problem)
 
 
-# from arguments to what memory takes
+# from arguments to entries and revisions
 
 
-def _new(given: Given, call: Call) -> New:
-    text = given["text"]
+def _new(args: Args, call: Call) -> New:
+    """Return the entry that the arguments describe. Raise Wrong."""
+    text = args["text"]
     _fits(text, call)
-    expires = _expiry(given)
+    expires = _expiry(args)
     return New(
-        given["thread_id"],
-        given["source"],
+        args["thread_id"],
+        args["source"],
         text,
-        images=_images(given, call),
-        metadata=given.get("metadata"),
-        tags=tuple(given["tags"]) if "tags" in given else None,
+        images=_images(args, call),
+        metadata=args.get("metadata"),
+        tags=tuple(args["tags"]) if "tags" in args else None,
         expires_at=None if isinstance(expires, Unset) else expires,
-        supersedes=tuple(dict.fromkeys(given.get("supersedes", ()))),
+        supersedes=tuple(dict.fromkeys(args.get("supersedes", ()))),
     )
 
 
-def _revision(given: Given, call: Call) -> Revision:
-    if not any(name in given for name in _UPDATED):
+def _revision(args: Args, call: Call) -> Revision:
+    """Return the revision that the arguments describe. Raise Wrong."""
+    if not any(name in args for name in _UPDATED):
         raise Wrong("At least one field must be provided for update", alone=True)
-    if "metadata" in given and "metadata_patch" in given:
+    if "metadata" in args and "metadata_patch" in args:
         raise Wrong(
             "Cannot use both metadata and metadata_patch parameters together. Use metadata for full replacement or "
             "metadata_patch for partial updates.",
             alone=True,
         )
-    text = given.get("text")
+    text = args.get("text")
     if text is not None:
         _fits(text, call)
     return Revision(
-        given["context_id"],
+        args["context_id"],
         text=text,
-        metadata=given.get("metadata"),
-        patch=given.get("metadata_patch"),
-        tags=tuple(given["tags"]) if "tags" in given else None,
-        images=_images(given, call),
-        expires_at=_expiry(given),
-        expected_version=given.get("expected_version"),
+        metadata=args.get("metadata"),
+        patch=args.get("metadata_patch"),
+        tags=tuple(args["tags"]) if "tags" in args else None,
+        images=_images(args, call),
+        expires_at=_expiry(args),
+        expected_version=args.get("expected_version"),
     )
 
 
 def _fits(text: str, call: Call) -> None:
+    """Raise Wrong where a text is too large."""
     most = call.library.settings.memory_max_text_mb
     if len(text) > most * MIB // 4 and len(text.encode()) > most * MIB:  # a character has four bytes at most
         raise Wrong(f"text must be at most {most} MiB as UTF-8")
 
 
-def _images(given: Given, call: Call) -> tuple[Image, ...] | None:
-    return read_images(given["images"], Limits.of(call.library.settings)) if "images" in given else None
+def _images(args: Args, call: Call) -> tuple[Image, ...] | None:
+    return read_images(args["images"], ImageLimits.of(call.library.settings)) if "images" in args else None
 
 
-def _expiry(given: Given) -> datetime | Unset | None:
-    """When an entry expires: a moment, never (None), or as before (UNSET)."""
-    if "expires_at" in given and "ttl_seconds" in given:
+def _expiry(args: Args) -> datetime | Unset | None:
+    """Return when an entry expires: a moment, never (None), or as before (UNSET). Raise Wrong."""
+    if "expires_at" in args and "ttl_seconds" in args:
         raise Wrong("Use expires_at or ttl_seconds, not both", alone=True)
-    if "ttl_seconds" in given:
+    if "ttl_seconds" in args:
         try:
-            return datetime.now(UTC) + timedelta(seconds=given["ttl_seconds"]) if given["ttl_seconds"] else None
+            return datetime.now(UTC) + timedelta(seconds=args["ttl_seconds"]) if args["ttl_seconds"] else None
         except OverflowError:
             raise Wrong("ttl_seconds reaches beyond the year 9999") from None
-    if "expires_at" not in given:
+    if "expires_at" not in args:
         return UNSET
-    moment = parse_date(given["expires_at"], "expires_at", end=True)
+    moment = parse_date(args["expires_at"], "expires_at", end=True)
     if moment <= datetime.now(UTC):
         raise Wrong("expires_at must be in the future", alone=True)
     return moment

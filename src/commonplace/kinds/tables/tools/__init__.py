@@ -20,7 +20,7 @@ expected_version, which every answer tells, against lost updates. search_status 
 
 
 def instructions(library: Library) -> str:
-    """What an agent that has never seen the server is told."""
+    """Return the instructions for an agent that has never seen the server."""
     store = library.tables.store
     counts = f"{len(store.projects())} projects, {len(store.tables())} tables, {len(store.tools())} tools"
     return _INSTRUCTIONS.format(counts=counts)

@@ -1,4 +1,4 @@
-"""Tools for tools: making them, binding them to instances, and the index of those that search."""
+"""Tools for tools: creating them, binding them to instances, and the index of search tools."""
 
 from __future__ import annotations
 
@@ -40,123 +40,124 @@ TOOL_IDS: Schema = {
 METADATA: Schema = {"type": "object", "description": "Anything you want to keep with it."}
 
 
-def tool_create(call: Call, given: Mapping[str, JSON]) -> Answer:
+def tool_create(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    tool = tables.catalog.create_tool(tables.table(given["table_id"]), given["type"], given["name"], given)
+    tool = tables.catalog.create_tool(tables.table(args["table_id"]), args["type"], args["name"], args)
     return {"tool": tool_shown(tables, tool)}
 
 
-def tool_update(call: Call, given: Mapping[str, JSON]) -> Answer:
+def tool_update(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    return {"tool": tool_shown(tables, tables.catalog.update_tool(tables.tool(given["tool_id"]), given))}
+    return {"tool": tool_shown(tables, tables.catalog.update_tool(tables.tool(args["tool_id"]), args))}
 
 
-def tool_delete(call: Call, given: Mapping[str, JSON]) -> Answer:
+def tool_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    tool = tables.tool(given["tool_id"])
+    tool = tables.tool(args["tool_id"])
     return {"deleted": tool.id, "bindings_deleted": tables.catalog.delete_tool(tool)}
 
 
-def tool_list(call: Call, given: Mapping[str, JSON]) -> Answer:
+def tool_list(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    table = tables.table(given["table_id"]) if "table_id" in given else None
+    table = tables.table(args["table_id"]) if "table_id" in args else None
     tools = tables.store.tools(table.number if table else None)
-    if "project_id" in given:
-        held = {row.number for row in tables.store.tables(find_project(tables.store, given["project_id"]).id)}
-        tools = [tool for tool in tools if tool.table in held]
-    if "instance_id" in given:
-        bound = {tool.id for tool, _ in tables.instances.bound(tables.instances.find(given["instance_id"]))}
-        tools = [tool for tool in tools if tool.id in bound]
-    if "type" in given:
-        tools = [tool for tool in tools if tool.type == given["type"]]
-    shown = page("tools", tools, given["limit"], given["offset"])
-    return {**shown, "tools": [tool_shown(tables, tool) for tool in shown["tools"]]}
+    if "project_id" in args:
+        table_numbers = {row.number for row in tables.store.tables(find_project(tables.store, args["project_id"]).id)}
+        tools = [tool for tool in tools if tool.table in table_numbers]
+    if "instance_id" in args:
+        bound_ids = {tool.id for tool, _ in tables.instances.bound(tables.instances.find(args["instance_id"]))}
+        tools = [tool for tool in tools if tool.id in bound_ids]
+    if "type" in args:
+        tools = [tool for tool in tools if tool.type == args["type"]]
+    reply = page("tools", tools, args["limit"], args["offset"])
+    return {**reply, "tools": [tool_shown(tables, tool) for tool in reply["tools"]]}
 
 
-def instance_create(call: Call, given: Mapping[str, JSON]) -> Answer:
+def instance_create(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    instance, key = tables.instances.create(given["name"], given.get("description", ""), given.get("tool_ids", ()))
+    instance, key = tables.instances.create(args["name"], args.get("description", ""), args.get("tool_ids", ()))
     return {"instance": instance_shown(tables, instance), "api_key": key}
 
 
-def instance_update(call: Call, given: Mapping[str, JSON]) -> Answer:
+def instance_update(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    instance, key = tables.instances.update(tables.instances.find(given["instance_id"]), given)
-    shown: dict[str, JSON] = {"instance": instance_shown(tables, instance)}
-    return shown if key is None else {**shown, "api_key": key}
+    instance, key = tables.instances.update(tables.instances.find(args["instance_id"]), args)
+    reply: dict[str, JSON] = {"instance": instance_shown(tables, instance)}
+    return reply if key is None else {**reply, "api_key": key}
 
 
-def instance_delete(call: Call, given: Mapping[str, JSON]) -> Answer:
+def instance_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    instance = tables.instances.find(given["instance_id"])
+    instance = tables.instances.find(args["instance_id"])
     tables.instances.delete(instance)
     return {"deleted": instance.id}
 
 
-def instance_list(call: Call, given: Mapping[str, JSON]) -> Answer:
+def instance_list(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
     rows = [instance_shown(tables, instance) for instance in tables.store.instances()]
-    return page("instances", rows, given["limit"], given["offset"])
+    return page("instances", rows, args["limit"], args["offset"])
 
 
-def instance_bind(call: Call, given: Mapping[str, JSON]) -> Answer:
+def instance_bind(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    instance = tables.instances.find(given["instance_id"])
-    tables.instances.bind(instance, given["tool_ids"], enabled=given["status"] == ENABLED)
+    instance = tables.instances.find(args["instance_id"])
+    tables.instances.bind(instance, args["tool_ids"], enabled=args["status"] == ENABLED)
     return {"instance_id": instance.id, "bindings": bindings_shown(tables, instance)}
 
 
-def instance_unbind(call: Call, given: Mapping[str, JSON]) -> Answer:
+def instance_unbind(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    instance = tables.instances.find(given["instance_id"])
-    tables.instances.unbind(instance, given["tool_ids"])
+    instance = tables.instances.find(args["instance_id"])
+    tables.instances.unbind(instance, args["tool_ids"])
     return {"instance_id": instance.id, "bindings": bindings_shown(tables, instance)}
 
 
-def search_reindex(call: Call, given: Mapping[str, JSON]) -> Answer:
+def search_reindex(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    if ("tool_id" in given) == ("table_id" in given):
+    if ("tool_id" in args) == ("table_id" in args):
         raise InvalidInput("search_reindex needs either tool_id or table_id, and not both.", argument="tool_id")
-    tools, table = _asked(tables, given)
+    tools, table = _asked(tables, args)
     if table is None:
         table = tables.catalog.table_of(tools[0])
-    job = tables.reindex(table, force=given["force"])
+    job = tables.reindex(table, force=args["force"])
     tools = tables.store.search_tools(table.number)
     jobs: list[JSON] = [{"job_id": str(job), "table_id": table.id, "status": "pending"}]
     return {"jobs": jobs, "tools": [_indexed(tables, tool) for tool in tools]}
 
 
-def search_status(call: Call, given: Mapping[str, JSON]) -> Answer:
+def search_status(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    tools, _ = _asked(tables, given)
-    if "table_id" in given:
-        table = tables.table(given["table_id"])
+    tools, _ = _asked(tables, args)
+    if "table_id" in args:
+        table = tables.table(args["table_id"])
         tools = [tool for tool in tools if tool.table == table.number]
     return {"tools": [_indexed(tables, tool) for tool in tools]}
 
 
-def search_cleanup(call: Call, given: Mapping[str, JSON]) -> Answer:
+def search_cleanup(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    wanted = [tables.table(given["table_id"])] if "table_id" in given else tables.store.tables()
+    chosen_tables = [tables.table(args["table_id"])] if "table_id" in args else tables.store.tables()
     removed = kept = 0
-    for table in wanted:
-        gone, left = tables.cleanup(table, dry_run=given["dry_run"])
-        removed, kept = removed + gone, kept + left
-    stray, unreachable = tables.clean_service(wanted, others="table_id" not in given, dry_run=given["dry_run"])
+    for table in chosen_tables:
+        removed_here, kept_here = tables.cleanup(table, dry_run=args["dry_run"])
+        removed, kept = removed + removed_here, kept + kept_here
+    stray, unreachable = tables.clean_service(chosen_tables, others="table_id" not in args, dry_run=args["dry_run"])
     return {"removed": removed + stray, "kept": kept, "unreachable": unreachable}
 
 
-def _asked(tables: Tables, given: Mapping[str, JSON]) -> tuple[list[ToolRow], TableRow | None]:
-    if "tool_id" in given:
-        return [search_tool(tables, given["tool_id"])], None
-    if "table_id" in given:
-        table = tables.table(given["table_id"])
+def _asked(tables: Tables, args: Mapping[str, JSON]) -> tuple[list[ToolRow], TableRow | None]:
+    """Return the search tools a call names, all where it names none, and the table it names."""
+    if "tool_id" in args:
+        return [search_tool(tables, args["tool_id"])], None
+    if "table_id" in args:
+        table = tables.table(args["table_id"])
         return tables.store.search_tools(table.number), table
     return [tool for tool in tables.store.tools() if tool.type == "search"], None
 
 
 def search_tool(tables: Tables, wanted: str) -> ToolRow:
-    """A search tool by its id or its name."""
+    """Return a search tool by its id or its name. Raise NotFound or InvalidInput."""
     tool = tables.tool(wanted)
     if tool.type != "search":
         raise InvalidInput(

@@ -25,67 +25,67 @@ EXPECTED: Schema = {"type": "integer", "description": "Refuse unless the table i
 DATA: Schema = {"description": "Any JSON value."}
 
 
-def project_create(call: Call, given: Mapping[str, JSON]) -> Answer:
-    project = call.library.tables.catalog.create_project(given["name"], given.get("description", ""))
+def project_create(call: Call, args: Mapping[str, JSON]) -> Answer:
+    project = call.library.tables.catalog.create_project(args["name"], args.get("description", ""))
     return {"project": project_shown(project)}
 
 
-def project_list(call: Call, given: Mapping[str, JSON]) -> Answer:
+def project_list(call: Call, args: Mapping[str, JSON]) -> Answer:
     rows = [project_shown(project) for project in call.library.tables.store.projects()]
-    return page("projects", rows, given["limit"], given["offset"])
+    return page("projects", rows, args["limit"], args["offset"])
 
 
-def project_delete(call: Call, given: Mapping[str, JSON]) -> Answer:
-    project, tables = call.library.tables.catalog.delete_project(given["project_id"], force=given["force"])
+def project_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
+    project, tables = call.library.tables.catalog.delete_project(args["project_id"], force=args["force"])
     return {"deleted": project.id, "tables_deleted": tables}
 
 
-def table_create(call: Call, given: Mapping[str, JSON]) -> Answer:
+def table_create(call: Call, args: Mapping[str, JSON]) -> Answer:
     table = call.library.tables.catalog.create_table(
-        given["project_id"],
-        given["name"],
-        given.get("description", ""),
-        given.get("data", {}),
-        searchable=given["searchable"],
+        args["project_id"],
+        args["name"],
+        args.get("description", ""),
+        args.get("data", {}),
+        searchable=args["searchable"],
     )
     return {"table": table_shown(table)}
 
 
-def table_get(call: Call, given: Mapping[str, JSON]) -> Answer:
+def table_get(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    table, place = tables.table(given["table_id"]), parse(given["json_path"])
+    table, place = tables.table(args["table_id"]), parse(args["json_path"])
     data = json.loads(tables.running.text(table, place))  # it may be newer than the version, never older
-    return {"table": table_shown(table), "json_path": given["json_path"], "data": data, "version": table.version}
+    return {"table": table_shown(table), "json_path": args["json_path"], "data": data, "version": table.version}
 
 
-def table_list(call: Call, given: Mapping[str, JSON]) -> Answer:
+def table_list(call: Call, args: Mapping[str, JSON]) -> Answer:
     store = call.library.tables.store
-    project = find_project(store, given["project_id"]).id if "project_id" in given else None
+    project = find_project(store, args["project_id"]).id if "project_id" in args else None
     rows = [table_shown(table) for table in store.tables(project)]
-    return page("tables", rows, given["limit"], given["offset"])
+    return page("tables", rows, args["limit"], args["offset"])
 
 
-def table_update(call: Call, given: Mapping[str, JSON]) -> Answer:
+def table_update(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    return {"table": table_shown(tables.catalog.update_table(tables.table(given["table_id"]), given))}
+    return {"table": table_shown(tables.catalog.update_table(tables.table(args["table_id"]), args))}
 
 
-def table_import(call: Call, given: Mapping[str, JSON]) -> Answer:
+def table_import(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
     table, imported = tables.catalog.import_text(
-        tables.table(given["table_id"]),
-        given["content"],
-        given["format"],
-        given["mode"],
-        given["json_path"],
-        given.get("expected_version"),
+        tables.table(args["table_id"]),
+        args["content"],
+        args["format"],
+        args["mode"],
+        args["json_path"],
+        args.get("expected_version"),
     )
     return {"table": table_shown(table), "imported": imported}
 
 
-def table_delete(call: Call, given: Mapping[str, JSON]) -> Answer:
+def table_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
     tables = call.library.tables
-    table = tables.table(given["table_id"])
+    table = tables.table(args["table_id"])
     return {"deleted": table.id, "tools_deleted": tables.catalog.delete_table(table)}
 
 

@@ -42,18 +42,19 @@ INSTANCE = answer(
 
 
 def page(noun: str, rows: Sequence[JSON], limit: int, offset: int) -> dict[str, JSON]:
-    """A part of a list, and whether there is more."""
+    """Return a part of a list, its total, and whether there is more."""
     shown = list(rows[offset : offset + limit])
     return {noun: shown, "total": len(rows), "has_more": offset + len(shown) < len(rows)}
 
 
 def listed(noun: str, schema: Schema) -> Schema:
-    """The schema of such a part."""
+    """Return the schema of a part of a list."""
     properties: dict[str, JSON] = {noun: many(schema), "total": INTEGER, "has_more": BOOLEAN}
     return answer(**properties)
 
 
 def project_shown(project: ProjectRow) -> dict[str, JSON]:
+    """Return a project as answers show it."""
     return {
         "project_id": project.id,
         "name": project.name,
@@ -63,6 +64,7 @@ def project_shown(project: ProjectRow) -> dict[str, JSON]:
 
 
 def table_shown(table: TableRow) -> dict[str, JSON]:
+    """Return a table as answers show it."""
     return {
         "table_id": table.id,
         "project_id": table.project,
@@ -77,7 +79,7 @@ def table_shown(table: TableRow) -> dict[str, JSON]:
 
 
 def tool_shown(tables: Tables, tool: ToolRow) -> dict[str, JSON]:
-    """A tool; of a search tool with the state of its index."""
+    """Return a tool as answers show it; a search tool with the state of its index."""
     table = tables.catalog.table_of(tool)
     metadata = dict(tool.metadata)
     if tool.type == "search":
@@ -97,6 +99,7 @@ def tool_shown(tables: Tables, tool: ToolRow) -> dict[str, JSON]:
 
 
 def bindings_shown(tables: Tables, instance: InstanceRow) -> list[JSON]:
+    """Return the bindings of an instance as answers show them."""
     return [
         {"tool_id": tool.id, "name": tool.name, "type": tool.type, "status": ENABLED if binding.enabled else DISABLED}
         for tool, binding in tables.instances.bound(instance)
@@ -104,6 +107,7 @@ def bindings_shown(tables: Tables, instance: InstanceRow) -> list[JSON]:
 
 
 def instance_shown(tables: Tables, instance: InstanceRow) -> dict[str, JSON]:
+    """Return an instance as answers show it, without its key."""
     return {
         "instance_id": instance.id,
         "name": instance.name,

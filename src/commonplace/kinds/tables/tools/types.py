@@ -1,4 +1,4 @@
-"""The nine types of bound tools: what each takes and gives, whatever table it is bound to."""
+"""The nine types of bound tools: the arguments and the answer of each, whatever table it is bound to."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _elements(description: str, *, keyed: bool) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class ToolType:
-    """What is common to all tools of a type."""
+    """The parts of a declaration that all tools of a type share."""
 
     title: str
     input: Schema
@@ -162,7 +162,7 @@ def _signature(type: str) -> Signature:
 
 @dataclass(frozen=True)
 class BoundTool(Tool):
-    """A tool of a table as doors serve it. What its type takes is made ready once for all of the type."""
+    """A tool of a table as doors serve it. Its type's signature is made once for all tools of the type."""
 
     type: str = ""
 
@@ -172,30 +172,30 @@ class BoundTool(Tool):
 
     @property
     def counted_as(self) -> str:
-        """Its type: its name is its owner's, and there may be any number of them."""
+        """Return its type for statistics: its name is its owner's, and there may be any number of names."""
         return f"instance.{self.type}"
 
 
 def bound_tool(row: ToolRow) -> Tool:
-    """A tool of a table as doors serve it."""
+    """Return a tool of a table as doors serve it."""
     kind = TYPES[row.type]
     declared = (row.name, kind.title, row.description, kind.input, kind.output, kind.annotations)
     return BoundTool(*declared, partial(_run, row), check=checked, type=row.type)
 
 
-def _run(row: ToolRow, call: Call, given: Mapping[str, JSON]) -> Answer:
-    return call.library.tables.run(row, dict(given))
+def _run(row: ToolRow, call: Call, args: Mapping[str, JSON]) -> Answer:
+    return call.library.tables.run(row, dict(args))
 
 
 def run_tool(library: Library, row: ToolRow, arguments: Mapping[str, Any]) -> dict[str, JSON]:
-    """Call a tool as its owner, without a binding."""
+    """Call a tool as its owner, without a binding, and return its answer. Raise InvalidInput."""
     tool = bound_tool(row)
     return library.tables.run(row, tool.check(tool.name, tool.signature, arguments))
 
 
 def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Arguments with defaults filled in. Null is a value for `data`, and "not given" for all others."""
-    found = check(tool, signature, arguments)
+    """Return arguments with defaults filled in. Null is a value for `data`, and "not given" for all others."""
+    args = check(tool, signature, arguments)
     if "data" in signature.properties and "data" in arguments and arguments["data"] is None:
-        found["data"] = None
-    return found
+        args["data"] = None
+    return args
