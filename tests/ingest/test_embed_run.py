@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.ingest import embedding as embedding_room
-from commonplace.ingest import embedding as room
+from commonplace.ingest import backlog, embed_lock
+from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
-from commonplace.ingest.embedding import BATCH, AlreadyEmbedding, Embedding
+from commonplace.ingest.embedding import BATCH, Embedding
 from commonplace.library import Library
 from commonplace.model import Chunk, Draft
 from commonplace.store.rows import Model
@@ -167,7 +167,7 @@ def test_anew_makes_them_all_again_and_an_early_end_loses_one_batch_at_most(libr
 
 
 def test_one_run_at_a_time(library: Library, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(embed_lock, "PATIENCE_S", 0.1)
     fill(library, 3)
     with open_library(backend, tmp_path) as other, other.embedding.exclusive():
         with pytest.raises(AlreadyEmbedding):
@@ -188,7 +188,7 @@ def counted(library: Library, *parents: str) -> tuple[int, int]:
 def test_what_lacks_vectors_is_told_alike_from_the_log_and_by_counting(
     library: Library, monkeypatch: pytest.MonkeyPatch, walked: int
 ) -> None:
-    monkeypatch.setattr(embedding_room, "MOST_WALKED", walked)
+    monkeypatch.setattr(backlog, "MOST_WALKED", walked)
 
     def told(*parents: str) -> tuple[int, int]:
         return library.embedding.coverage().embedded, library.embedding.documents_lacking(parents)

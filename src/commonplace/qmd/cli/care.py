@@ -16,7 +16,7 @@ from commonplace.cli.library import pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.cleaning import clean, rubbish
 from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
-from commonplace.ingest.embedding import AlreadyEmbedding
+from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.kinds.documents.folders.folders import Collection
 from commonplace.library import Library
 from commonplace.network import require_allowed
