@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EmbedLimits:
     """The bounds of a run: the size of a batch, the attempts, the seconds, and the share that may fail."""
 
     documents: int = 64
@@ -38,7 +38,7 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Outcome:
+class EmbedOutcome:
     """The counts of what a run did, and why it ended early."""
 
     documents: int = 0
@@ -59,12 +59,12 @@ class Outcome:
 def embed_documents(
     store: Store,
     embedding: Embedding,
-    limits: Limits = Limits(),
+    limits: EmbedLimits = EmbedLimits(),
     *,
     collections: Sequence[str] = (),
     anew: bool = False,
     progress: Progress | None = None,
-) -> Outcome:
+) -> EmbedOutcome:
     """Make the vectors that documents lack, of these collections or of all; `anew` also those that are there.
 
     Each step is kept at once. Raise AlreadyEmbedding where another process is at it.
@@ -78,16 +78,16 @@ class _Run:
         self,
         store: Store,
         embedding: Embedding,
-        limits: Limits,
+        limits: EmbedLimits,
         collections: Sequence[str],
         progress: Progress | None,
     ) -> None:
         self._store, self._embedding, self._limits = store, embedding, limits
         self._collections, self._progress = tuple(collections), progress
         self._deadline = time.monotonic() + limits.seconds if limits.seconds else None
-        self._outcome = Outcome()
+        self._outcome = EmbedOutcome()
 
-    def run(self, anew: bool) -> Outcome:
+    def run(self, anew: bool) -> EmbedOutcome:
         model = self._embedding.first_model()
         filter = Filter(kinds=("document",), parents=self._collections)
         item_ids = self._store.select(filter).tolist()

@@ -56,7 +56,7 @@ _CONTRACTION = regex.compile(r"^(\w+)['’](s|t|re|ve|ll|d|m)$", regex.IGNORECAS
 _LATIN = regex.compile(r"\p{Latin}")
 _MARKS = regex.compile(r"(?<=\p{Latin})\p{Mn}+")
 _VOWEL_MARKS = regex.compile(r"[\u064b-\u065f\u0670\u0640\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]")
-"""Those of Arabic and Hebrew, which most texts are written without."""
+"""The vowel marks of Arabic and Hebrew, which most texts are written without."""
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h"})
 
 

@@ -41,7 +41,7 @@ class Structure(NamedTuple):
     """In the order of their first lines. Headings, lists and quotes are those at the root; fences, code that is
     indented, rules, tables and items are those at any depth."""
     references: Mapping[str, Any]
-    """What the text's link reference definitions define, as markdown-it keeps it: headings may use them."""
+    """The text's link reference definitions, as markdown-it keeps them: headings may use them."""
 
 
 @cache

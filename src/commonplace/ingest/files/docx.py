@@ -24,7 +24,7 @@ _UNSAID = frozenset({"del", "moveFrom", "instrText", "delText", "Fallback"})
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class WordDocument:
     """What a document says, and what it says of itself."""
 
     text: str
@@ -41,7 +41,7 @@ def docx_text(data: bytes) -> tuple[str, str]:
     return document.text, document.title
 
 
-def read_docx(stream: BinaryIO) -> Document:
+def read_docx(stream: BinaryIO) -> WordDocument:
     """A document. Raises ValueError for what is none, or is encrypted."""
     head = stream.read(len(OLD_OFFICE))
     stream.seek(0)
@@ -54,7 +54,7 @@ def read_docx(stream: BinaryIO) -> Document:
         words = _Words(_levels(archive) if "word/styles.xml" in names else _BUILT_IN, _notes(archive, names))
         read_xml(entry_bytes(archive, "word/document.xml"), words.start, words.end, words.text)
         about = _about(archive) if "docProps/core.xml" in names else {}
-    return Document(
+    return WordDocument(
         words.markdown(), about.get("title", ""), about.get("creator", ""), about.get("created", ""),
         about.get("modified", ""), about.get("language", ""),
     )  # fmt: skip

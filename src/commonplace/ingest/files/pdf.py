@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.workers.worker import Gone, Late, Program, Worker, Workers
+from commonplace.workers.worker import Gone, Late, Program, Worker, WorkerPool
 
 MOST_SECONDS = 300.0
 """CPU time for one file. An ordinary page takes less than a millisecond, one of forms in forms may take hours."""
@@ -96,8 +96,8 @@ def _read(data: bytes) -> Pages:
 
 
 @cache
-def _workers() -> Workers:
-    workers = Workers(_program, _MOST_WORKERS)
+def _workers() -> WorkerPool:
+    workers = WorkerPool(_program, _MOST_WORKERS)
     atexit.register(workers.close)
     return workers
 

@@ -37,7 +37,7 @@ class Skipped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class FileText:
     """What a file says."""
 
     body: str
@@ -160,7 +160,7 @@ def reader_of(path: str) -> Reader:
     return READERS.get(name[dot:].lower(), _TEXT) if dot > 0 else _TEXT
 
 
-def read_text(data: bytes, path: str) -> Text:
+def read_text(data: bytes, path: str) -> FileText:
     """The text of a file's bytes, or `Skipped` with the reason."""
     reader = reader_of(path)
     if not reader.is_there:
@@ -175,7 +175,7 @@ def read_text(data: bytes, path: str) -> Text:
     if not body or body.isspace():
         raise Skipped(EMPTY)
     title = _title(body, reader.format, title) or PurePosixPath(path).stem
-    return Text(body, title[:LONGEST_PATH], reader.format, warnings, left_out)
+    return FileText(body, title[:LONGEST_PATH], reader.format, warnings, left_out)
 
 
 def no_text(places: int) -> str:

@@ -15,7 +15,7 @@ MOST_CHARS = 64_000_000
 """How much text waits in memory."""
 
 
-class Stage:
+class StagedWrites:
     """A queue. What goes to disk is in a file without a name, which the system removes however this process ends."""
 
     def __init__(self, folder: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO
 
 from commonplace.ingest.files.zipped import BadZip, opened
-from commonplace.ingest.imports.source import Relay, Source, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Relay, Unreadable
 from commonplace.lazy_dataclass import dataclass
 
 EXPANSION = 4
@@ -21,7 +21,7 @@ EXPANSION = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ArchiveLimits:
     """How much may be read: of one file, and of all that an archive unpacks to."""
 
     file_bytes: int
@@ -37,7 +37,7 @@ class Limits:
             )
 
 
-def file_source(path: Path, beside: frozenset[str] | None = None) -> Source:
+def file_source(path: Path, beside: frozenset[str] | None = None) -> ImportFile:
     """A file on disk. Raises Unreadable when it is not there, may not be read, or can be read only once."""
     try:
         found = path.stat()
@@ -53,10 +53,10 @@ def file_source(path: Path, beside: frozenset[str] | None = None) -> Source:
         except OSError as error:
             raise Unreadable(said_of(error)) from None
 
-    return Source(named(path), _identity(path), found.st_size, read, names)
+    return ImportFile(named(path), _identity(path), found.st_size, read, names)
 
 
-def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[Source]:
+def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[ImportFile]:
     """Every file under a folder by name, links and hidden ones passed over; `closed` hears of folders that are shut."""
     for folder, folders, names in os.walk(root, onerror=closed, followlinks=False):
         folders[:] = sorted(name for name in folders if not _is_hidden(name) and not (Path(folder) / name).is_symlink())
@@ -68,7 +68,7 @@ def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[So
                     yield file_source(path, beside)
 
 
-def archive_sources(path: Path, limits: Limits, closing: ExitStack) -> list[Source]:
+def archive_sources(path: Path, limits: ArchiveLimits, closing: ExitStack) -> list[ImportFile]:
     """The files of a ZIP by name, hidden ones passed over. All of it is refused for one entry that is not safe."""
     try:
         archive = closing.enter_context(opened(closing.enter_context(path.open("rb"))))
@@ -102,7 +102,7 @@ def is_archive(path: Path) -> bool:
     return path.suffix.lower() == ".zip"
 
 
-def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, beside: frozenset[str]) -> Source:
+def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, beside: frozenset[str]) -> ImportFile:
     name = "/".join(_parts(entry))
 
     def read() -> BinaryIO:
@@ -111,7 +111,7 @@ def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, 
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
             raise Unreadable("it is damaged inside its archive") from error
 
-    return Source(f"{named(path)}/{name}", f"{_identity(path)}/{name}", entry.file_size, read, beside)
+    return ImportFile(f"{named(path)}/{name}", f"{_identity(path)}/{name}", entry.file_size, read, beside)
 
 
 class _Checked(Relay):

@@ -14,7 +14,7 @@ from commonplace.ingest.imports.card_images import PNG, is_webp, png_texts, webp
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.json_stream import parsed, whole
 from commonplace.ingest.imports.sections import read_sections
-from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, Unknown, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Piece, Record, Remarks, Unknown, Unreadable
 
 LARGEST_CARD = 64 * 1024 * 1024
 _FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*(?:json[c5]?)?[ \t]*\r?\n(.*?)^\1[ \t]*\r?$", re.MULTILINE | re.DOTALL)
@@ -29,7 +29,7 @@ _SECTIONS = {
 }  # fmt: skip
 
 
-def read_card(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_card(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """A card, in whatever it comes. What it is in is told by its first bytes, then by its name."""
     head = source.head(64)
     if head.startswith(PNG):
@@ -46,7 +46,7 @@ def read_card(source: Source, remarks: Remarks) -> Iterator[Piece]:
         raise Unknown
 
 
-def _from_image(source: Source, remarks: Remarks, mime_type: str) -> Record:
+def _from_image(source: ImportFile, remarks: Remarks, mime_type: str) -> Record:
     data = source.read()
     texts = png_texts(data, remarks) if mime_type == "image/png" else webp_texts(data)
     if mime_type == "image/png":
@@ -80,7 +80,7 @@ def _from_json(card: Any, remarks: Remarks) -> Record:
     return card_record(card, remarks)
 
 
-def _from_charx(source: Source, remarks: Remarks) -> Record:
+def _from_charx(source: ImportFile, remarks: Remarks) -> Record:
     try:
         with source.open() as stream, opened(stream) as archive:
             try:
@@ -111,7 +111,7 @@ def _icon(card: Mapping[str, Any]) -> str:
     return next((place[1] for place in places if place), "")
 
 
-def _from_markdown(source: Source, remarks: Remarks) -> Record:
+def _from_markdown(source: ImportFile, remarks: Remarks) -> Record:
     """A card as JSON in a fence, or front matter with what the sections say."""
     text = source.text(remarks)
     for fence in _FENCE.finditer(text):

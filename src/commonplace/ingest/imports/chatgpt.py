@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from commonplace.ingest.imports.chats import conversation, conversations_in, spoken_message
-from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, Unreadable, text_or_none
+from commonplace.ingest.imports.source import ImportFile, Piece, Record, Remarks, Unreadable, text_or_none
 
 _SENDERS = {"user": "User", "assistant": "Assistant"}
 _UNSAID = frozenset({"thoughts", "reasoning_recap", "user_editable_context", "model_editable_context"})
 """What was never said to anybody: reasoning, and the settings every conversation carries."""
 
 
-def read_chatgpt(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_chatgpt(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """`conversations.json`, one conversation in memory at a time."""
     for number, given in enumerate(conversations_in(source, remarks, "mapping"), start=1):
         place = f"conversation {number}"

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from commonplace.ingest.imports.dates import moment
-from commonplace.ingest.imports.json_stream import Shape, items, lines, shape_of, whole
+from commonplace.ingest.imports.json_stream import JsonShape, items, lines, shape_of, whole
 from commonplace.ingest.imports.notes import ID, LONGEST_TITLE
 from commonplace.ingest.imports.source import (
+    ImportFile,
     Piece,
     Record,
     Remarks,
-    Source,
     Unknown,
     Unreadable,
     first_of,
@@ -28,7 +28,7 @@ _PAIR_NAMES = ("char_name", "character", "name")
 _GREETING_MARK = "<|BEGIN-VISIBLE-CHAT|>"
 
 
-def format_of(shape: Shape) -> str:
+def format_of(shape: JsonShape) -> str:
     """Whose export a JSON text is, by the names in it, or nothing."""
     names = shape.names
     if "mapping" in names:
@@ -42,7 +42,7 @@ def format_of(shape: Shape) -> str:
     return "messages" if "messages" in names or {"role", "content"} <= names else ""
 
 
-def read_claude(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_claude(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """An export of Claude: a list of conversations, or one of them."""
     for number, given in enumerate(conversations_in(source, remarks, "chat_messages"), start=1):
         messages = given.get("chat_messages")
@@ -68,7 +68,7 @@ def _claude_message(given: Mapping[str, Any]) -> Record:
     return spoken_message(given.get("uuid"), _SENDERS[role], role, "\n\n".join(texts), given.get("created_at"))
 
 
-def read_sillytavern(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_sillytavern(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """A chat of SillyTavern: a header, then a message a line. Of several swipes only the one that was chosen."""
     header: Mapping[str, Any] = {}
     said: list[Record] = []
@@ -92,7 +92,7 @@ def read_sillytavern(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield from conversation(about, said, remarks, "the chat", source.stem)
 
 
-def read_pairs(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_pairs(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """`[user, reply]` pairs with the name of whoever replies."""
     given = whole(source, remarks)
     if not isinstance(given, Mapping):
@@ -126,7 +126,7 @@ def _named(text: str, user: str, character: str) -> str:
     return re.sub(r"\{\{char\}\}|<CHAR>|<BOT>", lambda _: character, text, flags=re.IGNORECASE)
 
 
-def read_messages(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_messages(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """`{"title", "messages": [{"role", "content"}]}`, a list or lines of such, or the bare list of messages."""
     shape = shape_of(source)
     if shape.type == "array" and "messages" not in shape.names:
@@ -236,7 +236,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def conversations_in(source: Source, remarks: Remarks, name: str) -> Iterator[Mapping[str, Any]]:
+def conversations_in(source: ImportFile, remarks: Remarks, name: str) -> Iterator[Mapping[str, Any]]:
     """The conversations of a list that may be larger than memory, or the one that stands alone."""
     shape = shape_of(source)
     if shape.type == "object" and "conversations" in shape.names and name not in shape.names:

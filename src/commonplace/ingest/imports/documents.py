@@ -14,10 +14,10 @@ from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.notes import LONGEST_TITLE, first_heading, front_record
 from commonplace.ingest.imports.source import (
+    ImportFile,
     Piece,
     Record,
     Remarks,
-    Source,
     Unreadable,
     decoded,
     text_or_none,
@@ -32,7 +32,7 @@ _NO_TEXT = (
 )
 
 
-def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_pdf(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """A PDF. Its pages bound its passages."""
     try:
         with source.seekable() as stream:
@@ -52,7 +52,7 @@ def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "pdf", body, book.title, about))
 
 
-def read_document_epub(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_epub(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     try:
         with source.seekable() as stream:
             book = read_epub(stream)
@@ -62,7 +62,7 @@ def read_document_epub(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "epub", book.text, book.title, about))
 
 
-def read_document_docx(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_docx(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     try:
         with source.seekable() as stream:
             document = read_docx(stream)
@@ -73,7 +73,7 @@ def read_document_docx(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "docx", document.text, document.title, about))
 
 
-def read_document_html(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_html(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     page = html_article(_page_source(source.read(), remarks))
     about = {"author": page.author, "language": page.language, "created_at": moment(page.published)}
     url = page.url if page.url.startswith(("http://", "https://")) else ""
@@ -90,7 +90,7 @@ def _page_source(data: bytes, remarks: Remarks) -> str:
     return text
 
 
-def read_document_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_markdown(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     parted = part(source.text(remarks), remarks)
     given = front_record(parted.fields, remarks)
     metadata = given.get("metadata", {})
@@ -101,12 +101,12 @@ def read_document_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "markdown", parted.body, given.pop("title", ""), given))
 
 
-def read_document_text(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_text(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "txt", source.text(remarks), "", {}, heading=False))
 
 
 def _record(
-    source: Source, media_type: str, body: str, title: str, more: Mapping[str, Any], *, heading: bool = True
+    source: ImportFile, media_type: str, body: str, title: str, more: Mapping[str, Any], *, heading: bool = True
 ) -> Record:
     """A document. Its title is its own, else its first heading, else the stem of its file."""
     if not body.strip():

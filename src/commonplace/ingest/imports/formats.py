@@ -14,7 +14,7 @@ from commonplace.ingest.imports.cards import read_card
 from commonplace.ingest.imports.chatgpt import read_chatgpt
 from commonplace.ingest.imports.json_stream import shape_of
 from commonplace.ingest.imports.notes import read_note
-from commonplace.ingest.imports.source import Reader, Source, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Reader, Unreadable
 from commonplace.ingest.imports.subtitles import AUDIO, VIDEO, looks_like_srt, read_srt, read_vtt
 from commonplace.ingest.imports.whisper import is_whisper, read_whisper
 from commonplace.lazy_dataclass import dataclass
@@ -34,11 +34,11 @@ class Kind:
     takes: str
     readers: Mapping[str, Reader]
     endings: Mapping[str, str]
-    tell: Callable[[Source, bytes], str]
+    tell: Callable[[ImportFile, bytes], str]
     """The format of a source by its first bytes, or nothing."""
 
 
-def choose(kind: str, source: Source, forced: str | None = None) -> Reader:
+def choose(kind: str, source: ImportFile, forced: str | None = None) -> Reader:
     """The reader of a source. Raises Unreadable with what the kind takes."""
     about = KINDS[kind]
     if forced:
@@ -62,12 +62,12 @@ def check_format(kind: str, forced: str | None) -> None:
         raise InvalidInput(f"import {kind} has no format {forced}. It has: {', '.join(known)}.", argument="format")
 
 
-def is_known(kind: str, source: Source) -> bool:
+def is_known(kind: str, source: ImportFile) -> bool:
     """Whether a file found in a folder or archive is looked at."""
     return source.ending in KINDS[kind].endings
 
 
-def is_recording(source: Source) -> bool:
+def is_recording(source: ImportFile) -> bool:
     return source.ending in AUDIO or source.ending in VIDEO
 
 
@@ -77,11 +77,11 @@ def is_export(name: str) -> bool:
     return dot != "" and ending == "json" and stem.rstrip("0123456789-_") == "conversations"
 
 
-def _nothing(source: Source, head: bytes) -> str:
+def _nothing(source: ImportFile, head: bytes) -> str:
     return ""
 
 
-def _media_format(source: Source, head: bytes) -> str:
+def _media_format(source: ImportFile, head: bytes) -> str:
     if b"%PDF-" in head[:1024]:
         return "pdf"
     if head.startswith(b"PK"):
@@ -99,7 +99,7 @@ def _media_format(source: Source, head: bytes) -> str:
     return ""
 
 
-def _zipped_format(source: Source) -> str:
+def _zipped_format(source: ImportFile) -> str:
     """Which kind of document a ZIP is."""
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
@@ -111,7 +111,7 @@ def _zipped_format(source: Source) -> str:
     return "docx" if "word/document.xml" in names else ""
 
 
-def _chat_format(source: Source, head: bytes) -> str:
+def _chat_format(source: ImportFile, head: bytes) -> str:
     opening = _start(head).lstrip()[:1]
     if opening not in ("{", "["):
         return "unknown"
@@ -119,11 +119,11 @@ def _chat_format(source: Source, head: bytes) -> str:
     return chats.format_of(shape) or "unknown"
 
 
-def _card_format(source: Source, head: bytes) -> str:
+def _card_format(source: ImportFile, head: bytes) -> str:
     return "card" if head.startswith(PNG) or is_webp(head) else ""
 
 
-def _prompt_format(source: Source, head: bytes) -> str:
+def _prompt_format(source: ImportFile, head: bytes) -> str:
     opening = _start(head).lstrip()[:1]
     if opening in ("{", "[") and source.ending != ".csv":
         shape = shape_of(source)

@@ -11,7 +11,7 @@ from typing import IO
 from commonplace.batches import batches
 from commonplace.errors import InvalidInput
 from commonplace.ingest.exports import refuse_others
-from commonplace.ingest.imports.run import BATCH_BYTES, BATCH_FILES, REFUSED, Options, Put, Summary, kept
+from commonplace.ingest.imports.run import BATCH_BYTES, BATCH_FILES, REFUSED, ImportOptions, Put, Summary, kept
 from commonplace.ingest.imports.source import Problem, Record, Unreadable, storable
 from commonplace.store.base import Store
 
@@ -20,7 +20,12 @@ Line = tuple[int, bytes]
 
 
 def import_lines(
-    store: Store, put: Put, lines: Iterable[bytes], path: str, options: Options = Options(), most: int = 1 << 30
+    store: Store,
+    put: Put,
+    lines: Iterable[bytes],
+    path: str,
+    options: ImportOptions = ImportOptions(),
+    most: int = 1 << 30,
 ) -> Summary:
     """Import the lines of a file, each of at most so many bytes, and report them in their order.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
-from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, first_of, tags_of, text_or_none
+from commonplace.ingest.imports.source import ImportFile, Piece, Record, Remarks, first_of, tags_of, text_or_none
 from commonplace.ingest.imports.source import without_empty as filled
 from commonplace.text.structure import blocks, plain
 
@@ -20,7 +20,7 @@ _CREATED = ("created", "created_at", "date")
 _UPDATED = ("updated", "updated_at", "modified")
 
 
-def read_note(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_note(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """One note a file."""
     parted = part(source.text(remarks), remarks)
     record = front_record(parted.fields, remarks)

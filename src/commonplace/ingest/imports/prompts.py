@@ -12,10 +12,10 @@ from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.json_stream import items, shape_of, whole
 from commonplace.ingest.imports.sections import read_sections
 from commonplace.ingest.imports.source import (
+    ImportFile,
     Piece,
     Record,
     Remarks,
-    Source,
     Unknown,
     Unreadable,
     tags_of,
@@ -43,7 +43,7 @@ def is_prompt(names: frozenset[str]) -> bool:
     return "prompts" in names or bool(names & set(_NAMES["name"]))
 
 
-def read_prompts_json(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_prompts_json(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """An object, a list of them, or `{"prompts": […]}`."""
     shape = shape_of(source)
     if shape.type == "array":
@@ -60,7 +60,7 @@ def read_prompts_json(source: Source, remarks: Remarks) -> Iterator[Piece]:
         yield Piece(_prompt(entry, remarks, f"prompt {number}"))
 
 
-def read_prompts_csv(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_prompts_csv(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """A header row, then a prompt a row."""
     rows = parse_csv(source.text(remarks))
     _, header = next(rows, (0, []))
@@ -74,7 +74,7 @@ def read_prompts_csv(source: Source, remarks: Remarks) -> Iterator[Piece]:
         yield Piece(_prompt(given, remarks, "this row", line), line)
 
 
-def read_prompt_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_prompt_markdown(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     """Front matter, and the parts under `System` and `User`; without such headings all of it is the user part."""
     parted = part(source.text(remarks), remarks)
     given: dict[str, Any] = dict(parted.fields)

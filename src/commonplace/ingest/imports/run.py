@@ -10,7 +10,7 @@ from typing import Protocol
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.imports.archives import (
-    Limits,
+    ArchiveLimits,
     archive_sources,
     file_source,
     folder_sources,
@@ -22,11 +22,11 @@ from commonplace.ingest.imports.beside import recognized, within_exports
 from commonplace.ingest.imports.formats import check_format, choose, is_known, is_recording, not_this
 from commonplace.ingest.imports.known import is_shared, remembered, was_imported
 from commonplace.ingest.imports.source import (
+    ImportFile,
     Piece,
     Problem,
     Record,
     Remarks,
-    Source,
     Unknown,
     Unreadable,
     in_utf8,
@@ -73,7 +73,7 @@ Put = Callable[[Record, Item | None], Done]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ImportOptions:
     """What a command line says of everything it imports."""
 
     format: str | None = None
@@ -127,8 +127,8 @@ def import_paths(
     put: Put,
     kind: str,
     paths: Sequence[Path],
-    limits: Limits,
-    options: Options = Options(),
+    limits: ArchiveLimits,
+    options: ImportOptions = ImportOptions(),
     progress: Progress | None = None,
 ) -> Summary:
     """Import files, folders and archives. Raises InvalidInput for options that do not go together."""
@@ -146,7 +146,7 @@ def import_paths(
 
 
 @contextmanager
-def kept(store: Store, summary: Summary, options: Options) -> Iterator[None]:
+def kept(store: Store, summary: Summary, options: ImportOptions) -> Iterator[None]:
     """Everything inside is kept, or nothing where it was only tried or, where asked for, when anything failed."""
     if not options.dry_run and not options.strict:
         yield
@@ -162,8 +162,13 @@ def kept(store: Store, summary: Summary, options: Options) -> Iterator[None]:
 
 
 def _sources(
-    kind: str, paths: Sequence[Path], limits: Limits, options: Options, closing: ExitStack, summary: Summary
-) -> Iterator[Source]:
+    kind: str,
+    paths: Sequence[Path],
+    limits: ArchiveLimits,
+    options: ImportOptions,
+    closing: ExitStack,
+    summary: Summary,
+) -> Iterator[ImportFile]:
     """The files to read, each once."""
     seen: set[str] = set()
     failed = summary.errors.append
@@ -186,7 +191,7 @@ def _sources(
                 yield one
 
 
-def _wanted(kind: str, sources: Sequence[Source], options: Options, summary: Summary) -> list[Source]:
+def _wanted(kind: str, sources: Sequence[ImportFile], options: ImportOptions, summary: Summary) -> list[ImportFile]:
     """Those of the files that were found which are read. What an export of chats holds beside them is named."""
     beside = within_exports(sources) if kind == "chats" else set()
     others = [one for one in sources if one.identity in beside]
@@ -199,7 +204,7 @@ def _wanted(kind: str, sources: Sequence[Source], options: Options, summary: Sum
     ]
 
 
-def _is_wanted(kind: str, source: Source, options: Options, summary: Summary) -> bool:
+def _is_wanted(kind: str, source: ImportFile, options: ImportOptions, summary: Summary) -> bool:
     """Whether a file that was found, not named, is read. One of no known ending is passed over in silence."""
     if kind == "media" and is_recording(source):
         if not _has_transcript(source):
@@ -209,7 +214,7 @@ def _is_wanted(kind: str, source: Source, options: Options, summary: Summary) ->
     return is_known(kind, source) or (options.format is not None and source.ending == "")
 
 
-def _has_transcript(source: Source) -> bool:
+def _has_transcript(source: ImportFile) -> bool:
     return any(f"{source.stem}{ending}" in source.beside for ending in (".srt", ".vtt", ".json"))
 
 
@@ -217,7 +222,7 @@ def _has_transcript(source: Source) -> bool:
 class _Read:
     """A file that was read, or is being read, and what there is to say about it."""
 
-    source: Source
+    source: ImportFile
     pieces: Iterable[Piece]
     remarks: Remarks
     positions: set[str] = field(default_factory=set)
@@ -226,12 +231,14 @@ class _Read:
 class _Import:
     """One import of one kind."""
 
-    def __init__(self, store: Store, put: Put, kind: str, limits: Limits, options: Options, summary: Summary) -> None:
+    def __init__(
+        self, store: Store, put: Put, kind: str, limits: ArchiveLimits, options: ImportOptions, summary: Summary
+    ) -> None:
         self._store, self._put, self._kind = store, put, kind
         self._limits, self._options, self._summary = limits, options, summary
         self._whence: dict[str, str] = {}  # address -> the file it came from just now
 
-    def all(self, sources: Sequence[Source], progress: Progress | None) -> None:
+    def all(self, sources: Sequence[ImportFile], progress: Progress | None) -> None:
         batch: list[_Read] = []
         total, done = sum(source.size for source in sources) // KIB, 0
         tell = progress if progress and total >= READ_AHEAD_BYTES // KIB else None
@@ -249,7 +256,7 @@ class _Import:
             if tell:
                 tell(done // KIB, total)
 
-    def _read(self, source: Source) -> _Read | None:
+    def _read(self, source: ImportFile) -> _Read | None:
         """The pieces of a file. What is small, or one item, is read here, before anything is locked."""
         remarks = Remarks(source.path)
         try:
@@ -333,7 +340,7 @@ class _Import:
             return {field: value for field, value in record.items() if field != "character"}
         return record
 
-    def _note(self, uri: str, status: str, source: Source) -> None:
+    def _note(self, uri: str, status: str, source: ImportFile) -> None:
         self._summary.items.append({"uri": uri, "status": status, "path": source.path})
 
     def _say(self, remarks: Remarks) -> None:
@@ -349,7 +356,7 @@ class _Import:
         self._summary.errors.append(Problem(remarks.path, str(error), line))
 
 
-def _is_empty(source: Source) -> bool:
+def _is_empty(source: ImportFile) -> bool:
     return source.size == 0 or (source.size < 4096 and not source.read().strip(b" \t\r\n\f\v\xef\xbb\xbf"))
 
 

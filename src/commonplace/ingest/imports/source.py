@@ -93,7 +93,7 @@ class Remarks:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportFile:
     """A file to import, on disk or inside an archive. It can be opened as often as a reader likes."""
 
     path: str
@@ -132,7 +132,7 @@ class Source:
     def text(self, remarks: Remarks) -> str:
         return decoded(self.read(), remarks)
 
-    def watched(self, tell: Callable[[int], None]) -> Source:
+    def watched(self, tell: Callable[[int], None]) -> ImportFile:
         """The same file, which tells how many bytes of it were read."""
         return replace(self, open=lambda: io.BufferedReader(_Watched(self.open(), tell), 1 << 18))
 
@@ -180,7 +180,7 @@ class _Watched(Relay):
         return data
 
 
-Reader = Callable[[Source, Remarks], Iterator[Piece]]
+Reader = Callable[[ImportFile, Remarks], Iterator[Piece]]
 
 
 def decoded(data: bytes, remarks: Remarks) -> str:
@@ -207,7 +207,7 @@ def _decoded(data: bytes, remarks: Remarks) -> str:
         return data.decode("cp1252", errors="replace")
 
 
-def in_utf8(source: Source, remarks: Remarks) -> Source:
+def in_utf8(source: ImportFile, remarks: Remarks) -> ImportFile:
     """JSON that is not UTF-8 as if it were, like any other text. What is too large to look through stays as it is."""
     if source.ending not in (".json", ".jsonl") or source.size > LOOKED_THROUGH:
         return source

@@ -11,7 +11,7 @@ from commonplace.errors import InvalidInput, TooLarge, Unavailable
 from commonplace.kinds.tables.query_worker import LARGEST
 from commonplace.kinds.tables.values import DEEPEST_MESSAGE, is_deeper
 from commonplace.model import JSON
-from commonplace.workers.worker import Gone, Late, Program, Worker, Workers
+from commonplace.workers.worker import Gone, Late, Program, Worker, WorkerPool
 
 SECONDS = 2.0
 """How long an evaluation may take."""
@@ -53,7 +53,7 @@ class Queries:
     """Processes that are kept while the library is open, at most a few at a time."""
 
     def __init__(self) -> None:
-        self._workers = Workers(_program, MOST_WORKERS)
+        self._workers = WorkerPool(_program, MOST_WORKERS)
 
     def run(self, expression: str, data: str) -> JSON:
         """The value of an expression over a JSON text."""

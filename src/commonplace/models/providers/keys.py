@@ -16,7 +16,7 @@ _PRIVATE = stat.S_IRWXG | stat.S_IRWXO
 
 
 def find_key(provider: Provider, host: str, role: str, path: Path, environment: Mapping[str, str], *, own: bool) -> str:
-    """The key for a provider at a host, or "" where there is none. The nearest wins:
+    """Return the key for a provider at a host, or "" where there is none. The nearest wins:
 
     COMMONPLACE_EMBEDDER_KEY and its like, the file's entry for the host, the provider's own variable, the file's entry
     for the provider. The last two are for its `own` address: a key is not sent to whoever else speaks the same way.
@@ -32,7 +32,7 @@ def find_key(provider: Provider, host: str, role: str, path: Path, environment: 
 
 
 def read_keys(path: Path) -> dict[str, str]:
-    """Keys by host or provider, from a TOML file. One that others can read is refused: who knows who has."""
+    """Return keys by host or provider, from a TOML file. Refuse one that others can read: who knows who has."""
     try:
         with path.open("rb") as file:
             _require_private(path, os.fstat(file.fileno()))
