@@ -38,7 +38,7 @@ class Skipped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """What a file says."""
+    """A file's text, its title and its format."""
 
     body: str
     title: str
@@ -46,12 +46,12 @@ class FileText:
     warnings: int = 0
     """Bytes, or runs of them, that were no text and became U+FFFD."""
     left_out: str = ""
-    """What of the file was not read, as part of a sentence."""
+    """The part of the file that was not read, as part of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How files of a kind become text.
+    """A converter from files of a kind to text.
 
     `convert` gets the bytes and gives (body, a title for want of a heading) and, where it is not all, what it left out.
     """
@@ -82,7 +82,10 @@ def folder_stamp_of(reader: Reader, is_doubtful: bool = False) -> str:
 
 @cache
 def stamp_of(reader: Reader) -> str:
-    """Files read under another stamp are read again: by other rules, or with a parser that was missing."""
+    """Return a stamp of a reader.
+
+    Files read under another one are read again: by other rules, or with a missing parser.
+    """
     how = f"{'+' if can_parse(reader.format) else ''}{'' if reader.is_there else ' missing'}"
     return f"{reader.format}-{reader.version}{how} {RULES.version} {language_version()}"
 
@@ -154,14 +157,14 @@ DEFAULT_PATTERN = f"**/*.{{{','.join([*(ending[1:] for ending in READERS), *_CAP
 
 
 def reader_of(path: str) -> Reader:
-    """The reader of a file. One whose ending nobody knows is plain text."""
+    """Return the reader of a file. One whose ending nobody knows is plain text."""
     name = path[path.rfind("/") + 1 :]
     dot = name.rfind(".")
     return READERS.get(name[dot:].lower(), _TEXT) if dot > 0 else _TEXT
 
 
 def read_text(data: bytes, path: str) -> FileText:
-    """The text of a file's bytes, or `Skipped` with the reason."""
+    """Return the text of a file's bytes. Raise Skipped with the reason where there is none."""
     reader = reader_of(path)
     if not reader.is_there:
         raise Skipped(NO_READER)
@@ -179,7 +182,7 @@ def read_text(data: bytes, path: str) -> FileText:
 
 
 def no_text(places: int) -> str:
-    """What is told of a file with so many places that were no text."""
+    """Return the sentence about a file with so many places that were no text."""
     return f"{'1 place is' if places == 1 else f'{places} places are'} no UTF-8 and became U+FFFD"
 
 
@@ -229,7 +232,10 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _storable(text: str) -> str:
-    """Converters make what no file can hold: NULs, and lone surrogates from escapes such as `\\ud800`."""
+    """Return a text without NULs and lone surrogates.
+
+    Converters make them from escapes such as `\ud800`, and no file holds them.
+    """
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", _REPLACEMENT)
 
 

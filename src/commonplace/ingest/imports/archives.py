@@ -1,4 +1,4 @@
-"""What a path names: a file, the files of a folder, or those inside a ZIP, as sources that can be read."""
+"""The files that a path names: a file, those of a folder, or those inside a ZIP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXPANSION = 4
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """How much may be read: of one file, and of all that an archive unpacks to."""
+    """The bounds of what may be read: of one file, and of all that an archive unpacks to."""
 
     file_bytes: int
 
@@ -38,13 +38,13 @@ class ArchiveLimits:
 
 
 def file_source(path: Path, beside: frozenset[str] | None = None) -> ImportFile:
-    """A file on disk. Raises Unreadable when it is not there, may not be read, or can be read only once."""
+    """Return a file on disk. Raise Unreadable when it is not there, may not be read, or can be read only once."""
     try:
-        found = path.stat()
+        status = path.stat()
         names = beside if beside is not None else frozenset(_files_in(path.parent))
     except OSError as error:
         raise Unreadable(said_of(error)) from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise Unreadable("it is a pipe or a device; save what comes from it in a file, and import that")
 
     def read() -> BinaryIO:
@@ -53,11 +53,14 @@ def file_source(path: Path, beside: frozenset[str] | None = None) -> ImportFile:
         except OSError as error:
             raise Unreadable(said_of(error)) from None
 
-    return ImportFile(named(path), _identity(path), found.st_size, read, names)
+    return ImportFile(named(path), _identity(path), status.st_size, read, names)
 
 
 def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[ImportFile]:
-    """Every file under a folder by name, links and hidden ones passed over; `closed` hears of folders that are shut."""
+    """Yield every file under a folder by name, links and hidden ones left out.
+
+    `closed` is called for folders that are shut.
+    """
     for folder, folders, names in os.walk(root, onerror=closed, followlinks=False):
         folders[:] = sorted(name for name in folders if not _is_hidden(name) and not (Path(folder) / name).is_symlink())
         beside = frozenset(names)
@@ -69,7 +72,10 @@ def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[Im
 
 
 def archive_sources(path: Path, limits: ArchiveLimits, closing: ExitStack) -> list[ImportFile]:
-    """The files of a ZIP by name, hidden ones passed over. All of it is refused for one entry that is not safe."""
+    """Return the files of a ZIP by name, hidden ones left out.
+
+    Raise Unreadable for all of it where one entry is not safe.
+    """
     try:
         archive = closing.enter_context(opened(closing.enter_context(path.open("rb"))))
     except BadZip as error:
@@ -79,18 +85,18 @@ def archive_sources(path: Path, limits: ArchiveLimits, closing: ExitStack) -> li
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if sum(entry.file_size for entry in entries) > limits.archive_bytes:
         raise Unreadable(f"it unpacks to more than {limits.archive_bytes:,} bytes; unpack it and import the folder")
-    shown = [entry for entry in entries if not any(map(_is_hidden, _parts(entry)))]
+    visible = [entry for entry in entries if not any(map(_is_hidden, _parts(entry)))]
     beside: dict[tuple[str, ...], set[str]] = {}
-    for entry in shown:
+    for entry in visible:
         beside.setdefault(_parts(entry)[:-1], set()).add(_parts(entry)[-1])
     return [
         _entry_source(archive, entry, path, frozenset(beside[_parts(entry)[:-1]]))
-        for entry in sorted(shown, key=lambda entry: entry.filename)
+        for entry in sorted(visible, key=lambda entry: entry.filename)
     ]
 
 
 def named(path: Path) -> str:
-    """A path as text that can be printed and stored: bytes of a name that are no UTF-8 are written as escapes."""
+    """Return a path as text that can be printed and stored. Bytes of a name that are no UTF-8 become escapes."""
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -115,7 +121,7 @@ def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, 
 
 
 class _Checked(Relay):
-    """An entry's bytes. What is wrong with its packing is said as Unreadable."""
+    """A stream of an entry's bytes. What is wrong with its packing is said as Unreadable."""
 
     def _next(self, size: int) -> bytes:
         try:
@@ -133,8 +139,8 @@ def _is_hidden(name: str) -> bool:
 
 
 def _files_in(folder: Path) -> list[str]:
-    with os.scandir(folder) as found:
-        return [entry.name for entry in found if entry.is_file()]
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries if entry.is_file()]
 
 
 def said_of(error: OSError) -> str:

@@ -28,7 +28,7 @@ def within_exports(sources: Sequence[ImportFile]) -> set[str]:
 
 def recognized(sources: Sequence[ImportFile], problems: list[Problem]) -> Iterator[ImportFile]:
     """Yield those that hold chats, told by their content. Why the others are left out is added to `problems`."""
-    left: dict[str, list[ImportFile]] = defaultdict(list)
+    files_by_folder: dict[str, list[ImportFile]] = defaultdict(list)
     for source in sources:
         try:
             choose(_KIND, source)
@@ -36,10 +36,10 @@ def recognized(sources: Sequence[ImportFile], problems: list[Problem]) -> Iterat
             if source.ending in KINDS[_KIND].endings:
                 problems.append(Problem(source.path, f"{error}, so it was left out"))
             else:
-                left[str(PurePosixPath(source.path).parent)].append(source)
+                files_by_folder[str(PurePosixPath(source.path).parent)].append(source)
             continue
         yield source
-    for folder, files in left.items():
+    for folder, files in files_by_folder.items():
         problems.append(Problem(folder, _said(files)))
 
 

@@ -30,7 +30,7 @@ _SECTIONS = {
 
 
 def read_card(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
-    """A card, in whatever it comes. What it is in is told by its first bytes, then by its name."""
+    """Yield a card, in whatever it comes: told by its first bytes, then by its name."""
     head = source.head(64)
     if head.startswith(PNG):
         yield Piece(_from_image(source, remarks, "image/png"))
@@ -61,7 +61,7 @@ def _from_image(source: ImportFile, remarks: Remarks, mime_type: str) -> Record:
 
 
 def _card_in(text: str) -> Any | None:
-    """The JSON in a text: plain, as base64, or as the numbers of its bytes."""
+    """Return the JSON in a text: plain, as base64, or as the numbers of its bytes."""
     text = text.strip()
     try:
         if _BYTES.fullmatch(text):
@@ -102,7 +102,10 @@ def _from_charx(source: ImportFile, remarks: Remarks) -> Record:
 
 
 def _icon(card: Mapping[str, Any]) -> str:
-    """Where the archive keeps the character's picture. The scheme is spelt with one d in the specification."""
+    """Return the path of the character's picture in the archive.
+
+    The scheme is spelled with one d in the specification.
+    """
     data = card.get("data")
     assets = data.get("assets") if isinstance(data, Mapping) else None
     icons = [one for one in assets if isinstance(one, Mapping) and one.get("type") == "icon"] if assets else []
@@ -112,7 +115,7 @@ def _icon(card: Mapping[str, Any]) -> str:
 
 
 def _from_markdown(source: ImportFile, remarks: Remarks) -> Record:
-    """A card as JSON in a fence, or front matter with what the sections say."""
+    """Return a card from JSON in a fence, or from front matter with what the sections say."""
     text = source.text(remarks)
     for fence in _FENCE.finditer(text):
         card = _card_in(fence[2]) if fence[2].lstrip().startswith("{") else None

@@ -33,7 +33,7 @@ _NO_TEXT = (
 
 
 def read_document_pdf(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
-    """A PDF. Its pages bound its passages."""
+    """Yield a PDF. Its pages bound its passages."""
     try:
         with source.seekable() as stream:
             book = read_pdf(stream)
@@ -92,13 +92,13 @@ def _page_source(data: bytes, remarks: Remarks) -> str:
 
 def read_document_markdown(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     parted = part(source.text(remarks), remarks)
-    given = front_record(parted.fields, remarks)
-    metadata = given.get("metadata", {})
+    record = front_record(parted.fields, remarks)
+    metadata = record.get("metadata", {})
     for name in ("url", "author", "language"):
         if value := text_or_none(metadata.get(name)):
-            given[name] = value
+            record[name] = value
             del metadata[name]
-    yield Piece(_record(source, "markdown", parted.body, given.pop("title", ""), given))
+    yield Piece(_record(source, "markdown", parted.body, record.pop("title", ""), record))
 
 
 def read_document_text(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
@@ -108,7 +108,7 @@ def read_document_text(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
 def _record(
     source: ImportFile, media_type: str, body: str, title: str, more: Mapping[str, Any], *, heading: bool = True
 ) -> Record:
-    """A document. Its title is its own, else its first heading, else the stem of its file."""
+    """Return a document. Its title is its own, else its first heading, else the stem of its file."""
     if not body.strip():
         raise Unreadable(_NO_TEXT)
     title = " ".join(title.split()) or (_any_heading(body) if heading else "") or source.stem
@@ -124,7 +124,7 @@ def _any_heading(body: str) -> str:
 
 
 def _paged(book: Pages) -> tuple[str, list[Record]]:
-    """Pages with a blank line between, and passages of which none spans two."""
+    """Return pages with a blank line between, and passages of which none spans two."""
     texts: list[str] = []
     chunks: list[Record] = []
     at = 0

@@ -1,4 +1,4 @@
-"""Which reader a file is for: told by what is in it, then by how its name ends, unless a format is forced."""
+"""The reader of a file: told by what is in it, then by how its name ends, unless a format is forced."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MARKDOWN = {".md": "markdown", ".markdown": "markdown"}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What `import` takes of a kind."""
+    """The formats that `import` takes of a kind."""
 
     noun: str
     takes: str
@@ -39,15 +39,15 @@ class Kind:
 
 
 def choose(kind: str, source: ImportFile, forced: str | None = None) -> Reader:
-    """The reader of a source. Raises Unreadable with what the kind takes."""
+    """Return the reader of a source. Raise Unreadable with what the kind takes."""
     about = KINDS[kind]
     if forced:
         return about.readers[forced]
     head = source.head()
-    found = about.tell(source, head) or about.endings.get(source.ending, "")
-    if not found or found not in about.readers:
+    format = about.tell(source, head) or about.endings.get(source.ending, "")
+    if not format or format not in about.readers:
         raise not_this(kind)
-    return about.readers[found]
+    return about.readers[format]
 
 
 def not_this(kind: str) -> Unreadable:
@@ -56,14 +56,14 @@ def not_this(kind: str) -> Unreadable:
 
 
 def check_format(kind: str, forced: str | None) -> None:
-    """A format that is forced has to be one of the kind's own."""
-    known = KINDS[kind].readers
-    if forced and forced not in known:
-        raise InvalidInput(f"import {kind} has no format {forced}. It has: {', '.join(known)}.", argument="format")
+    """Raise InvalidInput for a forced format that is not one of the kind's own."""
+    readers = KINDS[kind].readers
+    if forced and forced not in readers:
+        raise InvalidInput(f"import {kind} has no format {forced}. It has: {', '.join(readers)}.", argument="format")
 
 
 def is_known(kind: str, source: ImportFile) -> bool:
-    """Whether a file found in a folder or archive is looked at."""
+    """Return whether a file found in a folder or archive is looked at."""
     return source.ending in KINDS[kind].endings
 
 
@@ -100,7 +100,7 @@ def _media_format(source: ImportFile, head: bytes) -> str:
 
 
 def _zipped_format(source: ImportFile) -> str:
-    """Which kind of document a ZIP is."""
+    """Return the kind of document that a ZIP is."""
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             names = set(archive.namelist())

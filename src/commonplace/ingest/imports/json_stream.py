@@ -22,7 +22,7 @@ DEEPEST = 500
 
 @dataclass(frozen=True, slots=True)
 class JsonShape:
-    """What a JSON text is made of: the names in its object, or in the first object of its array."""
+    """The outline of a JSON text: the names in its object, or in the first object of its array."""
 
     type: str
     """`object`, `array`, or nothing for anything else."""
@@ -30,7 +30,7 @@ class JsonShape:
 
 
 def shape_of(source: ImportFile) -> JsonShape:
-    """The shape of a JSON text. What is no JSON has none, and neither has what goes wrong before it is told."""
+    """Return the shape of a JSON text. What is no JSON has none, and neither has what goes wrong before it is told."""
     names: set[str] = set()
     kind, depth, opened = "", 0, 0
     try:
@@ -54,7 +54,7 @@ def shape_of(source: ImportFile) -> JsonShape:
 
 
 def items(source: ImportFile, prefix: str = "item") -> Iterator[Any]:
-    """The members of an array, each made when it is asked for."""
+    """Yield the members of an array, each made when it is asked for."""
     try:
         with _utf8(source) as stream:
             yield from ijson.items(_Shallow(stream), prefix, use_float=True, buf_size=_BLOCK)
@@ -65,7 +65,7 @@ def items(source: ImportFile, prefix: str = "item") -> Iterator[Any]:
 
 
 def whole(source: ImportFile, remarks: Remarks) -> Any:
-    """A JSON text in one piece, for formats that are one item."""
+    """Return a JSON text in one piece, for formats that are one item."""
     return parsed(source.text(remarks))
 
 
@@ -81,7 +81,7 @@ def parsed(text: str) -> Any:
 
 
 def lines(source: ImportFile, remarks: Remarks) -> Iterator[tuple[int, Any]]:
-    """(line number, value) of JSON Lines, one line in memory at a time."""
+    """Yield the (line number, value) of JSON Lines, one line in memory at a time."""
     with _utf8(source) as stream:
         for number, line in enumerate(stream, start=1):
             try:
@@ -129,7 +129,7 @@ class _Shallow:
 
 @contextmanager
 def _utf8(source: ImportFile) -> Iterator[BinaryIO]:
-    """The bytes as UTF-8 without a mark, whatever they came as."""
+    """Yield the bytes as UTF-8 without a mark, whatever they came as."""
     with closing(source.open()) as stream:
         head = stream.read(3)
         stream.seek(3 if head == codecs.BOM_UTF8 else 0)

@@ -49,7 +49,7 @@ class _LineImport:
         self._done: dict[int, dict[str, str]] = {}
 
     def at_once(self, lines: Iterable[bytes], later: IO[bytes]) -> Iterator[Line]:
-        """The lines that need not wait; the others go where they are kept, so that memory stays small."""
+        """Yield the lines that need not wait. The others go where they are kept, so that memory stays small."""
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
@@ -79,15 +79,15 @@ class _LineImport:
     def _put_batch(self, batch: Sequence[Line]) -> None:
         for number, line in batch:
             try:
-                done = self._put(self._parsed(line), None)
+                result = self._put(self._parsed(line), None)
             except REFUSED as error:
                 self.summary.errors.append(Problem(self._path, str(error), number))
                 continue
-            self.summary.warnings += [Problem(self._path, reason, number) for reason in done.warnings]
-            self._done[number] = {"uri": done.uri, "status": done.status, "path": self._path}
+            self.summary.warnings += [Problem(self._path, reason, number) for reason in result.warnings]
+            self._done[number] = {"uri": result.uri, "status": result.status, "path": self._path}
 
     def _refuse_others(self, line: bytes, number: int) -> None:
-        """Take nothing of a file that another export wrote: what its lines have would be taken for something else."""
+        """Refuse a file that another export wrote: what its lines have would be taken for something else."""
         try:
             with suppress(Unreadable):
                 refuse_others(self._parsed(line), "jsonl")

@@ -31,7 +31,7 @@ _TEXT_OF_SRT = re.compile(r"\A\s*(?:\d{1,9}\s*(?:\r\n|\r|\n)\s*)?(?:\d{1,4}:)?\d
 
 @dataclass(frozen=True, slots=True)
 class SubtitleCue:
-    """What was said from one moment to another. `line` is where it stands in its file."""
+    """A text said from one moment to another. `line` is its place in its file."""
 
     start_ms: int
     end_ms: int
@@ -57,7 +57,7 @@ def read_vtt(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
 
 
 def timed_record(cues: Sequence[SubtitleCue], source: ImportFile, remarks: Remarks, otherwise: str) -> Record:
-    """Cues as media: sorted by their start, none ending before it starts."""
+    """Return cues as media: sorted by their start, none ending before it starts."""
     if not cues:
         raise Unreadable("there is no cue in it, so there is nothing to import")
     ordered = sorted((_forwards(cue, remarks) for cue in cues), key=lambda cue: cue.start_ms)
@@ -66,7 +66,7 @@ def timed_record(cues: Sequence[SubtitleCue], source: ImportFile, remarks: Remar
 
 
 def type_beside(source: ImportFile) -> str:
-    """The type of a media file with the same stem in the same folder, or nothing."""
+    """Return the type of a media file with the same stem in the same folder, or ""."""
     stem = source.stem.casefold()
     for name in sorted(source.beside):
         front, dot, ending = name.rpartition(".")
@@ -78,7 +78,10 @@ def type_beside(source: ImportFile) -> str:
 
 
 def parse_srt(text: str, remarks: Remarks) -> list[SubtitleCue]:
-    """Every line with a timing opens a cue; what follows, up to the next one and its number, is what it says."""
+    """Return the cues of a text.
+
+    Every line with a timing opens one; what follows, up to the next one and its number, is its text.
+    """
     lines = _LINES.split(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
     at = [number for number, line in enumerate(lines) if _OPENS.match(line)]
     cues = []
@@ -87,24 +90,24 @@ def parse_srt(text: str, remarks: Remarks) -> list[SubtitleCue]:
         if times is None:
             remarks.warn("this timing cannot be read, so its cue was left out", place + 1)
             continue
-        said = lines[place + 1 : end]
-        if end < len(lines) and _is_number(said, lines[at[0] - 1] if at[0] else ""):
-            said.pop()
-        if words := _joined(_STYLE.sub("", _OVERRIDE.sub("", line)) for line in said):
+        spoken_lines = lines[place + 1 : end]
+        if end < len(lines) and _is_number(spoken_lines, lines[at[0] - 1] if at[0] else ""):
+            spoken_lines.pop()
+        if words := _joined(_STYLE.sub("", _OVERRIDE.sub("", line)) for line in spoken_lines):
             cues.append(SubtitleCue(*times, words, line=place + 1))
     return cues
 
 
-def _is_number(said: Sequence[str], first: str) -> bool:
-    """Whether the last line before the next timing is that cue's number, not words of this one."""
-    if not said or not _NUMBER.fullmatch(said[-1]):
+def _is_number(lines: Sequence[str], first: str) -> bool:
+    """Return whether the last line before the next timing is that cue's number, not words of this one."""
+    if not lines or not _NUMBER.fullmatch(lines[-1]):
         return False
-    stands_alone = len(said) == 1 or not said[-2].strip()
+    stands_alone = len(lines) == 1 or not lines[-2].strip()
     return stands_alone or bool(_NUMBER.fullmatch(first))  # a file that numbers its first cue numbers them all
 
 
 def parse_vtt(text: str, remarks: Remarks) -> list[SubtitleCue]:
-    """Blocks between blank lines. Those without a timing say nothing that is kept."""
+    """Return the cues of blocks between blank lines. Those without a timing say nothing that is kept."""
     lines = _LINES.split(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
     if not re.match(r"WEBVTT(?:[ \t]|\Z)", lines[0]):
         raise Unreadable("it does not begin with WEBVTT", 1)
@@ -128,9 +131,9 @@ def parse_vtt(text: str, remarks: Remarks) -> list[SubtitleCue]:
     return cues
 
 
-def _voices(start: int, end: int, said: Sequence[str], line: int) -> Iterator[SubtitleCue]:
-    """A cue for each voice that speaks in it, at the same time."""
-    text = "\n".join(said)
+def _voices(start: int, end: int, spoken_lines: Sequence[str], line: int) -> Iterator[SubtitleCue]:
+    """Yield a cue for each voice that speaks in it, at the same time."""
+    text = "\n".join(spoken_lines)
     speaker, at = "", 0
     for voice in [*_VOICE.finditer(text), None]:
         words = _joined(html.unescape(_TAG.sub("", part)) for part in text[at : voice and voice.start()].split("\n"))
@@ -142,10 +145,10 @@ def _voices(start: int, end: int, said: Sequence[str], line: int) -> Iterator[Su
 
 
 def _times(line: str) -> tuple[int, int] | None:
-    found = _TIMING.fullmatch(line)
-    if found is None:
+    match = _TIMING.fullmatch(line)
+    if match is None:
         return None
-    parts = found.groups()
+    parts = match.groups()
     return _ms(parts[:4]), _ms(parts[4:])
 
 

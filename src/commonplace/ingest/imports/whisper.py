@@ -1,4 +1,4 @@
-"""What Whisper heard: OpenAI's and WhisperX's `segments`, a bare list of them, or whisper.cpp's `transcription`."""
+"""Transcripts of Whisper: OpenAI's and WhisperX's `segments`, a bare list of them, or whisper.cpp's `transcription`."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def _cue(segment: Any, number: int, remarks: Remarks) -> SubtitleCue | None:
 
 
 def _ms(value: Any, factor: int) -> int | None:
-    """To the nearest millisecond, halves up, of the number as it was written."""
+    """Return a number to the nearest millisecond, halves up, as it was written; None for what is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         return None
-    found = int((Decimal(str(value)) * factor).to_integral_value(ROUND_HALF_UP))
-    return found if 0 <= found <= LARGEST_MS else None
+    milliseconds = int((Decimal(str(value)) * factor).to_integral_value(ROUND_HALF_UP))
+    return milliseconds if 0 <= milliseconds <= LARGEST_MS else None
 
 
 def _about(source: ImportFile, shape: JsonShape) -> tuple[str | None, int | None]:

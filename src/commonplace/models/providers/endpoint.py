@@ -95,8 +95,8 @@ def split_name(name: str, offered: tuple[str, ...], setting: str) -> tuple[Provi
     """
     provider, _, model = name.partition(":")
     if provider not in offered or not model.strip():
-        named = ", ".join(f"{one}:MODEL" for one in offered)
-        raise Misconfigured(f"{setting} must be one of {named}, not {name!r}.")
+        provider_name = ", ".join(f"{one}:MODEL" for one in offered)
+        raise Misconfigured(f"{setting} must be one of {provider_name}, not {name!r}.")
     return PROVIDERS[provider], model.strip()
 
 

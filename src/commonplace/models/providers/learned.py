@@ -82,8 +82,8 @@ def measure(questions: Vectors, answers: Vectors) -> Learned:
 def read_learned(path: Path) -> Learned | None:
     """Return what was kept, or None where nothing that can be used was."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        learned = Learned(int(found["dims"]), float(found["related"]), float(found["unrelated"]))
+        record = json.loads(path.read_text(encoding="utf-8"))
+        learned = Learned(int(record["dims"]), float(record["related"]), float(record["unrelated"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return learned if learned.dims > 0 and -1 <= learned.unrelated < learned.related <= 1 else None

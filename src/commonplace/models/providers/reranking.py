@@ -32,8 +32,8 @@ class RerankApi:
         return {**body, "model": model, "top_n": len(passages)}
 
     def read(self, answer: Any, count: int) -> list[float]:
-        found = answer if self.bare else member(answer, "results")
-        return [_number(value) for value in read_indexed(found, count, self.score)]
+        results = answer if self.bare else member(answer, "results")
+        return [_number(value) for value in read_indexed(results, count, self.score)]
 
 
 APIS = {
