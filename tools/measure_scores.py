@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.evaluation.judged import Judged, find_judged, load_judged
+from commonplace.evaluation.judged import JudgedCollection, find_judged, load_judged
 from commonplace.evaluation.run import fill, library_home
 from commonplace.library import Library
 from commonplace.model import Filter, Mode
@@ -31,7 +31,7 @@ Hits = NDArray[np.float64]
 """A row for each hit: its score, and whether it is relevant."""
 
 
-def measured(collection: Judged, settings: Settings, work: Path) -> dict[Mode, Hits]:
+def measured(collection: JudgedCollection, settings: Settings, work: Path) -> dict[Mode, Hits]:
     """Ask every question in every mode."""
     model = open_embedder(settings.model, settings.models, threads=settings.threads, settings=settings)
     home = library_home(collection, model, work)
@@ -40,7 +40,7 @@ def measured(collection: Judged, settings: Settings, work: Path) -> dict[Mode, H
         return {mode: _asked(library, collection, mode) for mode in MODES}
 
 
-def _asked(library: Library, collection: Judged, mode: Mode) -> Hits:
+def _asked(library: Library, collection: JudgedCollection, mode: Mode) -> Hits:
     rows = []
     for question in collection.questions:
         keep = Filter(parents=(question.group,)) if question.group else Filter()

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.evaluation.judged import Judged, find_judged, load_judged
+from commonplace.evaluation.judged import JudgedCollection, find_judged, load_judged
 from commonplace.evaluation.metrics import paired
 from commonplace.evaluation.run import fill, library_home
 from commonplace.library import Library
@@ -58,7 +58,7 @@ class Table:
         return np.asarray((np.take_along_axis(self.gains, best, axis=1) * _DISCOUNTS).sum(axis=1) / self.ideals)
 
 
-def tabulate(collection: Judged, settings: Settings, work: Path, *, expand: bool = False) -> Table:
+def tabulate(collection: JudgedCollection, settings: Settings, work: Path, *, expand: bool = False) -> Table:
     """Ask every question and keep what a second look would see."""
     model = open_embedder(settings.model or None, settings.models, threads=settings.threads)
     home = library_home(collection, model, work)

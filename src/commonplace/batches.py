@@ -1,4 +1,4 @@
-"""Much, a bounded part at a time."""
+"""Work on many things, a bounded part at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def batches(things: Iterable[T], size: Callable[[T], int], *, most: int, most_size: int) -> Iterator[list[T]]:
-    """Lists of at most so many things, together at most so large, in their order; one that is larger is alone."""
+    """Yield lists of at most `most` things and `most_size` in all, in their order. One that is larger is alone."""
     batch, together = list[T](), 0
     for thing in things:
         more = size(thing)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Any
 
 LONE_SURROGATE = "What was asked holds a lone surrogate, which is no character. Remove it."
-"""What JSON can escape and UTF-8 cannot write."""
+"""The answer to text that JSON can escape and UTF-8 cannot write."""
 
 NUMBER_TAKEN = "The number of a memory is its own in the whole library, and this one is another's. Give it another."
 
@@ -38,15 +38,15 @@ class CommonplaceError(Exception):
         super().__init__(message)
         self.code = code or type(self).code
         self.details = details
-        """What a program may want beside the sentence, such as the `argument` that is meant."""
+        """Values for a program beside the sentence, such as the `argument` that is meant."""
 
     @property
     def reason(self) -> str:
-        """The sentence as a part of another one, which has its own full stop."""
+        """Return the sentence as a part of another one, which has its own full stop."""
         return str(self).removesuffix(".")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For other processes, which have the sentence, but not what it was made of."""
+        """Return the error for other processes, which have the sentence, but not what it was made of."""
         return Exception.__new__, (type(self), *self.args), vars(self)
 
 

@@ -48,7 +48,7 @@ class _Line:
 
 
 def export_lines(store: Store, filter: Filter) -> Iterator[str]:
-    """One JSON object per matching item, in the order they were first stored; then what is said about them all."""
+    """Yield one JSON object per matching item, in the order they were first stored; then the context of them all."""
     after = 0
     while items := store.scan(filter, after=after, limit=_BATCH, body=True):
         after = items[-1].id
@@ -56,12 +56,12 @@ def export_lines(store: Store, filter: Filter) -> Iterator[str]:
         for item in items:
             if item.kind != "table" and (record := _settled(item, uids.get(item.id), store)):
                 yield json.dumps(record, ensure_ascii=False)
-    if not filter and (said := global_context(store)):
-        yield json.dumps({"kind": _CONTEXT, "text": said}, ensure_ascii=False)
+    if not filter and (context := global_context(store)):
+        yield json.dumps({"kind": _CONTEXT, "text": context}, ensure_ascii=False)
 
 
 def _settled(item: Item, uid: str | None, store: Store) -> dict[str, Any] | None:
-    """All of an item at one version, whoever changes it meanwhile; None where it is gone by now."""
+    """Return all of an item at one version, whoever changes it meanwhile; None where it is gone by now."""
     while True:
         record = _record(item, uid, store)
         now = store.items([item.id])
@@ -73,11 +73,11 @@ def _settled(item: Item, uid: str | None, store: Store) -> dict[str, Any] | None
 
 
 def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str], None]) -> int:
-    """Store what `export_lines` wrote. A bad line stops the import and is named; the lines before it are in.
+    """Store what `export_lines` wrote and return how many lines that were. `keep_table` stores a line of tables.
 
-    `keep_table` stores what a line has of tables.
+    Raise InvalidInput, which names the line, for a bad one. The lines before it are in.
     """
-    done, successions = 0, list[tuple[int, list[int]]]()
+    imported, successions = 0, list[tuple[int, list[int]]]()
     for number, text in enumerate(lines, start=1):
         if not text.strip():
             continue
@@ -88,11 +88,11 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
                 continue
             if record["kind"] in _OF_TABLES:
                 keep_table(text)
-                done += 1
+                imported += 1
                 continue
             if record["kind"] == _CONTEXT:
                 set_context(store, None, "", record["text"])
-                done += 1
+                imported += 1
                 continue
             line = _read(record)
             _keep(store, line)
@@ -110,14 +110,14 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
         ) as error:
             why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
             raise InvalidInput(
-                f"Line {number} is no exported item: {why}. {done} items before it were imported."
+                f"Line {number} is no exported item: {why}. {imported} items before it were imported."
             ) from error
         if line.draft.kind == "memory" and line.draft.fields.get("supersedes"):
             successions.append((int(line.draft.key), line.draft.fields["supersedes"]))
-        done += 1
+        imported += 1
     for newer, older in successions:  # once more: some of the older may have come after it
         store.supersede(newer, older)
-    return done
+    return imported
 
 
 def _keep(store: Store, line: _Line) -> None:
@@ -136,7 +136,7 @@ def _keep(store: Store, line: _Line) -> None:
 
 
 def _settle(store: Store, line: _Line, item: Item) -> None:
-    """What only a new item takes over: its version, its past, its lasting name, its number."""
+    """Give a new item what only it takes over: its version, its past, its lasting name, its number."""
     if line.version > item.version:
         store.set_version(item.id, line.version)
     for past in line.past:
@@ -148,7 +148,7 @@ def _settle(store: Store, line: _Line, item: Item) -> None:
 
 
 def _check_same(store: Store, line: _Line, here: Item | None) -> None:
-    """Refuse to write over something else that has the same number here."""
+    """Raise InvalidInput where something else has the same number here: it is not written over."""
     draft, other = line.draft, False
     if draft.kind == "memory":
         rows = store.entries([int(draft.key)]) if draft.fields.get("source") else []

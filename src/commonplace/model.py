@@ -1,4 +1,4 @@
-"""The nouns. Plain frozen values: no behaviour that needs a database, an index or a model."""
+"""The nouns. Plain frozen values: no behavior that needs a database, an index or a model."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MOST_CHUNKS = 1 << CHUNK_BITS
 
 
 def chunk_id(item_id: int, ordinal: int) -> int:
-    """The id of an item's chunk: stable, dense per item, and sorted as the text is."""
+    """Return the id of an item's chunk: stable, dense per item, and sorted as the text is."""
     return item_id << CHUNK_BITS | ordinal
 
 
 def item_of(chunk: int) -> int:
-    """The item a chunk id belongs to."""
+    """Return the item a chunk id belongs to."""
     return chunk >> CHUNK_BITS
 
 
@@ -45,7 +45,7 @@ class Span:
     line_end: int
     headings: tuple[str, ...] = ()
     anchor: Mapping[str, JSON] | None = None
-    """What else is known of it: a page, a time, the field it is of."""
+    """More that is known of it: a page, a time, the field it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing worth finding again. `body` is None where the caller did not ask for it."""
+    """A thing worth finding again. `body` is None where the caller did not ask for it."""
 
     id: int
     kind: str
@@ -117,7 +117,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class IndexedItem:
-    """What a lexical index needs to know of an item: everything but the body."""
+    """An item as a lexical index needs it: everything but the body."""
 
     id: int
     kind: str
@@ -131,9 +131,9 @@ class IndexedItem:
     chunks: Sequence[tuple[int, str, str]]
     """(chunk id, headings joined by newlines, text)"""
     words: str = ""
-    """What else it is found by, beside its title and text."""
+    """More words that it is found by, beside its title and text."""
     facets: tuple[str, ...] = ()
-    """What can be asked of it beside its tags, such as `type:video`."""
+    """Names that a filter may ask for beside its tags, such as `type:video`."""
     parts: Mapping[int, str] = field(default_factory=dict)
     """Of chunks that are one field of a record each: which, such as `system_prompt`."""
     content_hash: str = ""
@@ -145,7 +145,7 @@ Op = Literal["put", "delete", "embed"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of the log. `seq` rises by one, without gaps, in the order the writes became durable."""
+    """A line of the log. `seq` rises by one, without gaps, in the order the writes became durable."""
 
     seq: int
     op: Op
@@ -161,7 +161,7 @@ Operator = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One test on a value inside an item's metadata. Types never mix: `true` is not 1, `"7"` is not 7."""
+    """A test of a value inside an item's metadata. Types never mix: `true` is not 1, `"7"` is not 7."""
 
     path: tuple[str, ...]
     op: Operator
@@ -172,18 +172,18 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """What is asked of memory entries, beyond what every item has. Items of other kinds never satisfy it."""
+    """Conditions on memory entries, beyond those on every item. Items of other kinds never satisfy them."""
 
     source: str | None = None
     multimodal: bool | None = None
     """With images or without."""
     superseded: bool = False
-    """Whether entries that a newer one has replaced may answer too."""
+    """True: entries that a newer one has replaced may answer too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which items may answer. Every part that is given must hold; an empty filter lets everything through."""
+    """The items that may answer. Every part that is given must hold; an empty filter lets everything through."""
 
     kinds: tuple[str, ...] = ()
     parents: tuple[str, ...] = ()
@@ -199,17 +199,20 @@ class Filter:
     entries: Entries | None = None
 
     def __post_init__(self) -> None:
-        """A list is as good as a tuple, and a text alone is one of them: an empty list asks for nothing either."""
+        """Take a list for a tuple, and a text alone for one of them. An empty list asks for nothing either."""
         for name in ("kinds", "parents", "tags", "paths", "where"):
-            if type(given := getattr(self, name)) is not tuple:
-                object.__setattr__(self, name, each(given))
+            if type(value := getattr(self, name)) is not tuple:
+                object.__setattr__(self, name, each(value))
 
     def __bool__(self) -> bool:
         return self != Filter()
 
 
 def each(given: Iterable[T]) -> tuple[T, ...]:
-    """All that was given. A text alone is one of them, and not its characters, though a type checker would let it."""
+    """Return all values as a tuple.
+
+    A text alone is one value, and not its characters, though a type checker would let it.
+    """
     return (cast(T, given),) if isinstance(given, str) else tuple(given)
 
 
@@ -239,13 +242,13 @@ _NOUNS = {
 
 
 def number_of(kind: str, count: int) -> str:
-    """So many items of a kind, in words: `1 note`, `2 memories`."""
+    """Return a number of items of a kind in words: `1 note`, `2 memories`."""
     one, several = _NOUNS.get(kind, (kind, f"{kind}s"))
     return f"{count} {one if count == 1 else several}"
 
 
 def uri_of(kind: str, parent: str, key: str) -> str:
-    """The address of an item: `qmd://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""
+    """Return the address of an item: `qmd://notes/a/b.md`, `memory://12`, `chats://conversation/message`."""
     paths = kind in _PATHS
     path = key if (_PLAIN_PATH if paths else _PLAIN).fullmatch(key) else quote(key, safe="/~" if paths else "~")
     if kind in _WITH_PARENT:
@@ -254,7 +257,10 @@ def uri_of(kind: str, parent: str, key: str) -> str:
 
 
 def parse_uri(uri: str) -> tuple[str, str | None, str] | None:
-    """(kind, parent, key) of an address, or None when it is not ours. The parent is None where the kind has none."""
+    """Return the (kind, parent, key) of an address, or None when it is not ours.
+
+    The parent is None where the kind has none.
+    """
     scheme, mark, path = uri.partition("://")
     kind = _KINDS.get(scheme)
     if not mark or kind is None or not path:
@@ -268,7 +274,7 @@ def parse_uri(uri: str) -> tuple[str, str | None, str] | None:
 
 
 def fingerprint(*parts: str | bytes, size: int = 16) -> bytes:
-    """A short content hash over parts that cannot run into each other."""
+    """Return a hash of `size` bytes over parts that cannot run into each other."""
     digest = hashlib.blake2b(digest_size=size)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
@@ -282,7 +288,7 @@ Mode = Literal["auto", "lexical", "semantic", "hybrid"]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What one step of a search did, or why it did not run."""
+    """A step of a search: what it did, or why it did not run."""
 
     name: str
     status: Literal["ran", "skipped", "failed"]
@@ -292,7 +298,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One answer: an item at its best passage. `score` is 0–1 and means the same in every search (docs/search.md)."""
+    """An answer: an item at its best passage. `score` is 0–1 and means the same in every search (docs/search.md)."""
 
     uri: str
     kind: str
@@ -304,18 +310,18 @@ class Hit:
     line: int
     """The line of the body from which on the match is densest: the first of the snippet."""
     headings: tuple[str, ...]
-    """Those that the line is under, from the root down; of code the definitions."""
+    """The headings that the line is under, from the root down; of code the definitions."""
     chunk: Chunk
     item: Item
     explain: Mapping[str, JSON] | None = None
     marks: tuple[tuple[int, int], ...] = ()
-    """Where in the snippet the matches are."""
+    """The (start, end) of each match in the snippet."""
 
     def record(self) -> dict[str, JSON]:
-        """What a tool or `--json` shows of it."""
-        shown: dict[str, JSON] = {"uri": self.uri, "title": self.title, "score": self.score, "line": self.line}
-        shown |= {"headings": list(self.headings), "snippet": self.snippet}
-        return {**shown, "explain": dict(self.explain)} if self.explain else shown
+        """Return what a tool or `--json` shows of it."""
+        record: dict[str, JSON] = {"uri": self.uri, "title": self.title, "score": self.score, "line": self.line}
+        record |= {"headings": list(self.headings), "snippet": self.snippet}
+        return {**record, "explain": dict(self.explain)} if self.explain else record
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,10 +333,10 @@ class Page:
     notes: tuple[str, ...] = ()
     more: bool = False
     found: int = 0
-    """How many are known to answer: all that do, unless there are more."""
+    """The number of hits known to answer: all that do, unless there are more."""
     skipped: int = 0
-    """How many items answer but were asked to be left out."""
+    """The number of items that answer but were asked to be left out."""
     tied: bool = False
-    """Whether the first that is not shown scores what the last that is shown does."""
+    """True: the first that is not shown scores what the last that is shown does."""
     unplaced: int = 0
-    """How many passages were left out because nobody knows how near they are, where that was asked for."""
+    """The number of passages left out because nobody knows how near they are, where that was asked for."""

@@ -1,4 +1,4 @@
-"""May this process contact a host? The setting `offline` forbids every host but this machine's own."""
+"""The hosts that this process may contact. The setting `offline` forbids all but this machine's own."""
 
 from __future__ import annotations
 

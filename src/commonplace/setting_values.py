@@ -1,4 +1,4 @@
-"""One setting: how it is declared, and what its value means as the environment or config.toml writes it."""
+"""One setting: its declaration, and the meaning of its value as the environment or config.toml writes it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def setting(
     among: tuple[str, ...] = (),
     like: tuple[str, str] = ("", ""),
 ) -> Any:
-    """A setting: its default, the sentence that explains it, and its bounds, in one place.
+    """Return a setting: its default, the sentence that explains it, and its bounds, in one place.
 
-    `like`: what all of a text matches, and what such a text is called.
+    `like`: a pattern that all of a text matches, and a name for such a text.
     """
     factory = default if callable(default) else lambda: default
     bounds = {"least": least, "most": most, "among": among, "like": like}

@@ -17,23 +17,23 @@ _USUAL = {"data": ".local/share", "cache": ".cache", "config": ".config"}
 
 
 def user_path(kind: str) -> Path:
-    """Where this platform wants a user's data, caches or configuration: platformdirs knows.
+    """Return this platform's folder for a user's data, cache or configuration, as platformdirs knows it.
 
     It loads tempfile, and with that takes 5 ms of every search. So it is not asked where its answer is sure: on a Linux
     whose user has not set another place.
     """
-    home, told = os.environ.get("HOME", ""), {f"XDG_{kind.upper()}_HOME", "ANDROID_ROOT"} & os.environ.keys()
-    if sys.platform == "linux" and home.startswith("/") and not told:
+    home, variables = os.environ.get("HOME", ""), {f"XDG_{kind.upper()}_HOME", "ANDROID_ROOT"} & os.environ.keys()
+    if sys.platform == "linux" and home.startswith("/") and not variables:
         return Path(home, _USUAL[kind], "commonplace")
     import platformdirs
 
-    found: Path = getattr(platformdirs, f"user_{kind}_path")("commonplace")
-    return found
+    path: Path = getattr(platformdirs, f"user_{kind}_path")("commonplace")
+    return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything a user may set. The environment variable of `home` is COMMONPLACE_HOME, and so on."""
+    """The values a user may set. The environment variable of `home` is COMMONPLACE_HOME, and so on."""
 
     home: Path = setting(lambda: user_path("data"), "The folder that holds your libraries, users and keys.")
     store: str = setting(
@@ -339,10 +339,13 @@ class Settings:
 
     @classmethod
     def load(cls, **overrides: Any) -> Self:
-        """Read config.toml and the environment. What cannot be understood is an error that names the setting."""
+        """Return the settings of config.toml and the environment.
+
+        Raise BadSetting, which names the one that cannot be understood.
+        """
         values: dict[str, Any] = {}
-        given = _config_file()
-        unknown = ", ".join(sorted(given.keys() - {item.name for item in fields(cls)}))
+        from_file = _config_file()
+        unknown = ", ".join(sorted(from_file.keys() - {item.name for item in fields(cls)}))
         if unknown:
             raise BadSetting(f"config.toml sets {unknown}, which is no setting. docs/operations.md lists them.")
         for item in fields(cls):
@@ -352,23 +355,23 @@ class Settings:
                 values[item.name] = Path(os.path.expanduser(value)) if item.type == "Path" else value
             elif os.environ.get(name):  # an empty variable is one that is not set
                 values[item.name] = parsed(name, os.environ[name], str(item.type), **_bounds(item))
-            elif item.name in given:
+            elif item.name in from_file:
                 values[item.name] = parsed(
-                    f"{item.name} in config.toml", given[item.name], str(item.type), **_bounds(item)
+                    f"{item.name} in config.toml", from_file[item.name], str(item.type), **_bounds(item)
                 )
         return cls(**values)
 
 
 def _config_file() -> dict[str, Any]:
-    named = os.environ.get(f"{PREFIX}CONFIG")
-    path = Path(os.path.expanduser(named)) if named else user_path("config") / "config.toml"
+    configured = os.environ.get(f"{PREFIX}CONFIG")
+    path = Path(os.path.expanduser(configured)) if configured else user_path("config") / "config.toml"
     try:
         text = path.read_text(encoding="utf-8")
         import tomllib  # most people have no such file
 
         return tomllib.loads(text)
     except FileNotFoundError as error:
-        if named:  # what it was to set, such as who may call, would be left out without a word
+        if configured:  # what it was to set, such as who may call, would be left out without a word
             raise BadSetting(f"{PREFIX}CONFIG names {path}, and there is no such file. Name another.") from error
         return {}
     except (OSError, ValueError) as error:
@@ -380,7 +383,7 @@ def _bounds(item: Any) -> dict[str, Any]:
 
 
 def reference() -> str:
-    """Every setting as a Markdown table: what docs/operations.md shows."""
+    """Return every setting as a Markdown table, which docs/operations.md shows."""
     rows = ["| setting | environment | default | what it does |", "|---|---|---|---|"]
     for item in fields(Settings):
         default = (

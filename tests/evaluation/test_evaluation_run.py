@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput
-from commonplace.evaluation.judged import Document, Judged, Question
+from commonplace.evaluation.judged import JudgedCollection, JudgedDocument, JudgedQuestion
 from commonplace.evaluation.results import CPU, METRICS, NDCG, ModeResult, Run, SetResult, compare, load_run, save_run
 from commonplace.evaluation.run import MODES, evaluate, library_home, suited_to
 from commonplace.library import Library
@@ -46,10 +46,10 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def collection() -> Judged:
-    documents = tuple(Document(key, "", text) for key, text in TEXTS.items())
-    questions = tuple(Question(f"q {answer}", text, "", {answer: 1}) for text, answer in ASKED.items())
-    return Judged("dozen", documents, questions)
+def collection() -> JudgedCollection:
+    documents = tuple(JudgedDocument(key, "", text) for key, text in TEXTS.items())
+    questions = tuple(JudgedQuestion(f"q {answer}", text, "", {answer: 1}) for text, answer in ASKED.items())
+    return JudgedCollection("dozen", documents, questions)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def stated() -> SetResult:
     return SetResult("stated", "static", 3, ("a", "b", "c"), modes)
 
 
-def test_every_mode_finds_and_is_measured_per_query(collection: Judged, settings: Settings) -> None:
+def test_every_mode_finds_and_is_measured_per_query(collection: JudgedCollection, settings: Settings) -> None:
     result = evaluate(collection, settings)
     assert (result.name, result.model, result.documents) == ("dozen", "static", 12)
     assert result.queries == tuple(question.id for question in collection.questions)
@@ -72,7 +72,9 @@ def test_every_mode_finds_and_is_measured_per_query(collection: Judged, settings
         assert min(measured.columns[CPU]) > 0
 
 
-def test_the_searches_of_qmd_are_measured_the_same_way(collection: Judged, settings: Settings, tmp_path: Path) -> None:
+def test_the_searches_of_qmd_are_measured_the_same_way(
+    collection: JudgedCollection, settings: Settings, tmp_path: Path
+) -> None:
     result = evaluate(collection, settings, work=tmp_path, through="qmd")
     assert tuple(result.modes) == MODES["qmd"]
     assert all(measured.mean(NDCG) > 0.8 for measured in result.modes.values())
@@ -83,31 +85,33 @@ def test_the_searches_of_qmd_are_measured_the_same_way(collection: Judged, setti
 
 
 def test_without_a_model_set_a_collection_gets_the_one_its_library_would_choose(
-    collection: Judged, settings: Settings, tmp_path: Path
+    collection: JudgedCollection, settings: Settings, tmp_path: Path
 ) -> None:
     unset = replace(settings, model="")
     assert evaluate(collection, unset, work=tmp_path, modes=["semantic"]).model == "static"
-    german = Judged("german", (Document("tee", "", "Das Wasser für den Tee soll nicht zu heiß sein."),), ())
+    german = JudgedCollection(
+        "german", (JudgedDocument("tee", "", "Das Wasser für den Tee soll nicht zu heiß sein."),), ()
+    )
     pretend_pulled(settings.models, DEFAULT, MULTILINGUAL)
     assert suited_to(german, unset) == MULTILINGUAL
     assert suited_to(collection, unset) == DEFAULT
 
 
-def test_a_question_is_asked_among_its_group(collection: Judged, settings: Settings) -> None:
+def test_a_question_is_asked_among_its_group(collection: JudgedCollection, settings: Settings) -> None:
     twice = [replace(document, id=f"{group}/{document.id}", group=group) for group in ("one", "two")
              for document in collection.documents]  # fmt: skip
-    question = Question("q", "which knot makes a loop", "two", {"two/rope": 1})
-    result = evaluate(Judged("twice", tuple(twice), (question,)), settings)
+    question = JudgedQuestion("q", "which knot makes a loop", "two", {"two/rope": 1})
+    result = evaluate(JudgedCollection("twice", tuple(twice), (question,)), settings)
     assert {measured.mean(NDCG) for measured in result.modes.values()} == {1.0}
 
 
 def test_ids_are_not_searched(settings: Settings) -> None:
-    documents = (Document("oolong", "", "about something else"), Document("d2", "", "oolong tea"))
-    asked = Judged("ids", documents, (Question("q", "oolong", "", {"d2": 1}),))
+    documents = (JudgedDocument("oolong", "", "about something else"), JudgedDocument("d2", "", "oolong tea"))
+    asked = JudgedCollection("ids", documents, (JudgedQuestion("q", "oolong", "", {"d2": 1}),))
     assert evaluate(asked, settings, modes=["lexical"]).modes["lexical"].mean("mrr@10") == 1.0
 
 
-def test_what_was_embedded_is_kept(collection: Judged, settings: Settings, tmp_path: Path) -> None:
+def test_what_was_embedded_is_kept(collection: JudgedCollection, settings: Settings, tmp_path: Path) -> None:
     stages: list[list[str]] = []
     results = []
     for _ in range(2):
@@ -123,7 +127,9 @@ def replace_cpu(measured: ModeResult) -> dict[str, tuple[float, ...]]:
     return {name: values for name, values in measured.columns.items() if name != CPU}
 
 
-def test_a_run_that_was_killed_is_gone_on_with(collection: Judged, settings: Settings, tmp_path: Path) -> None:
+def test_a_run_that_was_killed_is_gone_on_with(
+    collection: JudgedCollection, settings: Settings, tmp_path: Path
+) -> None:
     def die(what: str, done: int, total: int) -> None:
         if what == "embed":
             raise KeyboardInterrupt
@@ -133,7 +139,7 @@ def test_a_run_that_was_killed_is_gone_on_with(collection: Judged, settings: Set
     assert evaluate(collection, settings, work=tmp_path).modes["hybrid"].mean(NDCG) > 0.8
 
 
-def test_words_alone_need_no_vectors(collection: Judged, settings: Settings, tmp_path: Path) -> None:
+def test_words_alone_need_no_vectors(collection: JudgedCollection, settings: Settings, tmp_path: Path) -> None:
     evaluate(collection, settings, work=tmp_path, modes=["lexical"])
     model = open_embedder("static", settings.models)
     with Library.open(library_home(collection, model, tmp_path), settings=settings) as library:
@@ -141,11 +147,11 @@ def test_words_alone_need_no_vectors(collection: Judged, settings: Settings, tmp
 
 
 def test_another_collection_has_another_library_and_another_sample_the_same(
-    collection: Judged, settings: Settings, tmp_path: Path
+    collection: JudgedCollection, settings: Settings, tmp_path: Path
 ) -> None:
     model = open_embedder("static", settings.models)
     home = library_home(collection, model, tmp_path)
-    more = replace(collection, documents=(*collection.documents, Document("new", "", "more")))
+    more = replace(collection, documents=(*collection.documents, JudgedDocument("new", "", "more")))
     assert library_home(more, model, tmp_path) != home
     assert library_home(collection.sample(1), model, tmp_path) == home
 

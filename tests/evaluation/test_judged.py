@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import InvalidInput
-from commonplace.evaluation.judged import Document, Judged, Question, find_judged, load_judged
+from commonplace.evaluation.judged import JudgedCollection, JudgedDocument, JudgedQuestion, find_judged, load_judged
 
 FILES = {
     "corpus.jsonl": '{"_id": "d1", "title": "Tea", "text": "Oolong", "group": "drinks"}\n{"_id": "d2", "text": "Rope"}',
@@ -25,10 +25,10 @@ def folder_with(home: Path, **changed: str) -> Path:
 
 
 def test_a_collection_is_read_as_it_was_written(tmp_path: Path) -> None:
-    assert load_judged(folder_with(tmp_path)) == Judged(
+    assert load_judged(folder_with(tmp_path)) == JudgedCollection(
         "tiny",
-        (Document("d1", "Tea", "Oolong", "drinks"), Document("d2", "", "Rope")),
-        (Question("q1", "hot?", "drinks", {"d1": 2}), Question("q2", "knots?", "", {"d2": 1})),
+        (JudgedDocument("d1", "Tea", "Oolong", "drinks"), JudgedDocument("d2", "", "Rope")),
+        (JudgedQuestion("q1", "hot?", "drinks", {"d1": 2}), JudgedQuestion("q2", "knots?", "", {"d2": 1})),
     )
 
 
@@ -104,11 +104,11 @@ def test_collections_are_found_at_a_folder_and_below_it(tmp_path: Path) -> None:
     [(None, range(10)), (99, range(10)), (10, range(10)), (5, [0, 2, 4, 6, 8]), (3, [0, 3, 6]), (1, [0])],
 )
 def test_a_sample_is_evenly_spaced(most: int | None, expected: list[int]) -> None:
-    questions = tuple(Question(str(number), "", "", {"d": 1}) for number in range(10))
-    collection = Judged("ten", (), questions)
+    questions = tuple(JudgedQuestion(str(number), "", "", {"d": 1}) for number in range(10))
+    collection = JudgedCollection("ten", (), questions)
     assert [int(question.id) for question in collection.sample(most).questions] == list(expected)
 
 
 def test_a_sample_of_none_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at least one query"):
-        Judged("one", (), (Question("q", "", "", {"d": 1}),)).sample(0)
+        JudgedCollection("one", (), (JudgedQuestion("q", "", "", {"d": 1}),)).sample(0)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.ingest import embedding as embedding_room
-from commonplace.ingest import embedding as room
-from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
-from commonplace.ingest.embedding import BATCH, AlreadyEmbedding, Embedding
+from commonplace.ingest import backlog, embed_lock
+from commonplace.ingest.embed_lock import AlreadyEmbedding
+from commonplace.ingest.embed_run import EmbedLimits, EmbedOutcome, embed_documents
+from commonplace.ingest.embedding import BATCH, Embedding
 from commonplace.library import Library
 from commonplace.model import Chunk, Draft
 from commonplace.store.rows import Model
@@ -45,8 +45,8 @@ def fill(library: Library, count: int, word: str = "tea", collection: str = "not
     )
 
 
-def run(library: Library, embedding: Embedding | None = None, **limits: float | None) -> Outcome:
-    return embed_documents(library.store, embedding or library.embedding, Limits(**limits))  # type: ignore[arg-type]
+def run(library: Library, embedding: Embedding | None = None, **limits: float | None) -> EmbedOutcome:
+    return embed_documents(library.store, embedding or library.embedding, EmbedLimits(**limits))  # type: ignore[arg-type]
 
 
 def test_everything_missing_is_made_and_nothing_twice(library: Library) -> None:
@@ -76,7 +76,7 @@ def test_a_document_that_moves_during_the_run_has_the_vector_of_its_own_words(li
             library.delete("qmd://notes/a")
             library.put(moved)
 
-    embed_documents(library.store, library.embedding, Limits(documents=3 * BATCH), progress=move)
+    embed_documents(library.store, library.embedding, EmbedLimits(documents=3 * BATCH), progress=move)
     embedding, item = library.embedding, library.get("qmd://notes/b")
     found, expected = embedding.mean_of(item.id), embedding.embedder().embed_passages(["Oolong\nSteep it twice."])[0]
     assert found is not None
@@ -106,7 +106,7 @@ def test_batches_hold_so_many_documents_and_so_many_bytes(library: Library) -> N
     run(library, by_count, documents=4)
     assert by_count.calls == [4, 4, 2]
     by_size = moody(library)
-    embed_documents(library.store, by_size, Limits(bytes=30), anew=True)
+    embed_documents(library.store, by_size, EmbedLimits(bytes=30), anew=True)
     assert max(by_size.calls) == 2
 
 
@@ -115,7 +115,10 @@ def test_documents_are_counted_as_they_are_done_also_within_a_batch(library: Lib
     seen: list[tuple[int, int]] = []
     total = 2 * BATCH + 10
     embed_documents(
-        library.store, library.embedding, Limits(documents=total), progress=lambda done, of: seen.append((done, of))
+        library.store,
+        library.embedding,
+        EmbedLimits(documents=total),
+        progress=lambda done, of: seen.append((done, of)),
     )
     assert seen == [(BATCH, total), (2 * BATCH, total), (total, total)]
 
@@ -157,7 +160,7 @@ def test_it_stops_when_its_time_is_up_and_goes_on_the_next_time(library: Library
 def test_anew_makes_them_all_again_and_an_early_end_loses_one_batch_at_most(library: Library) -> None:
     fill(library, 100)
     run(library)
-    late = embed_documents(library.store, library.embedding, Limits(documents=10, seconds=1e-9), anew=True)
+    late = embed_documents(library.store, library.embedding, EmbedLimits(documents=10, seconds=1e-9), anew=True)
     assert late.late
     assert library.embedding.documents_lacking() <= 10
     again = embed_documents(library.store, library.embedding, anew=True)
@@ -167,7 +170,7 @@ def test_anew_makes_them_all_again_and_an_early_end_loses_one_batch_at_most(libr
 
 
 def test_one_run_at_a_time(library: Library, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(embed_lock, "PATIENCE_S", 0.1)
     fill(library, 3)
     with open_library(backend, tmp_path) as other, other.embedding.exclusive():
         with pytest.raises(AlreadyEmbedding):
@@ -188,7 +191,7 @@ def counted(library: Library, *parents: str) -> tuple[int, int]:
 def test_what_lacks_vectors_is_told_alike_from_the_log_and_by_counting(
     library: Library, monkeypatch: pytest.MonkeyPatch, walked: int
 ) -> None:
-    monkeypatch.setattr(embedding_room, "MOST_WALKED", walked)
+    monkeypatch.setattr(backlog, "MOST_WALKED", walked)
 
     def told(*parents: str) -> tuple[int, int]:
         return library.embedding.coverage().embedded, library.embedding.documents_lacking(parents)

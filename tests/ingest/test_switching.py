@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import NotFound, StorageFull, Unavailable
-from commonplace.ingest import embedding as room
-from commonplace.ingest.embedding import AlreadyEmbedding
+from commonplace.ingest import embed_lock
+from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.switching import Cost
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
@@ -168,7 +168,7 @@ def test_vectors_of_a_model_that_is_no_longer_in_use_are_not_made_by_another(
     (chunk,) = filled.store.chunks_of(filled.store.scan(Filter(), limit=1)[0].id)
     with open_library(backend, tmp_path) as neighbour:
         neighbour.switch(other).run()
-    with open_library(backend, tmp_path) as third, pytest.raises(Unavailable, match="has gone from static to"):
+    with open_library(backend, tmp_path) as third, pytest.raises(Unavailable, match="has switched from static to"):
         third.embedding.embed_chunks(model, [chunk])
 
 
@@ -180,7 +180,7 @@ def test_a_model_that_is_not_there_changes_nothing(filled: Library) -> None:
 
 
 def test_only_one_switches_at_a_time(filled: Library, other: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(embed_lock, "PATIENCE_S", 0.1)
     with filled.embedding.exclusive(), pytest.raises(AlreadyEmbedding):
         filled.switch(other).run()
     assert filled.embedding.next is None

@@ -13,7 +13,7 @@ from filelock import FileLock
 from wheel_registry import JSON_INDEX, MODEL, TOKENIZER, WHEEL, Site, entry, publish, serving, wheel
 
 from commonplace.errors import DownloadFailed, InvalidInput, NotFound
-from commonplace.models import Entry, cache, catalog, find, installed, web
+from commonplace.models import CatalogEntry, cache, catalog, find, installed, web
 from commonplace.models.pull import pull
 
 
@@ -283,7 +283,7 @@ def test_installed_lists_what_can_be_opened(tmp_path: Path, monkeypatch: pytest.
 def test_the_catalogue_is_complete() -> None:
     assert next(iter(catalog())) == "arctic-embed-s"
     for known in catalog().values():
-        assert isinstance(known, Entry)
+        assert isinstance(known, CatalogEntry)
         assert {"model", "tokenizer"} == set(known.files)
         assert all(len(file.sha256) == 64 and file.bytes > 0 for file in known.files.values())
         assert known.card.unrelated < known.card.related < 1

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from commonplace.models.catalog import Card, Entry, Member
+from commonplace.models.catalog import Card, CatalogEntry, Member
 
 JSON_INDEX = "application/vnd.pypi.simple.v1+json"
 MODEL = bytes(range(256)) * 4096
@@ -118,14 +118,14 @@ def wheel(model: bytes = MODEL, tokenizer: bytes = TOKENIZER) -> bytes:
     return out.getvalue()
 
 
-def entry(model: bytes = MODEL, tokenizer: bytes = TOKENIZER) -> Entry:
+def entry(model: bytes = MODEL, tokenizer: bytes = TOKENIZER) -> CatalogEntry:
     """The catalogue entry that `wheel` with the same arguments fulfils."""
     card = Card("acme", "1.2", "onnx", 4, "cls", frozenset({"en"}), related=0.7, unrelated=0.5, max_tokens=512)
     files = {
         "model": _member("acme/model/model.onnx", model),
         "tokenizer": _member("acme/model/tokenizer.json", tokenizer),
     }
-    return Entry(card, "acme-models", "MIT", files)
+    return CatalogEntry(card, "acme-models", "MIT", files)
 
 
 WHEEL = "/files/acme_models-1.2-cp313-abi3-manylinux_2_28_x86_64.whl"

@@ -144,8 +144,8 @@ def test_the_quick_way_for_ascii_gives_what_the_other_gives(token: str) -> None:
 def test_more_is_remembered_of_many_texts_and_nothing_of_them_afterwards() -> None:
     words = [f"word{number}" for number in range(2 * analyze._Memory.most + 10)]
     with analyze.many_texts():
-        analyze.analyse(" ".join(words), "en")
+        analyze.analyze(" ".join(words), "en")
         assert len(analyze._words) >= len(words)
     assert len(analyze._words) == 0
-    analyze.analyse(" ".join(words), "en")
+    analyze.analyze(" ".join(words), "en")
     assert len(analyze._words) <= analyze._Memory.most

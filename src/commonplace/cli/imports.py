@@ -18,11 +18,11 @@ from commonplace.cli.common import OUTPUT, WordOrFile, progress_bar, with_librar
 from commonplace.cli.lazy import SomePath
 from commonplace.cli.memory import export_memory, import_context_server, import_memory
 from commonplace.errors import InvalidInput
-from commonplace.ingest.imports.archives import Limits, named
+from commonplace.ingest.imports.archives import ArchiveLimits, named
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.formats import FORMATS, KINDS
 from commonplace.ingest.imports.lines import import_lines
-from commonplace.ingest.imports.run import Options, Put, Summary, import_paths
+from commonplace.ingest.imports.run import ImportOptions, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
@@ -51,8 +51,8 @@ def _kind_command(kind: str) -> click.Command:
         library: Library, paths: tuple[Path, ...], format: str | None, tags: str, dry_run: bool, strict: bool,
         as_json: bool, **fields: str | None,
     ) -> int:  # fmt: skip
-        options = Options(format, tuple(tags.split(",")) if tags else (), _fields(fields), dry_run, strict)
-        limits = Limits(library.settings.import_max_bytes)
+        options = ImportOptions(format, tuple(tags.split(",")) if tags else (), _fields(fields), dry_run, strict)
+        limits = ArchiveLimits(library.settings.import_max_bytes)
         with progress_bar(f"Importing {kind}, KiB") as progress:
             summary = import_paths(library.store, _put(library), kind, paths, limits, options, progress)
         return _report(summary, as_json=as_json, dry_run=dry_run)
@@ -136,7 +136,7 @@ def _takes(kind: str) -> str:
 @with_library
 def import_jsonl(library: Library, source: Path, dry_run: bool, strict: bool, as_json: bool) -> int:
     """Import what `export` wrote, from FILE or, for -, from standard input."""
-    options = Options(dry_run=dry_run, strict=strict)
+    options = ImportOptions(dry_run=dry_run, strict=strict)
     most = library.settings.import_max_bytes
     try:
         with nullcontext(sys.stdin.buffer) if str(source) == "-" else closing(source.open("rb")) as stream:

@@ -14,13 +14,13 @@ from commonplace.cli.common import download_bar, progress_bar, with_library
 from commonplace.cli.library import YES, switch_with_progress
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.evaluation.costs import Costs, measure
-from commonplace.evaluation.judged import Judged
+from commonplace.evaluation.judged import JudgedCollection
 from commonplace.evaluation.probe import known_items, sample_texts
 from commonplace.evaluation.results import MRR
 from commonplace.evaluation.run import Measured, evaluate
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
-from commonplace.models import DEFAULT, STATIC, Entry, catalog, find, installed
+from commonplace.models import DEFAULT, STATIC, CatalogEntry, catalog, find, installed
 from commonplace.models.pull import pull
 from commonplace.settings import Settings
 
@@ -86,7 +86,7 @@ def _choices(settings: Settings, used: str | None) -> Iterator[_Choice]:
             yield _Choice(name, "named in the settings" if name == settings.model else "named by this library", True)
 
 
-def _about(entry: Entry) -> str:
+def _about(entry: CatalogEntry) -> str:
     purpose = _FOR.get(entry.name) or ", ".join(sorted(entry.card.languages))
     return f"{purpose}; {entry.card.dims} dimensions, {entry.licence}, {entry.size // 1_000_000} MB"
 
@@ -127,7 +127,7 @@ def test_models(library: Library, names: Sequence[str], sample: int) -> int:
     return 1 if failed else 0
 
 
-def _measured(name: str, settings: Settings, texts: Sequence[str], known: Judged | None) -> str:
+def _measured(name: str, settings: Settings, texts: Sequence[str], known: JudgedCollection | None) -> str:
     queries = [question.text for question in known.questions[:_TIMED]] if known else [text[:80] for text in texts]
     costs = measure(name, settings, texts, queries)
     gain = f"\n  {_gain(name, settings, known)}" if known else ""
@@ -142,7 +142,7 @@ def _worded(costs: Costs) -> str:
     )
 
 
-def _gain(name: str, settings: Settings, known: Judged) -> str:
+def _gain(name: str, settings: Settings, known: JudgedCollection) -> str:
     with (
         tempfile.TemporaryDirectory(prefix="commonplace-models-") as folder,
         progress_bar(f"Asking {name}") as progress,

@@ -1,1 +1,1 @@
-"""How well the engine finds: judged collections put through the real Library, measured, stored and compared."""
+"""The quality of searches: judged collections put through the real Library, measured, stored and compared."""

@@ -1,4 +1,4 @@
-"""What a model costs on this machine: time for a query and for a passage, and memory, in a process of its own."""
+"""The costs of a model on this machine: time for a query and a passage, and memory, in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """CPU is what this machine spends; a caller waits longer where others are busy, or a provider is asked."""
+    """The time and memory that a model takes.
+
+    CPU is what this machine spends; a caller waits longer where others are busy, or a provider is asked.
+    """
 
     load_ms: float
     query_ms: float
@@ -34,7 +37,7 @@ class Costs:
 
 
 def measure(name: str, settings: Settings, passages: Sequence[str], queries: Sequence[str]) -> Costs:
-    """Each query and each passage once, in a fresh process: nothing of what this one has loaded counts."""
+    """Return the costs of each query and passage once, in a fresh process: nothing that this one has loaded counts."""
     work = {
         "model": name,
         "models": str(settings.models),
@@ -44,21 +47,21 @@ def measure(name: str, settings: Settings, passages: Sequence[str], queries: Seq
     }
     command = [sys.executable, "-m", __name__]
     try:
-        done = subprocess.run(  # noqa: S603  our own module
+        process = subprocess.run(  # noqa: S603  our own module
             command, input=json.dumps(work), capture_output=True, text=True, timeout=LONGEST_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise Unavailable(
             f"{name} took more than {LONGEST_S} s for {len(passages)} passages and was given up."
         ) from None
-    if done.returncode:
-        reason = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+    if process.returncode:
+        reason = process.stderr.strip().splitlines()[-1:] or [f"exit status {process.returncode}"]
         raise Unavailable(f"{name} could not be measured: {reason[0]}")
-    return Costs(**json.loads(done.stdout))
+    return Costs(**json.loads(process.stdout))
 
 
 def main() -> None:
-    """The fresh process: work on standard input, costs on standard output."""
+    """Measure in the fresh process: work on standard input, costs on standard output."""
     work: dict[str, Any] = json.load(sys.stdin)
     settings = Settings.load(models=Path(work["models"]), threads=work["threads"])
     try:
@@ -75,22 +78,22 @@ def _measured(work: dict[str, Any], settings: Settings) -> Costs:
     query = _timed(lambda: [embedder.embed_queries([text]) for text in work["queries"]])
     passage = _timed(lambda: embedder.embed_passages(work["passages"]))
     after = _most_memory()
-    held = None if before is None or after is None else after - before
+    growth = None if before is None or after is None else after - before
     each_query, each_passage = len(work["queries"]) or 1, len(work["passages"]) or 1
     return Costs(
-        load, query[0] / each_query, query[1] / each_query, passage[0] / each_passage, passage[1] / each_passage, held
+        load, query[0] / each_query, query[1] / each_query, passage[0] / each_passage, passage[1] / each_passage, growth
     )
 
 
 def _timed(call: Callable[[], object]) -> tuple[float, float]:
-    """Milliseconds by the clock, and of the processor."""
+    """Return the milliseconds of a call by the clock, and of the processor."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return (time.perf_counter() - wall) * 1000, (time.process_time() - cpu) * 1000
 
 
 def _most_memory() -> float | None:
-    """The most this process has held so far, in megabytes."""
+    """Return the most this process has held so far, in megabytes; None where the system does not tell."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 / MEGABYTE for line in lines if line.startswith("VmHWM:"))

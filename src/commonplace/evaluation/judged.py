@@ -21,7 +21,7 @@ _COLUMNS = ("query-id", "corpus-id", "score")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class JudgedDocument:
     id: str
     title: str
     text: str
@@ -29,8 +29,8 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A query with its judgements. At least one of its grades is positive."""
+class JudgedQuestion:
+    """A query with its judgments. At least one of its grades is positive."""
 
     id: str
     text: str
@@ -39,15 +39,18 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One collection. A grade may name a document that is not there: it counts as one never found, as in trec_eval."""
+class JudgedCollection:
+    """A judged collection. A grade may name a document that is not there: it counts as never found, as in trec_eval."""
 
     name: str
-    documents: tuple[Document, ...]
-    questions: tuple[Question, ...]
+    documents: tuple[JudgedDocument, ...]
+    questions: tuple[JudgedQuestion, ...]
 
-    def sample(self, most: int | None) -> Judged:
-        """At most so many questions, evenly spaced: a set sorted by topic stays covered and every run asks the same."""
+    def sample(self, most: int | None) -> JudgedCollection:
+        """Return at most `most` questions, evenly spaced.
+
+        A set sorted by topic stays covered and every run asks the same.
+        """
         if most is None or most >= len(self.questions):
             return self
         if most < 1:
@@ -57,23 +60,24 @@ class Judged:
 
 
 def find_judged(folder: Path) -> list[Path]:
-    """The collections at a place: the folder itself, or those directly below it, by name."""
+    """Return the collections at a place: the folder itself, or those directly below it, by name."""
     if (folder / CORPUS).is_file():
         return [folder]
-    found = sorted(path.parent for path in folder.glob(f"*/{CORPUS}"))
-    if not found:
+    folders = sorted(path.parent for path in folder.glob(f"*/{CORPUS}"))
+    if not folders:
         raise InvalidInput(f"There is no judged collection in {folder}: no folder there has a {CORPUS}.")
-    return found
+    return folders
 
 
-def load_judged(folder: Path) -> Judged:
-    """Read a collection. Queries that nothing answers are left out: no ranking of theirs is better than another."""
+def load_judged(folder: Path) -> JudgedCollection:
+    """Return a collection. Queries that nothing answers are left out: no ranking of theirs is better than another."""
     documents = tuple(
-        Document(id, _text(row, "title"), _text(row, "text"), _text(row, "group")) for id, row in _rows(folder / CORPUS)
+        JudgedDocument(id, _text(row, "title"), _text(row, "text"), _text(row, "group"))
+        for id, row in _rows(folder / CORPUS)
     )
     grades = _grades(folder / QRELS)
     questions = tuple(
-        Question(id, _text(row, "text"), _text(row, "group"), grades[id])
+        JudgedQuestion(id, _text(row, "text"), _text(row, "group"), grades[id])
         for id, row in _rows(folder / QUERIES)
         if any(grade > 0 for grade in grades.get(id, {}).values())
     )
@@ -81,7 +85,7 @@ def load_judged(folder: Path) -> Judged:
         raise InvalidInput(
             f"{folder} has no {'judged query' if documents else 'document'}, so nothing can be measured."
         )
-    return Judged(folder.resolve().name, documents, questions)
+    return JudgedCollection(folder.resolve().name, documents, questions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +141,7 @@ def _grades(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """The lines that are not blank, each with its place in words."""
+    """Yield the lines that are not blank, each with its place in words."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):

@@ -1,4 +1,4 @@
-"""How good a ranking is, and how sure one can be of it. A hundred lines: ir-measures and pytrec_eval bring far more.
+"""Measures of a ranking, and how sure one can be of them. A hundred lines: ir-measures and pytrec_eval bring more.
 
 A ranking is document ids, best first, each once; grades say how relevant a document is, and one without counts as 0.
 """
@@ -32,7 +32,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """What changed from one system to another on the same queries; `p` is how often chance alone changes as much."""
+    """A change from one system to another on the same queries; `p` is how often chance alone changes as much."""
 
     difference: float
     low: float
@@ -41,29 +41,29 @@ class Paired:
 
 
 def ndcg(ranking: Sequence[str], grades: Grades, k: int) -> float:
-    """The sum of grade / log2(rank + 1) over the first `k`, ranks from 1, as a share of the best possible one.
+    """Return the sum of grade / log2(rank + 1) over the first `k`, ranks from 1, as a share of the best possible one.
 
     The gain is the grade itself, and the ideal ranks every judged positive: trec_eval's `ndcg_cut`.
     """
     ideal = _discounted(sorted(_positive(grades).values(), reverse=True)[:k])
-    found = _discounted(max(grades.get(document, 0), 0) for document in ranking[:k])
-    return found / ideal if ideal else 0.0
+    gain = _discounted(max(grades.get(document, 0), 0) for document in ranking[:k])
+    return gain / ideal if ideal else 0.0
 
 
 def recall(ranking: Sequence[str], grades: Grades, k: int) -> float:
-    """The share of all positives that is among the first `k`."""
+    """Return the share of all positives that is among the first `k`."""
     relevant = _positive(grades)
     return sum(document in relevant for document in ranking[:k]) / len(relevant) if relevant else 0.0
 
 
 def reciprocal_rank(ranking: Sequence[str], grades: Grades, k: int) -> float:
-    """1 / the rank of the first positive, 0 when the first `k` have none. Its mean is MRR@k."""
+    """Return 1 / the rank of the first positive, 0 when the first `k` have none. Its mean is MRR@k."""
     relevant = _positive(grades)
     return next((1 / rank for rank, document in enumerate(ranking[:k], start=1) if document in relevant), 0.0)
 
 
 def bootstrap(values: ArrayLike, rounds: int = ROUNDS, seed: int = 0) -> Interval:
-    """The mean and its 95 % percentile interval over resamples of the queries."""
+    """Return the mean and its 95 % percentile interval over resamples of the queries."""
     sample = np.asarray(values, dtype=np.float64)
     if not len(sample):
         return Interval(0.0, 0.0, 0.0)
@@ -72,7 +72,7 @@ def bootstrap(values: ArrayLike, rounds: int = ROUNDS, seed: int = 0) -> Interva
 
 
 def paired(a: ArrayLike, b: ArrayLike, rounds: int = ROUNDS, seed: int = 0) -> Paired:
-    """`b` minus `a` per query: the mean, its bootstrap interval, and a two-sided randomisation test of it being 0.
+    """Return the mean of `b` minus `a` per query, its bootstrap interval, and a two-sided randomization test.
 
     Were both systems alike, each query's difference could as well have the other sign. So signs are drawn at random,
     and `p` is the share of draws, the observed one among them, whose mean is at least as far from 0.
@@ -86,7 +86,7 @@ def paired(a: ArrayLike, b: ArrayLike, rounds: int = ROUNDS, seed: int = 0) -> P
 
 
 def _resampled_means(sample: Values, rounds: int, seed: int) -> list[float]:
-    """One resample at a time: all of them at once would be a matrix of gigabytes on a large set."""
+    """Return the mean of each resample. All of them at once would be a matrix of gigabytes on a large set."""
     generator, size = np.random.default_rng(seed), len(sample)
     return [float(sample[generator.integers(0, size, size)].mean()) for _ in range(rounds)]
 

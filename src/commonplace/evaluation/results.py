@@ -1,4 +1,4 @@
-"""What an evaluation measured, per query, and how two of them compare."""
+"""The results of an evaluation, per query, and the comparison of two."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ METRICS = (NDCG, RECALL, DEEP_RECALL, MRR)
 CPU = "cpu_ms"
 LEGS, HYBRID = ("lexical", "semantic"), "hybrid"
 STAGES = ("expand", "rerank", "full")
-"""What comes after fusion, and all of it together."""
+"""The stages after fusion, and all of them together."""
 FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ModeResult:
-    """One mode over one set: a column per metric and one of processor time, in the order of the set's queries."""
+    """The result of one mode over one set: a column per metric and one of CPU time, in the order of the queries."""
 
     columns: Mapping[str, tuple[float, ...]]
 
@@ -38,7 +38,7 @@ class ModeResult:
 
 @dataclass(frozen=True, slots=True)
 class SetResult:
-    """One collection, asked in several modes."""
+    """The results of one collection, asked in several modes."""
 
     name: str
     model: str
@@ -47,19 +47,19 @@ class SetResult:
     modes: Mapping[str, ModeResult]
 
     def better_leg(self) -> str | None:
-        """The leg that alone has the higher nDCG; None where no leg was asked alone."""
+        """Return the leg that alone has the higher nDCG; None where no leg was asked alone."""
         legs = [leg for leg in LEGS if leg in self.modes]
         return max(legs, key=lambda leg: self.modes[leg].mean(NDCG), default=None)
 
     def gain(self) -> Paired | None:
-        """What fusion adds to the better leg, in nDCG; None where either was not measured."""
+        """Return what fusion adds to the better leg, in nDCG; None where either was not measured."""
         leg = self.better_leg()
         if leg is None or HYBRID not in self.modes:
             return None
         return paired(self.modes[leg].columns[NDCG], self.modes[HYBRID].columns[NDCG])
 
     def gain_of(self, mode: str) -> Paired | None:
-        """What a stage after fusion adds to it, in nDCG; None where either was not measured."""
+        """Return what a stage after fusion adds to it, in nDCG; None where either was not measured."""
         if HYBRID not in self.modes or mode not in self.modes:
             return None
         return paired(self.modes[HYBRID].columns[NDCG], self.modes[mode].columns[NDCG])
@@ -67,7 +67,7 @@ class SetResult:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One evaluation: any number of sets, measured with one state of the engine."""
+    """An evaluation: any number of sets, measured with one state of the engine."""
 
     sets: tuple[SetResult, ...]
 
@@ -83,7 +83,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One metric of one mode on one set, before and after."""
+    """A metric of one mode on one set, before and after."""
 
     name: str
     mode: str
@@ -95,7 +95,7 @@ class Comparison:
 
 
 def compare(before: Run, after: Run) -> list[Comparison]:
-    """Paired tests of everything both runs measured, over the queries both asked."""
+    """Return paired tests of everything both runs measured, over the queries both asked."""
     earlier = {result.name: result for result in before.sets}
     return [
         _comparison(earlier[result.name], result, mode, metric)
@@ -114,7 +114,10 @@ def save_run(run: Run, path: Path) -> None:
 
 
 def load_run(path: Path) -> Run:
-    """A stored run. A file that is none, or one of another version, is refused by name."""
+    """Return a stored run.
+
+    Raise InvalidInput, which names the file, for one of another version or of something else.
+    """
     try:
         return Run.from_json(json.loads(path.read_bytes()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -128,7 +131,7 @@ def _comparison(before: SetResult, after: SetResult, mode: str, metric: str) -> 
 
 
 def _column(result: SetResult, mode: str, metric: str, queries: set[str]) -> Values:
-    """The values of these queries, by query id: two runs may have asked them in another order."""
+    """Return the values of these queries, by query id: two runs may have asked them in another order."""
     values = dict(zip(result.queries, result.modes[mode].columns[metric], strict=True))
     return np.array([values[query] for query in sorted(queries)], dtype=np.float64)
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
-from commonplace.evaluation.judged import Judged, Question
+from commonplace.evaluation.judged import JudgedCollection, JudgedQuestion
 from commonplace.evaluation.metrics import ndcg, recall, reciprocal_rank
 from commonplace.evaluation.results import CPU, DEEP_RECALL, MRR, NDCG, RECALL, ModeResult, SetResult
 from commonplace.ingest.prepare import prepare
@@ -28,7 +28,7 @@ Measured = Literal["lexical", "semantic", "hybrid", "expand", "rerank", "full"]
 them, and with the one after the other."""
 
 Through = Literal["search", "qmd"]
-"""Who is asked: `Library.search`, or `Library.hybrid` as the tools of qmd ask it."""
+"""The search that is measured: `Library.search`, or `Library.hybrid` as the tools of qmd ask it."""
 
 MODES: Mapping[Through, tuple[Measured, ...]] = {
     "search": get_args(Measured),
@@ -51,7 +51,7 @@ Watch = Callable[[str, int, int], None]
 
 
 def evaluate(
-    collection: Judged,
+    collection: JudgedCollection,
     settings: Settings,
     *,
     work: Path | None = None,
@@ -59,10 +59,11 @@ def evaluate(
     through: Through = "search",
     watch: Watch | None = None,
 ) -> SetResult:
-    """Ask every question in these modes, or all. The library stays in `work`, or the home's `eval`, for the next time.
+    """Ask every question in these modes, or all, and return the result. The library stays in `work` for the next time.
 
-    Each mode opens it anew, so that none profits from the query vectors another has left in memory. A second look has
-    all the time it needs: how much of it a busy machine leaves says nothing about how well it ranks.
+    `work` is the home's `eval` where it is not given. Each mode opens the library anew, so that none profits from the
+    query vectors another has left in memory. A second look has all the time it needs: how much of it a busy machine
+    leaves says nothing about how well it ranks.
     """
     watch, modes = watch or _unwatched, modes or MODES[through]
     settings = replace(settings, store="", store_owner="", index="local")  # never among what people keep
@@ -79,13 +80,13 @@ def evaluate(
     return SetResult(collection.name, model.name, len(collection.documents), queries, measured)
 
 
-def suited_to(collection: Judged, settings: Settings) -> str:
-    """The model that a library of these documents would choose for itself."""
+def suited_to(collection: JudgedCollection, settings: Settings) -> str:
+    """Return the model that a library of these documents would choose for itself."""
     return best_here(Counter(prepare(draft).language for draft in _drafts(collection)), settings)
 
 
-def library_home(collection: Judged, model: Embedder, work: Path) -> Path:
-    """Where the library of a collection lives, named by all that decides what is in it.
+def library_home(collection: JudgedCollection, model: Embedder, work: Path) -> Path:
+    """Return where the library of a collection lives, named by all that decides what is in it.
 
     That is what preparing the documents makes of them, and not only their content: with another way to cut passages or
     to tell languages, a library made before it would measure the engine of then.
@@ -97,7 +98,9 @@ def library_home(collection: Judged, model: Embedder, work: Path) -> Path:
     return work / f"{collection.name}-{fingerprint(*parts, size=8).hex()}"
 
 
-def fill(home: Path, collection: Judged, settings: Settings, *, embed: bool = True, watch: Watch | None = None) -> None:
+def fill(
+    home: Path, collection: JudgedCollection, settings: Settings, *, embed: bool = True, watch: Watch | None = None
+) -> None:
     """Bring the library up to the collection. One left half done by a killed run is gone on with."""
     watch, total = watch or _unwatched, len(collection.documents)
     settings = replace(settings, store="", store_owner="", index="local")
@@ -109,8 +112,8 @@ def fill(home: Path, collection: Judged, settings: Settings, *, embed: bool = Tr
         library.rebuild()  # indexes of an earlier run would measure the analyzer of then
 
 
-def _drafts(collection: Judged) -> Iterator[Draft]:
-    """Notes, because the key of a document is searched as its path and ids are not words; groups are parents."""
+def _drafts(collection: JudgedCollection) -> Iterator[Draft]:
+    """Yield notes, because the key of a document is searched as its path and ids are not words; groups are parents."""
     for document in collection.documents:
         parent = document.group or collection.name
         yield Draft("note", document.id, parent=parent, title=document.title, body=document.text)
@@ -122,15 +125,15 @@ Ask = Callable[[str, Filter], list[str]]
 
 def _search(library: Library, mode: Measured, text: str, keep: Filter) -> list[str]:
     expand, rerank = mode in ("expand", "full"), mode in ("rerank", "full")
-    asked: Mode = mode if mode in ("lexical", "semantic") else "hybrid"
+    search_mode: Mode = mode if mode in ("lexical", "semantic") else "hybrid"
     page = library.search(
-        text, mode=asked, filter=keep, limit=DEPTH, snippet_length=_SNIPPET, expand=expand, rerank=rerank
+        text, mode=search_mode, filter=keep, limit=DEPTH, snippet_length=_SNIPPET, expand=expand, rerank=rerank
     )
     return [hit.item.key for hit in page.hits]
 
 
 def _hybrid(library: Library, mode: Measured, text: str, keep: Filter) -> list[str]:
-    """As the tools of qmd do: `search`, `vsearch`, and `query` without and with its second look."""
+    """Ask as the tools of qmd do: `search`, `vsearch`, and `query` without and with its second look."""
     searches = tuple(Search(kind, text) for kind in _KINDS[mode])
     question = Typed(searches, replace(keep, kinds=("note",)), plain=True, limit=DEPTH, rerank=mode == "rerank")
     hits = library.hybrid.find(question).hits
@@ -138,7 +141,7 @@ def _hybrid(library: Library, mode: Measured, text: str, keep: Filter) -> list[s
     return [keys[hit.item_id] for hit in hits]
 
 
-def _ask_all(ask: Ask, mode: str, questions: Sequence[Question], watch: Watch) -> ModeResult:
+def _ask_all(ask: Ask, mode: str, questions: Sequence[JudgedQuestion], watch: Watch) -> ModeResult:
     ask("warm", Filter())  # loads the model and opens the indexes, which is no query's own cost
     rows = []
     for done, question in enumerate(questions, start=1):
@@ -147,7 +150,7 @@ def _ask_all(ask: Ask, mode: str, questions: Sequence[Question], watch: Watch) -
     return ModeResult({column: tuple(row[column] for row in rows) for column in (NDCG, RECALL, DEEP_RECALL, MRR, CPU)})
 
 
-def _measured(ask: Ask, question: Question) -> dict[str, float]:
+def _measured(ask: Ask, question: JudgedQuestion) -> dict[str, float]:
     keep = Filter(parents=(question.group,)) if question.group else Filter()
     start = time.process_time()
     ranking = ask(question.text, keep)
@@ -163,4 +166,4 @@ def _measured(ask: Ask, question: Question) -> dict[str, float]:
 
 
 def _unwatched(what: str, done: int, total: int) -> None:
-    """Nobody is looking."""
+    """Do nothing: nobody is looking."""

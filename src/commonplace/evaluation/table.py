@@ -25,21 +25,21 @@ _TEXT_COLUMNS = frozenset({"set", "mode", "metric"})
 
 
 def render_run(run: Run) -> str:
-    """The table of a run and, where legs and hybrid were measured, what fusion adds."""
+    """Return the table of a run and, where legs and hybrid were measured, what fusion adds."""
     rows = [_result_row(result, mode) for result in run.sets for mode in result.modes]
-    summary = summarise(run)
+    summary = summarize(run)
     return "\n".join([*_table(_RESULT_HEAD, rows), *(["", *summary] if summary else [])])
 
 
 def render_comparison(comparisons: Sequence[Comparison]) -> str:
-    """Before and after, with the p-value of every change."""
+    """Return the table of before and after, with the p-value of every change."""
     if not comparisons:
         return "The two runs have no query in common."
     return "\n".join(_table(_COMPARISON_HEAD, [_comparison_row(comparison) for comparison in comparisons]))
 
 
-def summarise(run: Run) -> list[str]:
-    """One line per set: hybrid minus the better leg in nDCG@10, then every later stage minus hybrid; and the means."""
+def summarize(run: Run) -> list[str]:
+    """Return a line per set: hybrid minus the better leg in nDCG@10, then later stages minus hybrid; and the means."""
     fused = [(result, HYBRID, f"{result.better_leg()}", gain) for result in run.sets if (gain := result.gain())]
     lines = _gain_lines(fused)
     for mode in STAGES:
@@ -55,7 +55,7 @@ def _gain_lines(gains: Sequence[tuple[SetResult, str, str, Paired]]) -> list[str
     ]
     if len(gains) > 1:
         mean = fmean(gain.difference for *_, gain in gains)
-        worst, *_, least = min(gains, key=lambda told: told[-1].difference)
+        worst, *_, least = min(gains, key=lambda entry: entry[-1].difference)
         lines.append(f"mean of {len(gains)} sets: {mean:+.4f}; least: {least.difference:+.4f} on {worst.name}")
     return lines
 
@@ -68,18 +68,18 @@ def _result_row(result: SetResult, mode: str) -> tuple[str, ...]:
     return (result.name, str(len(result.queries)), mode, f"{mean:.4f}", interval, *others, f"{measured.mean(CPU):.1f}")
 
 
-def _comparison_row(found: Comparison) -> tuple[str, ...]:
-    change = found.change
+def _comparison_row(comparison: Comparison) -> tuple[str, ...]:
+    change = comparison.change
     return (
-        found.name,
-        found.mode,
-        found.metric,
-        f"{found.before:.4f}",
-        f"{found.after:.4f}",
+        comparison.name,
+        comparison.mode,
+        comparison.metric,
+        f"{comparison.before:.4f}",
+        f"{comparison.after:.4f}",
         f"{change.difference:+.4f}",
         f"{change.low:+.3f} to {change.high:+.3f}",
         f"{change.p:.3f}",
-        str(found.queries),
+        str(comparison.queries),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a library can do without: indexes of stores and models that are gone, and rows that belong to nothing."""
+"""The leftovers of a library: indexes of stores and models that are gone, and rows that belong to nothing."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from commonplace.store.base import Store
 
 @dataclass(frozen=True, slots=True)
 class Rubbish:
-    """What is left over, or was."""
+    """The leftovers of a library, found or dropped."""
 
     caches: tuple[Path, ...]
     """Folders and files of indexes that nobody opens any more."""
     cache_bytes: int
     rows: dict[str, int]
-    """How many rows of each sort."""
+    """The number of rows of each sort."""
 
 
 def rubbish(store: Store, folder: Path, embedding: Embedding) -> Rubbish:
-    """What there is to drop. `folder` is the library's."""
+    """Return what there is to drop. `folder` is the library's."""
     caches = tuple(sorted(_caches(store, folder, embedding.folder)))
     return Rubbish(caches, sum(map(_size, caches)), store.leftovers())
 
 
 def clean(store: Store, folder: Path, embedding: Embedding) -> Rubbish:
-    """Drop it, then give room back: to the vectors' file, and to the disk."""
-    found = rubbish(store, folder, embedding)
-    for cache in found.caches:
+    """Drop the leftovers, then give room back to the vectors' file and to the disk. Return what was dropped."""
+    leftovers = rubbish(store, folder, embedding)
+    for cache in leftovers.caches:
         if cache.is_dir():
             shutil.rmtree(cache, ignore_errors=True)
         else:
@@ -41,13 +41,13 @@ def clean(store: Store, folder: Path, embedding: Embedding) -> Rubbish:
         index.catch_up()
         index.compact()
     store.vacuum()
-    return Rubbish(found.caches, found.cache_bytes, dropped)
+    return Rubbish(leftovers.caches, leftovers.cache_bytes, dropped)
 
 
 def _caches(store: Store, folder: Path, indexes: Path) -> list[Path]:
-    kept = {f"vectors-{model.fingerprint[:8]}" for model in store.models()}
-    stale = [found for found in folder.glob("index-*") if found != indexes]
-    stale += [found for found in indexes.glob("vectors-*") if found.name not in kept]
+    names = {f"vectors-{model.fingerprint[:8]}" for model in store.models()}
+    stale = [path for path in folder.glob("index-*") if path != indexes]
+    stale += [path for path in indexes.glob("vectors-*") if path.name not in names]
     return stale + list(folder.glob(f"*{PART_SUFFIX}"))
 
 

@@ -27,8 +27,8 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much is done at once, how often, how long, and how much may fail."""
+class EmbedLimits:
+    """The bounds of a run: the size of a batch, the attempts, the seconds, and the share that may fail."""
 
     documents: int = 64
     bytes: int = 64 * 1024 * 1024
@@ -38,8 +38,8 @@ class Limits:
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What a run did."""
+class EmbedOutcome:
+    """The counts of what a run did, and why it ended early."""
 
     documents: int = 0
     passages: int = 0
@@ -59,15 +59,15 @@ class Outcome:
 def embed_documents(
     store: Store,
     embedding: Embedding,
-    limits: Limits = Limits(),
+    limits: EmbedLimits = EmbedLimits(),
     *,
     collections: Sequence[str] = (),
     anew: bool = False,
     progress: Progress | None = None,
-) -> Outcome:
-    """Make what vectors documents lack, of these collections or of all; `anew` also those that are there.
+) -> EmbedOutcome:
+    """Make the vectors that documents lack, of these collections or of all; `anew` also those that are there.
 
-    Each step is kept at once. Raises AlreadyEmbedding where another process is at it.
+    Each step is kept at once. Raise AlreadyEmbedding where another process is at it.
     """
     with embedding.exclusive(patient=True):
         return _Run(store, embedding, limits, collections, progress).run(anew)
@@ -78,20 +78,20 @@ class _Run:
         self,
         store: Store,
         embedding: Embedding,
-        limits: Limits,
+        limits: EmbedLimits,
         collections: Sequence[str],
         progress: Progress | None,
     ) -> None:
         self._store, self._embedding, self._limits = store, embedding, limits
         self._collections, self._progress = tuple(collections), progress
         self._deadline = time.monotonic() + limits.seconds if limits.seconds else None
-        self._outcome = Outcome()
+        self._outcome = EmbedOutcome()
 
-    def run(self, anew: bool) -> Outcome:
+    def run(self, anew: bool) -> EmbedOutcome:
         model = self._embedding.first_model()
         filter = Filter(kinds=("document",), parents=self._collections)
-        wanted = self._store.select(filter).tolist()
-        pending = wanted if anew else self._pending(model, wanted)
+        item_ids = self._store.select(filter).tolist()
+        pending = item_ids if anew else self._pending(model, item_ids)
         sizes, limits = self._store.body_sizes(pending), self._limits
         for batch in batches(pending, lambda item: sizes.get(item, 0), most=limits.documents, most_size=limits.bytes):
             if anew:  # batch by batch, so that a run that ends early has lost nothing it did not come to
@@ -106,15 +106,15 @@ class _Run:
             index.catch_up()
         return self._outcome
 
-    def _pending(self, model: Model, wanted: Sequence[int]) -> list[int]:
+    def _pending(self, model: Model, item_ids: Sequence[int]) -> list[int]:
         pending: list[int] = []
-        for start in range(0, len(wanted), _LOOKED_AT):
-            lacking = self._store.lacking(model, wanted[start : start + _LOOKED_AT])
+        for start in range(0, len(item_ids), _LOOKED_AT):
+            lacking = self._store.lacking(model, item_ids[start : start + _LOOKED_AT])
             pending += dict.fromkeys(chunk.item_id for chunk in lacking)
         return pending
 
     def _embed(self, model: Model, chunks: Sequence[Chunk], total: int) -> bool:
-        """Whether to go on after these. A document is done with its last passage."""
+        """Embed these and return whether to go on after them. A document is done with its last passage."""
         before = self._outcome.documents
         ends = sorted({chunk.item_id: place for place, chunk in enumerate(chunks)}.values())
         for start in range(0, len(chunks), BATCH):
@@ -136,7 +136,7 @@ class _Run:
         return True
 
     def _persist(self, model: Model, chunk: Chunk) -> None:
-        """One passage by itself, for what attempts are left to it: the step it was in was the first."""
+        """Embed one passage by itself, in the attempts left to it: the step it was in was the first."""
         for _ in range(self._limits.attempts - 1):
             if self._try(model, [chunk]):
                 return

@@ -1,20 +1,21 @@
-"""The vector side of a space: which model it uses, what still lacks a vector, and the index of what has one."""
+"""The vectors of a space: the model that makes them, the making, and the index of them."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.errors import Busy, InvalidInput, NotFound, Unavailable
+from commonplace.errors import InvalidInput, NotFound, Unavailable
 from commonplace.index.base import MakeVectors, NearIndex
-from commonplace.index.files import writable
 from commonplace.index.vectors.index import VectorIndex
+from commonplace.ingest.backlog import MOST_WALKED, Backlog, Coverage
+from commonplace.ingest.embed_lock import embed_lock
 from commonplace.ingest.pace import Pace
 from commonplace.ingest.prepare import RULES, embedded_text, vector_key
 from commonplace.ingest.stored_vectors import StoredVectors
@@ -33,32 +34,12 @@ Progress = Callable[[int, int], None]
 
 BATCH, LARGE_BATCH, QUICK_S = 32, 256, 0.05
 """Passages per durable step: more of them where a model is so quick that keeping them is most of the work."""
-MOST_WALKED = 1000  # changes a new process may have to walk before its first search
 FIRST_S = 10.0
-"""How long a search waits at most for a provider that has not been heard of before; who can do without waits less."""
+"""Seconds a search waits at most for a provider that has not been heard of before; who can do without waits less."""
 _ON_THE_SPOT_S = 0.3
-PATIENCE_S = 10.0
-"""How long who asks for vectors waits for who makes some in the background, which stops in between for them."""
 _SERVING, _NEXT, _BY_HAND = "model", "next_model", "model_by_hand"
 """The store's settings for the model that answers, for the one whose vectors are being made to take its place, and for
 whether a person has chosen."""
-
-
-class AlreadyEmbedding(Busy):
-    """Another process makes this library's vectors."""
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """How much of a library has vectors, and of which model."""
-
-    model: str | None
-    embedded: int
-    total: int
-
-    @property
-    def pending(self) -> int:
-        return self.total - self.embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,50 +51,53 @@ class Next:
 
 
 class Embedding:
-    """Made once per library. The model is chosen by the first embedding and kept until another one takes its place."""
+    """The vectors of one library, and the model that makes them.
+
+    The model is chosen by the first embedding and kept until another one takes its place.
+    """
 
     def __init__(self, store: Store, folder: Path, settings: Settings, make: MakeVectors | None = None) -> None:
-        """`make`: what makes an index of vectors, where it is not the local one."""
+        """Take `make` as what makes an index of vectors, where it is not the local one."""
         self._store, self._folder, self._settings = store, folder, settings
         self._make: MakeVectors = make or VectorIndex
         self._opened: tuple[tuple[str, Embedder], ...] = ()
         self._index: tuple[str, NearIndex] | None = None
-        self._level = ("", -1)  # a log and a model, and the change up to which that has all vectors, as far as is known
+        self._backlog = Backlog(store)
         self.pace = Pace(folder.with_name("embed.json"))
-        """How fast vectors are made, by whichever process."""
+        """The pace at which vectors are made, by whichever process."""
 
     @property
     def chosen(self) -> str | None:
-        """The model this library's vectors are made with; None before the first embedding."""
-        chosen = self._store.setting(_SERVING)
-        return str(chosen) if chosen else None
+        """Return the model this library's vectors are made with; None before the first embedding."""
+        name = self._store.setting(_SERVING)
+        return str(name) if name else None
 
     @property
     def is_settled(self) -> bool:
-        """Whether somebody has chosen the model, so that none takes its place unasked."""
+        """Return whether somebody has chosen the model, so that none takes its place unasked."""
         return bool(self._settings.model) or self._store.setting(_BY_HAND) is True
 
     @property
     def next(self) -> Next | None:
-        """The model this library is on its way to, and None where it stays with the one it has."""
-        found = self._store.setting(_NEXT)
-        return Next(str(found["name"]), str(found["fingerprint"])) if isinstance(found, dict) else None
+        """Return the model this library is on its way to; None where it stays with the one it has."""
+        record = self._store.setting(_NEXT)
+        return Next(str(record["name"]), str(record["fingerprint"])) if isinstance(record, dict) else None
 
     def embedder(self) -> Embedder:
-        """The model in use, or the one that the first embedding would use."""
+        """Return the model in use, or the one that the first embedding would use."""
         return self.open(self.chosen) if self.chosen else self._open_first()
 
     def open(self, name: str) -> Embedder:
-        """The model of a name. Two are kept: the one that answers, and the one that is to take its place."""
-        found = next((embedder for known, embedder in self._opened if known == name), None)
-        if found is None:
+        """Return the model of a name. Two are kept: the one that answers, and the one that is to take its place."""
+        embedder = next((opened for opened_name, opened in self._opened if opened_name == name), None)
+        if embedder is None:
             settings = self._settings
-            found = open_embedder(name, settings.models, threads=settings.threads, settings=settings)
-            self._opened = (*self._opened[-1:], (name, found))
-        return found
+            embedder = open_embedder(name, settings.models, threads=settings.threads, settings=settings)
+            self._opened = (*self._opened[-1:], (name, embedder))
+        return embedder
 
     def _open_first(self) -> Embedder:
-        """The model that the first embedding would use. One that is set and is none is a setting to be mended."""
+        """Return the model that the first embedding would use. Raise BadSetting where the one that is set is none."""
         try:
             return self.open(first_choice(self._store, self._settings))
         except (NotFound, InvalidInput) as error:
@@ -122,18 +106,21 @@ class Embedding:
             raise BadSetting(f"model cannot be {self._settings.model!r}. {error}") from error
 
     def ready(self) -> tuple[NearIndex, Embedder]:
-        """The index, level with the log, and its model. Raises Unavailable when there are no vectors to search."""
+        """Return the index, level with the log, and its model.
+
+        Raise Unavailable when there are no vectors to search.
+        """
         chosen = self.chosen
         while True:
             with hurried(FIRST_S):
-                found = self._answering(chosen)
+                pair = self._answering(chosen)
             now = self.chosen
             if now == chosen:
                 break
             chosen = now  # another process has put another model in its place, and dropped the vectors of this one
-        if found is None:
+        if pair is None:
             raise Unavailable("there are no vectors yet; `commonplace embed` makes them", code="vector_index_missing")
-        return found
+        return pair
 
     def _answering(self, chosen: str | None) -> tuple[NearIndex, Embedder] | None:
         try:
@@ -144,7 +131,7 @@ class Embedding:
         if embedder is None or model is None:
             return None
         last = self._store.last_change()
-        if self._level != (self._followed(model), last):
+        if not self._backlog.is_known_empty(model, last):
             self._embed_few(model)
             last = self._store.last_change()
         index = self._vector_index(model)
@@ -153,105 +140,66 @@ class Embedding:
         return index, embedder
 
     def coverage(self) -> Coverage:
-        model, total = self.serving(), self._store.chunk_total()
-        if model is None:
-            return Coverage(self.chosen, 0, total)
-        fresh = self._fresh(model)
-        return Coverage(
-            self.chosen, self._store.embedded_total(model.id) if fresh is None else max(0, total - len(fresh)), total
-        )
+        """Return how many passages have a vector of the model in use."""
+        return self._backlog.coverage(self.chosen, self.serving())
 
     def documents_lacking(self, parents: Sequence[str] = ()) -> int:
-        """How many documents, of these collections where any are named, have a passage without a vector."""
-        model = self.serving()
-        fresh = self._fresh(model) if model else None
-        if fresh is None:
-            return self._store.unembedded_documents(model.id if model else None, parents)
-        items = self._store.items(sorted({chunk.item_id for chunk in fresh}))
-        return sum(item.kind == "document" and (not parents or item.parent in parents) for item in items)
-
-    def _fresh(self, model: Model) -> list[Chunk] | None:
-        """The passages without a vector, read off the end of the log; None where they are many or that is long.
-
-        Counting instead looks at every passage there is.
-        """
-        if self._store.last_change() - model.position > MOST_WALKED:
-            return None
-        pending, _ = self._store.unembedded(model, model.position, MOST_WALKED + 1)
-        return pending if len(pending) <= MOST_WALKED else None
+        """Return how many documents, of these collections where any are named, have a passage without a vector."""
+        return self._backlog.documents(self.serving(), parents)
 
     def lacks_some(self) -> bool:
-        """Whether some passage has no vector of the model in use."""
+        """Return whether some passage has no vector of the model in use."""
         model = self._model()
-        if model is None:
-            return True
-        pending, reached = self._store.unembedded(model, self._reached(model), 1)
-        if not pending:
-            self._level = self._followed(model), reached  # whoever asks next need not walk there again
-        return bool(pending)
+        return model is None or not self._backlog.is_empty(model)
 
     def pending(self, most: int) -> list[Chunk] | None:
-        """Passages without a vector of the model in use, up to that many; None where no model is."""
+        """Return at most `most` passages without a vector of the model in use; None where no model is."""
         model = self.serving()
-        return self._store.unembedded(model, self._reached(model), most)[0] if model else None
+        return self._backlog.chunks(model, most)[0] if model else None
 
     @property
     def model_id(self) -> int | None:
-        """What the store knows the model in use by."""
+        """Return the store's id of the model in use; None where there is none."""
         model = self.serving()
         return model.id if model else None
 
     def entries(self) -> tuple[int, int, int]:
-        """Memory entries with vectors, their vectors, and entries that lack some."""
+        """Return the counts of memory entries with vectors, of their vectors, and of entries that lack some."""
         model = self.serving()
         return self._store.embedded_entries(model.id if model else 0)
 
     @property
     def folder(self) -> Path:
-        """Where this library's indexes are."""
+        """Return the folder of this library's indexes."""
         return self._folder
 
     @property
     def is_loaded(self) -> bool:
-        """Whether this process holds a model. Asking loads none."""
+        """Return whether this process holds a model. Asking loads none."""
         return bool(self._opened)
 
     def embed(self, progress: Progress | None = None, kind: str | None = None) -> int:
-        """Make every missing vector, in small durable steps; returns how many. A killed run goes on where it was.
+        """Make every missing vector, in small durable steps, and return how many. A killed run goes on where it was.
 
         With a kind, only those of its items.
         """
         with self.exclusive(patient=True):
             return self.embed_all(progress) if kind is None else self._embed_kind(kind, progress)
 
-    @contextmanager
-    def exclusive(self, *, patient: bool = False) -> Iterator[None]:
-        """Be the only one who makes vectors in bulk, among all threads and processes.
+    def exclusive(self, *, patient: bool = False) -> AbstractContextManager[None]:
+        """Return the lock of whoever makes vectors in bulk, one among all threads and processes.
 
-        Raises AlreadyEmbedding where another does, or, for who is `patient`, still does after a few seconds.
+        Entering it raises AlreadyEmbedding where another has it or, for who is `patient`, still has it after seconds.
         """
-        from filelock import FileLock, Timeout  # slow to load, and no search needs it
-
-        lock = FileLock(self._folder.with_name("embed.lock"), timeout=PATIENCE_S if patient else 0)
-        try:
-            with writable(self._folder):
-                lock.acquire()
-        except Timeout:
-            raise AlreadyEmbedding(
-                "Another process is embedding this library already. Its vectors will be here when it is done."
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
+        return embed_lock(self._folder, patient=patient)
 
     def index(self) -> NearIndex | None:
-        """The vector index as it is, or None where there are no vectors."""
+        """Return the vector index as it is, or None where there are no vectors."""
         model = self.serving()
         return self._vector_index(model) if model else None
 
     def check(self) -> list[str]:
-        """What is wrong with the vectors, or with the model that makes them, every byte of both read."""
+        """Return what is wrong with the vectors or with the model that makes them, every byte of both read."""
         problems, vectors, chosen = list[str](), self.index(), self.chosen
         if vectors is not None:
             vectors.catch_up()
@@ -259,7 +207,7 @@ class Embedding:
         return problems + check_model(chosen, self._settings) if chosen else problems
 
     def mean_of(self, *item_ids: int) -> NDArray[np.float32] | None:
-        """The mean direction of the vectors of an item, or of several together; None where there are none."""
+        """Return the mean direction of the vectors of an item, or of several together; None where there are none."""
         model = self._model()
         _, vectors = self._store.vectors_of(model.id, item_ids) if model else (None, np.empty((0, 0), np.float16))
         if not len(vectors):
@@ -268,7 +216,7 @@ class Embedding:
         return np.asarray(mean / (np.linalg.norm(mean) or 1.0), dtype=np.float32)
 
     def embed_items(self, item_ids: Sequence[int], *, most: int, seconds: float) -> set[int]:
-        """Make vectors that these items lack, within bounds. Returns those that have all of theirs now."""
+        """Make vectors that these items lack, within bounds. Return the items that have all of theirs now."""
         model = self._model() or self.first_model()
         pending = self._store.lacking(model, item_ids)
         began = time.monotonic()
@@ -281,7 +229,7 @@ class Embedding:
         return set(item_ids) - {chunk.item_id for chunk in pending[done:]}
 
     def make(self, passages: Sequence[Passage]) -> tuple[Model, list[tuple[bytes, bytes]]]:
-        """Vectors for passages that are not stored yet, by key, for `add_vectors` to keep when they are."""
+        """Return vectors for passages that are not stored yet, by key, for `add_vectors` to keep when they are."""
         model = self._model() or self.first_model()
         unique = {passage.vector_key: passage.span for passage in passages}
         texts = [embedded_text("", span.headings, span.text) for span in unique.values()]
@@ -289,7 +237,7 @@ class Embedding:
         return model, [(key, vector.tobytes()) for key, vector in zip(unique, vectors, strict=True)]
 
     def first_model(self) -> Model:
-        """The model of the vectors to come; the first to be chosen stays chosen."""
+        """Return the model of the vectors to come. The first to be chosen stays chosen."""
         if self.chosen is None:
             vector_fingerprint(self._open_first())  # refuses a model that is not there before anybody counts on it
             self._store.settle(_SERVING, first_choice(self._store, self._settings))
@@ -298,11 +246,11 @@ class Embedding:
         return self.model_for(self.embedder())
 
     def model_for(self, embedder: Embedder) -> Model:
-        """The row that an embedder's vectors are kept under."""
+        """Return the row that an embedder's vectors are kept under."""
         return self._store.add_model(vector_fingerprint(embedder), embedder.name, embedder.dims)
 
     def embed_all(self, progress: Progress | None = None) -> int:
-        """`embed` for who is exclusive already."""
+        """Do as `embed` does, for a caller that has the lock already."""
         model = self.first_model()
         done = self.fill(model, progress)
         self.drop_others(model)
@@ -310,7 +258,7 @@ class Embedding:
         return done
 
     def fill(self, model: Model, progress: Progress | None = None) -> int:
-        """Make every vector that a model lacks; returns how many. Each step is kept as soon as it is made."""
+        """Make every vector that a model lacks, and return how many. Each step is kept as soon as it is made."""
         total = self._store.chunk_total() - self._store.embedded_total(model.id)
         done, reached = 0, model.position
         try:
@@ -343,9 +291,9 @@ class Embedding:
                 self._store.set_setting(_BY_HAND, True)
 
     def _embed_kind(self, kind: str, progress: Progress | None) -> int:
-        model, asked = self.first_model(), Filter(kinds=(kind,))
-        done, after, walked, total = 0, 0, 0, len(self._store.select(asked))
-        while items := self._store.scan(asked, after=after, limit=BATCH):
+        model, filter = self.first_model(), Filter(kinds=(kind,))
+        done, after, walked, total = 0, 0, 0, len(self._store.select(filter))
+        while items := self._store.scan(filter, after=after, limit=BATCH):
             after, walked = items[-1].id, walked + len(items)
             pending = self._store.lacking(model, [item.id for item in items])
             for start in range(0, len(pending), BATCH):
@@ -356,9 +304,9 @@ class Embedding:
         return done
 
     def _embed_few(self, model: Model) -> None:
-        """A handful of fresh chunks is embedded by the search that wants them; a bulk never holds a search up."""
+        """Embed a handful of fresh chunks for the search that wants them. A bulk never holds a search up."""
         most = self._settings.embed_on_search
-        pending, reached = self._store.unembedded(model, self._reached(model), most + 1)
+        pending, reached = self._backlog.chunks(model, most + 1)
         if len(pending) > most or not most:
             return
         deadline = time.monotonic() + _ON_THE_SPOT_S
@@ -371,33 +319,38 @@ class Embedding:
                     self.embed_chunks(model, pending[start : start + 8])
             except Unavailable:
                 return  # a provider that is late or gone: what has vectors is searched, the rest waits
-        self._level = self._followed(model), reached
+        self._backlog.note_empty(model, reached)
         if reached - model.position > MOST_WALKED:
             self._store.set_position(model, reached)
 
     def embed_chunks(self, model: Model, chunks: Sequence[Chunk]) -> int:
-        """Make the vectors of some passages and keep them; returns how many passages there were.
+        """Make the vectors of some passages and keep them. Return how many passages there were.
 
-        What was renamed or removed since they were read is left out: its key may be that of another item by now, of a
-        moved file for instance, whose vector would be made of other words for good.
+        A passage that was renamed or removed since it was read is left out: its key may be that of another item by now,
+        of a moved file for instance, whose vector would be made of other words for good.
         """
         titles = {item.id: item.title for item in self._store.items([item_of(chunk.id) for chunk in chunks])}
         texts = [embedded_text(titles.get(chunk.item_id, ""), chunk.headings, chunk.text) for chunk in chunks]
         pairs = list(zip(chunks, texts, strict=True))
         gone = self._gone([chunk for chunk, text in pairs if vector_key(text) != chunk.vector_key])
-        wanted = {chunk.vector_key: text for chunk, text in pairs if chunk.id not in gone}
-        if wanted:
-            vectors = self._maker(model).embed_passages(list(wanted.values())).astype(np.float16)
-            self._store.add_vectors(model, [(key, one.tobytes()) for key, one in zip(wanted, vectors, strict=True)])
+        text_by_key = {chunk.vector_key: text for chunk, text in pairs if chunk.id not in gone}
+        if text_by_key:
+            vectors = self._maker(model).embed_passages(list(text_by_key.values())).astype(np.float16)
+            self._store.add_vectors(
+                model, [(key, one.tobytes()) for key, one in zip(text_by_key, vectors, strict=True)]
+            )
         return len(chunks)
 
     def _gone(self, chunks: Sequence[Chunk]) -> set[int]:
-        """Those of them that are no more as they were read. A key that has stayed is one that older rules gave."""
+        """Return the ids of those that are no more as they were read.
+
+        A key that has stayed is one that older rules gave.
+        """
         keys = {chunk.id: chunk.vector_key for chunk in self._store.chunks([chunk.id for chunk in chunks])}
         return {chunk.id for chunk in chunks if keys.get(chunk.id) != chunk.vector_key}
 
     def _maker(self, model: Model) -> Embedder:
-        """The embedder whose vectors these are; never another's, whatever other processes have chosen since."""
+        """Return the embedder whose vectors these are; never another's, whatever other processes have chosen since."""
         for _, embedder in self._opened:
             if vector_fingerprint(embedder) == model.fingerprint:
                 return embedder
@@ -406,22 +359,13 @@ class Embedding:
             raise Unavailable(f"The library has switched from {model.name} to {self.chosen} meanwhile. Try again.")
         return embedder
 
-    def _reached(self, model: Model) -> int:
-        last, (known, reached) = self._store.last_change(), self._level
-        is_of_now = known == self._followed(model) and reached <= last
-        return max(model.position, reached) if is_of_now else model.position
-
-    def _followed(self, model: Model) -> str:
-        """What a level is one of: this model, in the log that was seen last. A backup brings another one."""
-        return f"{self._store.log} {model.fingerprint}"
-
     def _model(self) -> Model | None:
         if self.chosen is None:
             return None
         return self._store.model(vector_fingerprint(self.embedder()))
 
     def serving(self) -> Model | None:
-        """The model of the vectors that are there, also where its files are not."""
+        """Return the model of the vectors that are there, also where its files are not."""
         try:
             return self._model()
         except (Unavailable, NotFound):
@@ -439,15 +383,18 @@ class Embedding:
             self._index = opened
         return opened[1]
 
-    def drop_others(self, kept: Model) -> None:
+    def drop_others(self, serving: Model) -> None:
         """Forget the vectors of every other model, but for those that are on their way to take its place."""
         coming = self.next
         for model in self._store.models():
-            if model.id != kept.id and not (coming and coming.fingerprint == model.fingerprint):
+            if model.id != serving.id and not (coming and coming.fingerprint == model.fingerprint):
                 self._store.drop_model(model.id)
                 shutil.rmtree(self._folder / f"vectors-{model.fingerprint[:8]}", ignore_errors=True)
 
 
 def vector_fingerprint(embedder: Embedder) -> str:
-    """What guards against mixing vectors: the model, its prefixes, and the rules by which text is cut for it."""
+    """Return a hash of the model, its prefixes, and the rules by which text is cut for it.
+
+    It guards against mixing vectors.
+    """
     return fingerprint(embedder.fingerprint, RULES.version).hex()

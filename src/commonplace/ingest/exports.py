@@ -1,4 +1,4 @@
-"""Which `export` wrote a line of JSON, for whoever is given the file of another one."""
+"""The `export` command that wrote a line of JSON, for whoever is given the file of another one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from commonplace.errors import InvalidInput
 from commonplace.model import JSON
 
 Command = Literal["everything", "jsonl", "memory"]
-"""What `commonplace import` calls the one that stores it."""
+"""The name that `commonplace import` has for the one that stores it."""
 
 _WRITERS = {"everything": "export everything", "jsonl": "export", "memory": "export memory"}
 _OF_AN_ITEM = frozenset({"kind", "parent", "key", "body", "fields"})

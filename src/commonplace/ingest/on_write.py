@@ -6,8 +6,8 @@ import logging
 import threading
 import time
 
+from commonplace.ingest.automatic import OTHERS, AutomaticVectors
 from commonplace.ingest.embedding import Embedding
-from commonplace.ingest.kept import OTHERS, Kept
 from commonplace.ingest.suited import first_choice
 from commonplace.models.providers.endpoint import is_provided
 from commonplace.settings import Settings
@@ -17,20 +17,23 @@ from commonplace.store.rows import Model
 log = logging.getLogger(__name__)
 
 MOST_S = 0.3
-"""How long a write waits for vectors at most, beyond a step that has begun; the rest is made in the background."""
+"""Seconds a write waits for vectors at most, beyond a step that has begun; the rest is made in the background."""
 STEP = 4
 """Passages between two looks at the clock: the default model takes about a fifth of a second for so many long ones."""
 BY_THEMSELVES = frozenset({"memory", "table"})
 """Kinds whose writes make their own vectors, and say whether they did."""
 REST_S = 30.0
-"""How long a model that failed is left alone."""
+"""Seconds that a model that failed is left alone."""
 
 
 class OnWrite:
-    """Made once per library. Threads may share it: one embeds, and the next finds what is left."""
+    """The embedding of what a write has just brought.
 
-    def __init__(self, store: Store, embedding: Embedding, kept: Kept, settings: Settings) -> None:
-        self._store, self._embedding, self._kept = store, embedding, kept
+    Threads may share it: one embeds, and the next finds what is left.
+    """
+
+    def __init__(self, store: Store, embedding: Embedding, automatic: AutomaticVectors, settings: Settings) -> None:
+        self._store, self._embedding, self._automatic = store, embedding, automatic
         self._most = settings.embed_on_write if settings.memory_embedding else 0
         self._settings = settings
         self._one = threading.Lock()
@@ -55,12 +58,12 @@ class OnWrite:
         if is_provided(self._embedding.chosen or first_choice(self._store, self._settings)):
             return
         most = 4 * self._most  # a change is a put or, for what has its vectors already, an embedding of it
-        ids, reached = self._kept.since(after, most, without=BY_THEMSELVES)
+        ids, reached = self._automatic.since(after, most, without=BY_THEMSELVES)
         if not ids:
             return
         serving = self._embedding.serving()
         if serving is None or not serving.position:  # nobody has had documents embedded
-            ids, reached = self._kept.since(after, most, without=BY_THEMSELVES | OTHERS)
+            ids, reached = self._automatic.since(after, most, without=BY_THEMSELVES | OTHERS)
         if not ids or (len(ids) > self._most) or reached - after >= most:
             return
         if not self._one.acquire(timeout=MOST_S):

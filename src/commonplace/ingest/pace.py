@@ -1,4 +1,4 @@
-"""How fast vectors are being made, told to every process of a home by a small file beside its indexes."""
+"""The pace at which vectors are being made, told to every process of a home by a small file beside its indexes."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from contextlib import suppress
 from pathlib import Path
 
 WRITE_S = 0.5
-"""How often whoever makes vectors says how fast: often enough to be believed, seldom enough to cost nothing."""
+"""Seconds between two notes of the pace: often enough to be believed, seldom enough to cost nothing."""
 FRESH_S = 30.0
-"""How long it is believed: after that nobody is at work, or something holds them up."""
+"""Seconds that a note is believed: after that nobody is at work, or something holds them up."""
 
 
 class Pace:
-    """One file for each library. Nothing depends on it but what people and agents are told."""
+    """A library's file with the pace of whoever makes vectors. Only what people and agents are told depends on it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
         self._run = (0.0, 0.0, 0)
-        """When this process began, when it last made any, and how many it has made since it began."""
+        """The times at which this process began and last made any, and how many it has made since it began."""
         self._written = 0.0
 
     def note(self, made: int) -> None:

@@ -8,7 +8,7 @@ from commonplace.model import JSON
 
 
 def merge(target: JSON, patch: JSON) -> JSON:
-    """A merge patch (RFC 7396): null removes a member, objects merge, everything else replaces."""
+    """Return a value with a merge patch (RFC 7396): null removes a member, objects merge, all else replaces."""
     if not isinstance(patch, Mapping):
         return patch
     result = dict(target) if isinstance(target, Mapping) else {}

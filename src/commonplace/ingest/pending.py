@@ -1,4 +1,4 @@
-"""What is found by its words only for now: how much of a library, and what happens next."""
+"""The part of a library that is found by its words only for now, and what happens next."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _SOON_S = 90
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Passages without a vector of the model that answers."""
+    """A count of passages without a vector of the model that answers."""
 
     passages: int
     total: int
     seconds: float | None
-    """How long their vectors will take at the pace of whoever makes them now; None where nobody does."""
+    """Seconds their vectors will take at the pace of whoever makes them now; None where nobody does."""
     tended: bool
-    """Whether this process makes them beside its calls."""
+    """True: this process makes them beside its calls."""
 
     @property
     def sentence(self) -> str:
-        """How many they are and what happens next, for people and agents."""
+        """Return how many they are and what happens next, for people and agents."""
         verb = "is found by its words only" if self.total == 1 else "are found by their words only"
         noun = "passage" if self.total == 1 else "passages"
         return f"{self.passages:,} of {self.total:,} {noun} {verb}; {self._next}."

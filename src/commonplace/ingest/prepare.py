@@ -23,13 +23,13 @@ LARGEST_BITS = 1000  # of an integer: larger ones are infinite as floats, and Py
 
 
 def prepare(draft: Draft, expected_version: int | None = None) -> Write:
-    """Everything the store needs to keep a draft."""
+    """Return everything the store needs to keep a draft. Raise InvalidInput where it cannot be stored."""
     check(draft)
     tags: dict[str, str] = {}
     for tag in filter(None, map(str.strip, draft.tags)):
         tags.setdefault(fold_tag(tag), tag)
-    if (kept := tuple(tags.values())) != draft.tags:
-        draft = replace(draft, tags=kept)
+    if (unique_tags := tuple(tags.values())) != draft.tags:
+        draft = replace(draft, tags=unique_tags)
     spans = draft.spans if draft.spans is not None else whole(draft)
     passages = [
         Passage(span, vector_key(embedded_text(draft.title, span.headings, span.text)), _plain(span.anchor))
@@ -46,7 +46,7 @@ def _plain(anchor: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
 
 
 def whole(draft: Draft) -> Sequence[Span]:
-    """The passages of a body. An item without one is still found by its title, through one empty passage."""
+    """Return the passages of a body. An item without one is still found by its title, through one empty passage."""
     spans = chunk(draft.body, draft.format, RULES)
     if not spans and draft.title.strip() and draft.kind != "collection":
         return [Span("", 0, 0, 1, 1)]
@@ -54,7 +54,7 @@ def whole(draft: Draft) -> Sequence[Span]:
 
 
 def embedded_text(title: str, headings: Sequence[str], text: str) -> str:
-    """What a model reads of a passage: where it stands, then what it says."""
+    """Return the text that a model reads of a passage: its title and headings, then its own text."""
     title = title[:LONGEST_PATH]
     path = [title, *headings] if not headings or headings[0] != title else list(headings)
     place = " › ".join(part for part in path if part)
@@ -66,7 +66,7 @@ def vector_key(text: str) -> bytes:
 
 
 def check(draft: Draft) -> None:
-    """Refuse what cannot be stored, with a sentence that says where it is."""
+    """Raise InvalidInput for what cannot be stored, with a sentence that says where it is."""
     if not isinstance(draft, Draft):
         raise InvalidInput(f"What is stored must be a Draft, not {_type(draft)}.")
     if draft.kind not in SCHEMES:
@@ -100,7 +100,7 @@ def check(draft: Draft) -> None:
 
 
 def _check_types(draft: Draft, name: str) -> None:
-    """What a type checker would say, for those who use none."""
+    """Raise InvalidInput for what a type checker would refuse, for callers who use none."""
     texts = (("parent", draft.parent), ("title", draft.title), ("body", draft.body), ("format", draft.format))
     for place, text in texts:
         if not isinstance(text, str):
@@ -119,7 +119,7 @@ def _check_types(draft: Draft, name: str) -> None:
 
 
 def _check_entry(draft: Draft, name: str) -> None:
-    """What an entry of a thread has is kept in columns of its own, which take nothing else."""
+    """Raise InvalidInput for an entry of a thread whose values do not fit the columns that they are kept in."""
     fields = draft.fields
     older, expires = fields.get("supersedes") or [], fields.get("expires_at")
     if not is_number(draft.key) or not isinstance(fields["source"], str):
@@ -131,7 +131,7 @@ def _check_entry(draft: Draft, name: str) -> None:
 
 
 def _check_span(span: Span, body: str, name: str) -> None:
-    """A passage that is not just where it says could be stored, but neither restored nor imported."""
+    """Raise InvalidInput for a passage that is not just where it says: it could not be restored or imported."""
     if not isinstance(span, Span):
         raise InvalidInput(f"A passage of {name} must be a Span, not {_type(span)}.")
     for heading in span.headings:
@@ -159,7 +159,7 @@ def _check_moment(moment: datetime, name: str) -> None:
 
 
 def _is_odd(text: str) -> bool:
-    """Whether it is worth a closer look: most text is not."""
+    """Return whether a text is worth a closer look: most text is not."""
     return "\0" in text or not text.isascii()
 
 
@@ -175,7 +175,7 @@ def _check_text(text: str, place: str) -> None:
 
 
 def check_json(value: JSON, place: str, depth: int = 0) -> None:
-    """Refuse what no store keeps of a value, with a sentence about the place it has."""
+    """Raise InvalidInput for what no store keeps of a value, with a sentence about the place it has."""
     if depth > DEEPEST:
         raise InvalidInput(f"{place} are nested more than {DEEPEST} deep. Flatten them.")
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What is in a library and how ready it is, in one object."""
+"""The contents of a library and how ready it is, in one object."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from commonplace.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # nobody needs them to hold one
-    from commonplace.ingest.embedding import Coverage
+    from commonplace.ingest.backlog import Coverage
     from commonplace.ingest.pending import Pending
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is in a library and how ready it is."""
+    """The contents of a library and how ready it is."""
 
     items: dict[str, int]
     collections: dict[str, int]
@@ -24,8 +24,8 @@ class Status:
     coverage: Coverage
     better_model: str | None
     switching: Coverage | None = None
-    """How far it is on its way to another model."""
+    """The coverage of the model that is to take the place of this one."""
     index_trouble: str = ""
-    """Why an index on a service is behind, in a sentence; empty where nothing went wrong."""
+    """The reason, in a sentence, that an index on a service is behind; empty where nothing went wrong."""
     pending: Pending | None = None
-    """What is found by its words only, and what happens next; None where everything has its vectors."""
+    """The part that is found by its words only, and what happens next; None where everything has its vectors."""

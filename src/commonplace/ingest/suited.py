@@ -1,4 +1,4 @@
-"""Which model suits a library: one that speaks the language most of it is written in."""
+"""The model that suits a library: one that speaks the language most of it is written in."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from commonplace.settings import Settings
 from commonplace.store.base import Store
 
 _PLACES, _AT_EACH = 8, 25
-"""Where a library is looked into, and how many items there: enough to tell a majority, whatever its size."""
+"""The number of places where a library is looked into, and of items at each: enough to tell a majority."""
 _NEWEST = 200
 """Changes among which the highest item is about the highest there is."""
 
 
 def languages(store: Store) -> Counter[str]:
-    """How many of the passages in a sample are in which language, as ISO 639-1 codes."""
+    """Return how many of the passages in a sample are in which language, as ISO 639-1 codes."""
     end = max((change.item_id for change in store.changes(store.last_change() - _NEWEST, _NEWEST)), default=0)
     ids: set[int] = set()
     for place in range(_PLACES):
@@ -28,25 +28,25 @@ def languages(store: Store) -> Counter[str]:
 
 
 def suited(counts: Counter[str]) -> str:
-    """The catalogue's model for these languages: the default, unless most are in ones that only another speaks."""
+    """Return the catalog's model for these languages: the default, unless most are in ones that only another speaks."""
     english, many = (catalog()[name].card.languages for name in (DEFAULT, MULTILINGUAL))
     only_many = sum(count for language, count in counts.items() if language in many - english)
     return MULTILINGUAL if only_many > sum(counts[language] for language in english) else DEFAULT
 
 
 def first_choice(store: Store, settings: Settings) -> str:
-    """The model of a library that has none yet: the one set, else the best of those that are here."""
+    """Return the model of a library that has none yet: the one set, else the best of those that are here."""
     return settings.model or best_here(languages(store), settings)
 
 
 def best_here(counts: Counter[str], settings: Settings) -> str:
-    """The model that suits these languages, or the next best, among those that were pulled."""
+    """Return the model that suits these languages, or the next best, among those that were pulled."""
     here = (name for name in (suited(counts), DEFAULT) if find(name, settings.models))
     return next(here, STATIC)
 
 
 def better_model(chosen: str | None, settings: Settings, store: Store) -> str | None:
-    """The model that would find more than the one in use, or than the one that the first embedding would use."""
+    """Return the model that would find more than the one in use, or than the one that the first embedding would use."""
     if chosen is None and settings.model:
         return None  # somebody has decided
     name, best = chosen or first_choice(store, settings), suited(languages(store))

@@ -9,28 +9,29 @@ from __future__ import annotations
 import shutil
 
 from commonplace.errors import InvalidInput, StorageFull
-from commonplace.ingest.embedding import Coverage, Embedding, Next, Progress, vector_fingerprint
-from commonplace.ingest.kept import Kept
+from commonplace.ingest.automatic import AutomaticVectors
+from commonplace.ingest.backlog import Coverage
+from commonplace.ingest.embedding import Embedding, Next, Progress, vector_fingerprint
 from commonplace.lazy_dataclass import dataclass
 from commonplace.store.base import Store
 from commonplace.store.rows import Model
 
 _ROW = 100
-"""What a vector takes beside its numbers: keys, a change in the log, an id in the index."""
+"""Bytes of a vector beside its numbers: keys, a change in the log, an id in the index."""
 MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a switch takes, before it begins."""
+    """The cost of a switch, known before it begins."""
 
     passages: int
-    """How many have to be embedded."""
+    """Passages that have to be embedded."""
     made: int
-    """How many have been already, by a switch that was stopped."""
+    """Passages that have been embedded already, by a switch that was stopped."""
     bytes_new: int
     bytes_old: int
-    """What is free again when it is done."""
+    """Bytes that are free again when it is done."""
     bytes_free: int
 
     def require_room(self) -> None:
@@ -42,7 +43,7 @@ class Cost:
 
 
 class Switch:
-    """From the model that answers to another. Made for one switch, thrown away after it."""
+    """A way from the model that answers to another. There is one for each switch."""
 
     def __init__(self, store: Store, embedding: Embedding, name: str, *, by_hand: bool = True) -> None:
         """Open the model: one that is not there is refused before anything is done.
@@ -56,7 +57,7 @@ class Switch:
 
     @property
     def is_needed(self) -> bool:
-        """Whether there are vectors of another model that answer now."""
+        """Return whether there are vectors of another model that answer now."""
         serving = self._serving()
         return serving is not None and serving.fingerprint != vector_fingerprint(self._embedder)
 
@@ -70,9 +71,10 @@ class Switch:
         return Cost(total - made, made, (total - made) * _bytes(self._embedder.dims), old, free)
 
     def run(self, progress: Progress | None = None, *, patient: bool = True) -> int:
-        """Make the vectors, put them in place, drop the old ones; returns how many were made.
+        """Make the vectors, put them in place, drop the old ones, and return how many were made.
 
-        Where the model answers already this makes what it lacks, and ends a switch to another. Raises AlreadyEmbedding.
+        Where the model answers already this makes what it lacks, and ends a switch to another. Raise AlreadyEmbedding
+        where another process is at it.
         """
         embedding = self._embedding
         with embedding.exclusive(patient=patient):
@@ -80,12 +82,12 @@ class Switch:
             embedding.note_next(Next(self.name, model.fingerprint) if self.is_needed else None)
             serving = embedding.serving()
             if self._by_hand or (serving and serving.position):
-                made = embedding.fill(model, progress)
+                count = embedding.fill(model, progress)
             else:  # nobody has asked for the vectors of documents yet
-                made = Kept(self._store, embedding).fill(model, progress)
+                count = AutomaticVectors(self._store, embedding).fill(model, progress)
             embedding.put_in_place(self.name, model, by_hand=self._by_hand)
             embedding.drop_others(model)
-        return made
+        return count
 
     def _serving(self) -> Model | None:
         serving = self._embedding.serving()
@@ -93,7 +95,7 @@ class Switch:
 
 
 def switching(store: Store, embedding: Embedding) -> Coverage | None:
-    """How far a library is on its way to another model, and None where it is on no such way."""
+    """Return how far a library is on its way to another model; None where it is on no such way."""
     coming = embedding.next
     if coming is None:
         return None
@@ -102,5 +104,5 @@ def switching(store: Store, embedding: Embedding) -> Coverage | None:
 
 
 def _bytes(dims: int) -> int:
-    """A vector in the store and in its index, in half precision, and its code."""
+    """Return the bytes of a vector in the store and in its index, in half precision, and of its code."""
     return 4 * dims + dims // 8 + _ROW

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from commonplace.errors import StorageFull
-from commonplace.ingest.embedding import Coverage, Embedding, Progress
-from commonplace.ingest.kept import Kept
+from commonplace.ingest.automatic import AutomaticVectors
+from commonplace.ingest.backlog import Coverage
+from commonplace.ingest.embedding import Embedding, Progress
 from commonplace.ingest.on_write import OnWrite
 from commonplace.ingest.pending import Pending
 from commonplace.ingest.suited import best_here, languages, pulled_betters
@@ -25,9 +26,9 @@ log = logging.getLogger(__name__)
 
 SHARE = 20
 TURN_S, PAUSE_S = 2.0, 0.15
-"""How long the lock is held at a stretch, and let go of: longer than who waits for it takes to look again."""
+"""Seconds that the lock is held at a stretch, and let go of: longer than who waits for it takes to look again."""
 LOOK_S, LOOK_CHANGES = 600.0, 1000
-"""When it is looked again which model suits a library: after so long, or when so much has been written."""
+"""Seconds, or changes, after which it is looked again which model suits a library."""
 
 
 class _TurnOver(Exception):
@@ -36,7 +37,7 @@ class _TurnOver(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """What a look for a better model found, and what it depends on."""
+    """The result of a look for a better model, and what it depends on."""
 
     chosen: str
     here: tuple[str, ...]
@@ -46,22 +47,23 @@ class _Looked:
 
 
 class Upkeep:
-    """Made once per library."""
+    """The upkeep of one library's vectors."""
 
     def __init__(self, store: Store, embedding: Embedding, settings: Settings) -> None:
         self._store, self._embedding, self._settings = store, embedding, settings
-        self._kept = Kept(store, embedding)
-        self.on_write = OnWrite(store, embedding, self._kept, settings)
+        self._automatic = AutomaticVectors(store, embedding)
+        self.on_write = OnWrite(store, embedding, self._automatic, settings)
         self.tended = False
-        """Whether this process makes what is pending beside its calls, as a server does that has called `run`."""
+        """True: this process makes what is pending beside its calls, as a server does that has called `run`."""
         self._counted: tuple[float, Coverage] | None = None
         self._looked: _Looked | None = None
 
     def run(self, stopping: Callable[[], bool]) -> bool:
-        """Make what is missing until somebody stops it; returns whether something is left.
+        """Make what is missing until somebody stops it, and return whether something is left.
 
-        Everything, once somebody has had everything embedded; until then all but documents. Where a better model has
-        come, its vectors are made first, while those that are there answer. Raises Busy where another is at it.
+        That is everything, once somebody has had everything embedded; until then it is all but documents. Where a
+        better model has come, its vectors are made first, while those that are there answer. Raise Busy where another
+        is at it.
         """
         self.tended = True
         while not stopping():
@@ -101,10 +103,10 @@ class Upkeep:
         switch.run(look, patient=False)
 
     def embed(self, progress: Progress | None = None, *, wanted: bool = False) -> int:
-        """Make every missing vector for who asks for them; `wanted`: only those that nobody would have to ask for.
+        """Make every missing vector for a caller that asks for them, and return how many.
 
-        Where a better model has come and nobody has chosen, with that one from now on. Returns how many were made.
-        Raises AlreadyEmbedding.
+        `wanted`: only those that nobody would have to ask for. Where a better model has come and nobody has chosen,
+        that one is used from now on. Raise AlreadyEmbedding where another process is at it.
         """
         done = 0
         if better := self.better_model():
@@ -116,10 +118,13 @@ class Upkeep:
         model = self._embedding.serving()
         if model is not None and model.position:
             return self._embedding.embed_all(progress)
-        return self._kept.fill(model, progress)
+        return self._automatic.fill(model, progress)
 
     def pending(self) -> Pending | None:
-        """What is found by its words only for now; None where nothing is. Counts anew every few seconds at most."""
+        """Return what is found by its words only for now; None where nothing is.
+
+        Counts anew every few seconds at most.
+        """
         if not self._embedding.lacks_some():
             return None
         coverage = self._coverage()
@@ -130,7 +135,10 @@ class Upkeep:
         return Pending(coverage.pending, coverage.total, left, self.tended and self._will_be_made())
 
     def _coverage(self) -> Coverage:
-        """Counting looks at every passage there is: no more than a twentieth of the time is spent on it."""
+        """Return the coverage, counted anew at most every so often.
+
+        Counting looks at every passage there is: no more than a twentieth of the time is spent on it.
+        """
         now = time.monotonic()
         if self._counted is None or now >= self._counted[0]:
             coverage = self._embedding.coverage()
@@ -139,7 +147,7 @@ class Upkeep:
         return self._counted[1]
 
     def _will_be_made(self) -> bool:
-        """Whether documents, where they are what is missing, get theirs without being asked for."""
+        """Return whether documents, where they are what is missing, get theirs without being asked for."""
         model = self._embedding.serving()
         return bool(model and model.position) or not self._embedding.documents_lacking()
 

@@ -1,4 +1,4 @@
-"""Models: from the catalogue, from the hub, from a folder, the one that ships with the package, or a provider's."""
+"""Models: from the catalog, from the hub, from a folder, the one that ships with the package, or a provider's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from commonplace.errors import CommonplaceError, NotFound, Unavailable
 from commonplace.models.cache import HUB, Installed, damaged, find, installed, is_gone
-from commonplace.models.catalog import DEFAULT, MULTILINGUAL, STATIC, Card, Entry, catalog
+from commonplace.models.catalog import DEFAULT, MULTILINGUAL, STATIC, Card, CatalogEntry, catalog
 from commonplace.models.embedder import Embedder
 from commonplace.models.generator import Generator
 from commonplace.models.local import is_path, local_card, model_file, require_model, tokenizer_file
@@ -21,8 +21,8 @@ __all__ = [
     "MULTILINGUAL",
     "STATIC",
     "Card",
+    "CatalogEntry",
     "Embedder",
-    "Entry",
     "Generator",
     "Installed",
     "Reranker",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 EXTRACTIVE = "extractive"
-"""The summariser that is built in."""
+"""The summarizer that is built in."""
 
 _in_use: WeakValueDictionary[tuple[Path, Card, str, int | None], Embedder] = WeakValueDictionary()
 _opening = threading.Lock()
@@ -47,10 +47,11 @@ _opening = threading.Lock()
 def open_embedder(
     name_or_path: str | None, cache: Path, *, threads: int | None = None, settings: Settings | None = None
 ) -> Embedder:
-    """The model of this name, `hf:owner/name` or folder; None means the default if it was pulled, else the shipped one.
+    """Return the model of this name, `hf:owner/name` or folder.
 
-    Never goes to the network: a model that is not in the cache is an error that says how to get it. `settings` say
-    where a provider's model is, `ollama:nomic-embed-text` for one, which is contacted when it is first asked.
+    None means the default if it was pulled, else the shipped one. Never goes to the network: raise NotFound or
+    Unavailable, which say how to get it, for a model that is not here. `settings` say where a provider's model is,
+    `ollama:nomic-embed-text` for one, which is contacted when it is first asked.
     """
     from commonplace.models.providers.endpoint import is_provided
     from commonplace.models.static import SHIPPED
@@ -73,7 +74,10 @@ def open_embedder(
 
 
 def check_model(name: str, settings: Settings) -> list[str]:
-    """What is wrong with a model, one sentence each, every byte of it read. Nobody is asked about a provider's."""
+    """Return what is wrong with a model, one sentence each, every byte of it read.
+
+    Nobody is asked about a provider's.
+    """
     from commonplace.models.providers.endpoint import is_provided
 
     if is_provided(name):
@@ -89,7 +93,7 @@ def check_model(name: str, settings: Settings) -> list[str]:
 
 
 def open_reranker(settings: Settings) -> Reranker | None:
-    """The reranker that the settings name, or None where they name none. Contacts nobody."""
+    """Return the reranker that the settings name, or None where they name none. Contacts nobody."""
     if not settings.reranker:
         return None
     from commonplace.models.providers.opening import provided_reranker, unless_misconfigured
@@ -98,7 +102,7 @@ def open_reranker(settings: Settings) -> Reranker | None:
 
 
 def open_generator(settings: Settings) -> Generator | None:
-    """The generator that the settings name, or None where they name none. Contacts nobody."""
+    """Return the generator that the settings name, or None where they name none. Contacts nobody."""
     if not settings.generator:
         return None
     from commonplace.models.providers.opening import provided_generator, unless_misconfigured
@@ -107,15 +111,15 @@ def open_generator(settings: Settings) -> Generator | None:
 
 
 def check_helpers(settings: Settings) -> list[str]:
-    """Why those that the settings name beside the embedder cannot be used, one sentence each. Contacts nobody."""
+    """Return why the reranker and the generators of the settings cannot be used, one sentence each. Contacts nobody."""
     from commonplace.models.providers.opening import Unusable
 
-    named = (open_reranker(settings), open_generator(settings), open_summarizer(settings))
-    return list(dict.fromkeys(one.problem for one in named if isinstance(one, Unusable)))
+    helpers = (open_reranker(settings), open_generator(settings), open_summarizer(settings))
+    return list(dict.fromkeys(one.problem for one in helpers if isinstance(one, Unusable)))
 
 
 def open_summarizer(settings: Settings) -> Generator | None:
-    """The generator that writes summaries: its own, or that of everything else; None where there is none."""
+    """Return the generator that writes summaries: its own, or that of everything else; None where there is none."""
     if settings.memory_summarizer in ("", EXTRACTIVE):
         return None if settings.memory_summarizer else open_generator(settings)
     from commonplace.models.providers.opening import provided_summarizer, unless_misconfigured
@@ -132,16 +136,19 @@ def _open_pulled(name: str, cache: Path, threads: int | None) -> Embedder:
     return _open_folder(folder, catalog().get(name), threads)
 
 
-def _open_folder(folder: Path, entry: Entry | None, threads: int | None) -> Embedder:
-    """Each is in memory once, for as long as somebody uses it: a server has a library open for each of many users."""
+def _open_folder(folder: Path, entry: CatalogEntry | None, threads: int | None) -> Embedder:
+    """Return the model of a folder.
+
+    Each is in memory once, for as long as somebody uses it, in a server of many users too.
+    """
     card = entry.card if entry else local_card(folder)
     identity = entry.identity if entry else card.version
     key = (folder, card, identity, threads)
     with _opening:
-        found = _in_use.get(key)
-        if found is None:
-            found = _in_use[key] = _open_new(*key)
-    return found
+        embedder = _in_use.get(key)
+        if embedder is None:
+            embedder = _in_use[key] = _open_new(*key)
+    return embedder
 
 
 def _open_new(folder: Path, card: Card, identity: str, threads: int | None) -> Embedder:

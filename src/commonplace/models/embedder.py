@@ -1,4 +1,4 @@
-"""What the engine asks of a model that turns text into vectors."""
+"""The interface of a model that turns text into vectors."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from commonplace.models.catalog import Card, Progress
 Vectors = NDArray[np.float32]
 
 _RULES = "1"
-"""How this room cuts long texts and pools. Raise it when vectors change: stored ones are then made anew."""
+"""The version of how long texts are cut and pooled. Raise it when vectors change: stored ones are then made anew."""
 
 
 class Embedder(Protocol):
-    """Text to vectors of unit length; a text of which the model knows nothing at all may be the zero vector.
+    """A model that makes vectors of unit length from texts. A text of which it knows nothing may be the zero vector.
 
     A text's vector never depends on the texts it came with, and no text is cut off, however long. Safe to call from
     several threads. Opening one is cheap: the weights are loaded by the first call that needs them, or by `warm`.
@@ -80,12 +80,12 @@ class Carded:
 
 
 def fingerprint_of(card: Card, identity: str) -> str:
-    """Everything that decides a model's vectors, in 16 hex digits."""
+    """Return a hash of everything that decides a model's vectors, in 16 hex digits."""
     parts = (card.kind, card.pooling, card.query_prefix, card.passage_prefix, str(card.max_tokens))
     return fingerprint(_RULES, identity, *parts, size=8).hex()
 
 
 def unit(vector: Vectors) -> Vectors:
-    """The vector at length one; the zero vector stays what it is."""
+    """Return the vector at length one. The zero vector stays what it is."""
     length = float(np.linalg.norm(vector))
     return vector / np.float32(length) if length > 0 else vector

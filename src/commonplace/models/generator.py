@@ -1,4 +1,4 @@
-"""What the engine asks of a model that writes."""
+"""The interface of a model that writes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ from typing import Protocol
 
 
 class Generator(Protocol):
-    """Writes a text when told what about. Safe to call from several threads; opening one contacts nobody."""
+    """A model that writes a text when told what about.
+
+    Safe to call from several threads; opening one contacts nobody.
+    """
 
     @property
     def name(self) -> str: ...  # the provider and the model, so that what one wrote is never taken for another's
 
     def generate(self, prompt: str, *, system: str = "", max_tokens: int = 1000, timeout: float | None = None) -> str:
-        """What it wrote, without the thinking. Raises Unavailable where it cannot, or not within `timeout` seconds."""
+        """Return what it wrote, without the thinking.
+
+        Raise Unavailable where it cannot, or not within `timeout` seconds.
+        """
         ...

@@ -23,7 +23,7 @@ _WEIGHTS = ("onnx/model_quantized.onnx", "onnx/model_int8.onnx", "onnx/model.onn
 
 @dataclass(frozen=True, slots=True)
 class _Repository:
-    """What the hub says of a model: the commit, and each file's length and hash where it knows them."""
+    """A model as the hub describes it: the commit, and each file's length and hash where it knows them."""
 
     name: str
     url: str
@@ -53,9 +53,9 @@ def _look_up(name: str) -> _Repository:
     address = f"{endpoint}/api/models/{path}?blobs=true"
     body, _ = web.read_url(address, accept="application/json")
     try:
-        said: dict[str, Any] = json.loads(body)
-        files = {file["rfilename"]: _size_and_hash(file) for file in said["siblings"]}
-        return _Repository(name, f"{endpoint}/{path}", said["sha"], files, _languages(said))
+        description: dict[str, Any] = json.loads(body)
+        files = {file["rfilename"]: _size_and_hash(file) for file in description["siblings"]}
+        return _Repository(name, f"{endpoint}/{path}", description["sha"], files, _languages(description))
     except (ValueError, KeyError, TypeError) as error:
         raise DownloadFailed(
             f"{web.shown(address)} did not describe a model ({error!r}). Check HF_ENDPOINT and the model's name."
@@ -88,6 +88,6 @@ def _size_and_hash(file: Mapping[str, Any]) -> tuple[int | None, str | None]:
     return large.get("size", file.get("size")), large.get("sha256")
 
 
-def _languages(said: Mapping[str, Any]) -> frozenset[str]:
-    language = (said.get("cardData") or {}).get("language") or ()
+def _languages(description: Mapping[str, Any]) -> frozenset[str]:
+    language = (description.get("cardData") or {}).get("language") or ()
     return frozenset([language] if isinstance(language, str) else language)

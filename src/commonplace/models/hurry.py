@@ -1,4 +1,4 @@
-"""How long a caller can wait for a model, told to whoever waits on a wire below it."""
+"""The time that a caller can wait for a model, told to whoever waits on a wire below it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNTIL: ContextVar[float | None] = ContextVar("commonplace_hurry", default=None)
 
 @contextmanager
 def hurried(seconds: float | None) -> Iterator[None]:
-    """What a provider does inside takes no longer than this, nor than a hurry around it. None adds no bound."""
+    """Bound what a provider does inside to these seconds, and to any hurry around it. None adds no bound."""
     outer = _UNTIL.get()
     until = None if seconds is None else time.monotonic() + seconds
     bounds = [bound for bound in (outer, until) if bound is not None]
@@ -24,6 +24,6 @@ def hurried(seconds: float | None) -> Iterator[None]:
 
 
 def time_left() -> float | None:
-    """Seconds until the hurry is over, 0 when it is; None where there is none."""
+    """Return the seconds until the hurry is over, 0 when it is; None where there is none."""
     until = _UNTIL.get()
     return None if until is None else max(0.0, until - time.monotonic())

@@ -1,4 +1,4 @@
-"""A model in a folder that did not come through the catalogue: which file is which, and how it wants to be used."""
+"""A model in a folder that did not come through the catalog: which file is which, and how it wants to be used."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ CONFIGS = (
 """Small files in which publishers say how their model is used; each may be missing."""
 
 TYPICAL_RELATED, TYPICAL_UNRELATED = 0.70, 0.50
-"""What is assumed of a model nobody has measured here."""
+"""Cosines that are assumed of a model nobody has measured here."""
 MOST_TOKENS = 512
 """Attention costs the square of the length, and windows of this size lose nothing: longer texts are cut into them."""
 
 
 def require_model(folder: Path) -> Path:
-    """The folder, if there is a model in it that can be opened."""
+    """Return the folder, if there is a model in it that can be opened. Raise NotFound otherwise."""
     if not folder.is_dir():
-        raise NotFound(f"There is no model folder {folder}. Name a catalogue model, hf:owner/name or a folder.")
+        raise NotFound(f"There is no model folder {folder}. Name a catalog model, hf:owner/name or a folder.")
     model_file(folder)
     tokenizer_file(folder)
     return folder
 
 
 def model_file(folder: Path) -> Path:
-    """The weights in a folder, the quantised before the full ones."""
+    """Return the weights in a folder, the quantized before the full ones."""
     names = (*ONNX_NAMES, *STATIC_NAMES, *NGRAM_NAMES)
     for name in names:
         if (folder / name).is_file():
@@ -48,7 +48,7 @@ def model_file(folder: Path) -> Path:
 
 
 def tokenizer_file(folder: Path) -> Path:
-    """The tokenizer in a folder, in either of its forms."""
+    """Return the tokenizer in a folder, in either of its forms."""
     for name in (TOKENIZER, PIECES):
         if (folder / name).is_file():
             return folder / name
@@ -56,7 +56,7 @@ def tokenizer_file(folder: Path) -> Path:
 
 
 def local_card(folder: Path, name: str | None = None) -> Card:
-    """The card beside the files, or one put together from what the publisher's configuration files say."""
+    """Return the card beside the files, or one put together from what the publisher's configuration files say."""
     if (folder / CARD).is_file():
         try:
             return read_card(folder)
@@ -71,7 +71,7 @@ def card_from_configs(
 ) -> Card:
     model, sentence, prompts, pooling = (_read(folder / config) for config in CONFIGS)
     kind = _kind(weights)
-    said = prompts.get("prompts") or {}
+    prefixes = prompts.get("prompts") or {}
     return Card(
         name=name,
         version=version,
@@ -81,8 +81,8 @@ def card_from_configs(
         languages=languages,
         related=TYPICAL_RELATED,
         unrelated=TYPICAL_UNRELATED,
-        query_prefix=str(said.get("query", "")),
-        passage_prefix=str(said.get("passage") or said.get("document") or ""),
+        query_prefix=str(prefixes.get("query", "")),
+        passage_prefix=str(prefixes.get("passage") or prefixes.get("document") or ""),
         max_tokens=_window(model, sentence) if kind == "onnx" else None,
     )
 
@@ -98,21 +98,21 @@ def _pooling(config: dict[str, Any]) -> Pooling:
 
 
 def _window(model: dict[str, Any], sentence: dict[str, Any]) -> int:
-    said = (sentence.get("max_seq_length"), model.get("max_position_embeddings"))
-    return min([MOST_TOKENS, *(int(value) for value in said if value)])
+    limits = (sentence.get("max_seq_length"), model.get("max_position_embeddings"))
+    return min([MOST_TOKENS, *(int(value) for value in limits if value)])
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read ({error}). Correct or delete it.") from error
-    return found if isinstance(found, dict) else {}
+    return config if isinstance(config, dict) else {}
 
 
 def is_path(source: str) -> bool:
-    """Whether a model was named by a folder: it has a separator, or there is one of that name."""
-    named = "/" in source or "\\" in source or source.startswith(("~", "."))
-    return named or (bool(source) and Path(source).is_dir())
+    """Return whether a model was named by a folder: it has a separator, or there is one of that name."""
+    is_written_as_path = "/" in source or "\\" in source or source.startswith(("~", "."))
+    return is_written_as_path or (bool(source) and Path(source).is_dir())

@@ -1,4 +1,4 @@
-"""Universal Sentence Encoder, multilingual: token vectors, convolutions over their neighbours, a sum, a small network.
+"""Universal Sentence Encoder, multilingual: token vectors, convolutions over their neighbors, a sum, a small network.
 
 No attention, so a passage costs a third of what a transformer of its size does, and numpy is all it needs. A text's
 tokens are read in groups of two, three and five; what the groups say is added up over the text.
@@ -25,7 +25,7 @@ Tensors = Mapping[str, NDArray[np.float32]]
 PARTS = 17
 """The table of token vectors lies in so many parts: token i is row i // PARTS of part i % PARTS."""
 GROUPS = ((2, 0), (3, 1), (5, 2))
-"""How many tokens a group has, and how many of them stand before the one it is about."""
+"""The tokens of a group, and how many of them stand before the one it is about."""
 
 
 class NgramEmbedder(Windowed):
@@ -43,7 +43,7 @@ class NgramEmbedder(Windowed):
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A product and what is added to it."""
+    """A product and a bias that is added to it."""
 
     weight: Vectors
     bias: Vectors
@@ -54,21 +54,21 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True)
 class _Norm:
-    """Each row at mean 0 and variance 1, then scaled and moved."""
+    """A norm of rows: each at mean 0 and variance 1, then scaled and moved."""
 
     gain: Vectors
     bias: Vectors
     least: np.float32
 
     def __call__(self, x: Vectors) -> Vectors:
-        centred = x - x.mean(axis=1, keepdims=True)
-        centred /= np.sqrt(np.square(centred).mean(axis=1, keepdims=True) + self.least)
-        return np.asarray(centred * self.gain + self.bias, np.float32)
+        centered = x - x.mean(axis=1, keepdims=True)
+        centered /= np.sqrt(np.square(centered).mean(axis=1, keepdims=True) + self.least)
+        return np.asarray(centered * self.gain + self.bias, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Two convolutions over a token and its neighbours, each added to what it was made from."""
+    """Two convolutions over a token and its neighbors, each added to what it was made from."""
 
     size: int
     before: int
@@ -80,7 +80,10 @@ class _Group:
         return x
 
     def _convolved(self, x: Vectors, layer: _Layer) -> Vectors:
-        """A product per place in the group, added up: nothing is copied, and beyond the ends of a text is nothing."""
+        """Return a product per place in the group, added up.
+
+        Nothing is copied, and beyond the ends of a text is nothing.
+        """
         count, width = x.shape
         padded = np.pad(x, ((self.before, self.size - 1 - self.before), (0, 0)))
         out = np.broadcast_to(layer.bias, x.shape).copy()
@@ -109,8 +112,8 @@ class _Network:
     def vector(self, ids: Sequence[int]) -> Vectors:
         words = self._words(np.asarray(ids))
         inward = np.split(self.inward_norm(self.inward(words)), len(self.groups), axis=1)
-        said = [group(part) for group, part in zip(self.groups, inward, strict=True)]
-        joined = self.joined_norm(np.concatenate([words, *said], axis=1))
+        group_outputs = [group(part) for group, part in zip(self.groups, inward, strict=True)]
+        joined = self.joined_norm(np.concatenate([words, *group_outputs], axis=1))
         length = np.float32(len(ids))
         # The sum before the product: it is linear, and one row is cheaper than one for each token.
         total = (joined.sum(axis=0) @ self.outward.weight + length * self.outward.bias) / np.sqrt(length)
@@ -122,7 +125,7 @@ class _Network:
         return rows * self.scales[part, None] + self.lowest[part, None]
 
     def _finished(self, total: Vectors) -> Vectors:
-        """Two blocks of two layers, each block with a way around it."""
+        """Return the result of two blocks of two layers, each block with a way around it."""
         dense = self.dense
         first = np.maximum(np.maximum(total @ dense["d0"], 0) @ dense["d1"] + total @ dense["p1"], 0)
         second = np.maximum(first @ dense["d2"], 0) @ dense["d3"] + first @ dense["p3"]
@@ -132,25 +135,25 @@ class _Network:
 def _read(path: Path, tokens: Tokens) -> _Network:
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         codes = _codes(stored)
-        found = {name: stored[name] for name in stored.files if not name.startswith("q")}
-    least = np.float32(found["eps"])
-    together = {name: _joined(found, name) for name in ("proj", "proj_b", "ln_g", "ln_b")}
+        tensors = {name: stored[name] for name in stored.files if not name.startswith("q")}
+    least = np.float32(tensors["eps"])
+    together = {name: _joined(tensors, name) for name in ("proj", "proj_b", "ln_g", "ln_b")}
     return _Network(
         tokens=tokens,
         codes=codes,
-        scales=found["scale"],
-        lowest=found["lo"],
+        scales=tensors["scale"],
+        lowest=tensors["lo"],
         inward=_Layer(together["proj"], together["proj_b"]),
         inward_norm=_Norm(together["ln_g"], together["ln_b"], least),
-        groups=tuple(_Group(size, before, _convolutions(found, size)) for size, before in GROUPS),
-        joined_norm=_Norm(found["ln_g"], found["ln_b"], least),
-        outward=_Layer(found["cnn_W"], found["cnn_b"]),
-        dense={name: found[name] for name in ("d0", "d1", "d2", "d3", "p1", "p3")},
+        groups=tuple(_Group(size, before, _convolutions(tensors, size)) for size, before in GROUPS),
+        joined_norm=_Norm(tensors["ln_g"], tensors["ln_b"], least),
+        outward=_Layer(tensors["cnn_W"], tensors["cnn_b"]),
+        dense={name: tensors[name] for name in ("d0", "d1", "d2", "d3", "p1", "p3")},
     )
 
 
 def _codes(stored: Mapping[str, NDArray[np.uint8]]) -> NDArray[np.uint8]:
-    """Part by part into its place: the whole table is never there twice."""
+    """Return the table of codes, put together part by part: it is never in memory twice."""
     first = stored["q1"]
     codes = np.empty((PARTS, *first.shape), np.uint8)
     for part in range(PARTS):
@@ -158,10 +161,10 @@ def _codes(stored: Mapping[str, NDArray[np.uint8]]) -> NDArray[np.uint8]:
     return codes
 
 
-def _joined(found: Tensors, name: str) -> Vectors:
-    return np.concatenate([found[f"{name}{size}"] for size, _ in GROUPS], axis=-1)
+def _joined(tensors: Tensors, name: str) -> Vectors:
+    return np.concatenate([tensors[f"{name}{size}"] for size, _ in GROUPS], axis=-1)
 
 
-def _convolutions(found: Tensors, size: int) -> tuple[_Layer, _Layer]:
-    first, second = (_Layer(found[f"w{turn}_{size}"], found[f"b{turn}_{size}"]) for turn in (1, 2))
+def _convolutions(tensors: Tensors, size: int) -> tuple[_Layer, _Layer]:
+    first, second = (_Layer(tensors[f"w{turn}_{size}"], tensors[f"b{turn}_{size}"]) for turn in (1, 2))
     return first, second

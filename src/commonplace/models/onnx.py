@@ -35,17 +35,17 @@ class _Network:
     dims: int
 
     def vector(self, ids: Sequence[int]) -> Vectors:
-        found = self._run(ids)
-        if found.ndim == 1:
-            return unit(found)
-        return unit(found[0] if self.pooling == "cls" else found.mean(axis=0))
+        output = self._run(ids)
+        if output.ndim == 1:
+            return unit(output)
+        return unit(output[0] if self.pooling == "cls" else output.mean(axis=0))
 
     def _run(self, ids: Sequence[int]) -> Vectors:
         row = np.array([ids], np.int64)
         feeds = {"input_ids": row, "attention_mask": np.ones_like(row), "token_type_ids": np.zeros_like(row)}
-        wanted = {name: value for name, value in feeds.items() if name in self.inputs}
-        found: NDArray[Any] = self.session.run([self.output], wanted)[0][0]
-        return found.astype(np.float32, copy=False)
+        inputs = {name: value for name, value in feeds.items() if name in self.inputs}
+        output: NDArray[Any] = self.session.run([self.output], inputs)[0][0]
+        return output.astype(np.float32, copy=False)
 
 
 def _load(model: Path, tokenizer: Path, card: Card) -> _Network:

@@ -23,23 +23,26 @@ _UNIGRAM = 1
 _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3  # kinds of piece
 _SPACE = "▁"
 UNKNOWN = " <unk>"
-"""What the piece for anything unknown is called in a tokenizer made here."""
+"""The name of the piece for anything unknown in a tokenizer made here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """What a model file says."""
+    """The vocabulary and rules of a model file."""
 
     vocabulary: list[tuple[str, float]]
     unknown: int
     begin: int
     end: int
     characters: bytes
-    """How characters are made alike before a text is cut, in SentencePiece's own compiled form; empty: they are not."""
+    """The rules that make characters alike before a text is cut, as SentencePiece compiles them; empty for none."""
 
 
 def tokenizer_of(path: Path) -> tokenizers.Tokenizer:
-    """Cuts as SentencePiece does, and puts the model's marks around a text. Raises ValueError for another file."""
+    """Return a tokenizer that cuts as SentencePiece does and puts the model's marks around a text.
+
+    Raise ValueError for another file.
+    """
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
     pieces = read_pieces(path.read_bytes())
@@ -56,7 +59,7 @@ def tokenizer_of(path: Path) -> tokenizers.Tokenizer:
 
 
 def read_pieces(data: bytes) -> Pieces:
-    """Raises ValueError where the bytes are no unigram model."""
+    """Return the pieces in the bytes of a model file. Raise ValueError where they are no unigram model."""
     vocabulary: list[tuple[str, float]] = []
     unknown, trainer, characters = 0, dict[int, int](), b""
     for field, value in _fields(data):
@@ -91,7 +94,7 @@ def _bytes(value: int | bytes) -> bytes:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of each field of a message: an integer, or the bytes of anything else."""
+    """Yield the (number, value) of each field of a message: an integer, or the bytes of anything else."""
     place = 0
     while place < len(data):
         key, place = _varint(data, place)

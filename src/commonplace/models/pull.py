@@ -15,7 +15,7 @@ from commonplace.errors import DownloadFailed, InvalidInput
 from commonplace.models import cache as store
 from commonplace.models import hub, web
 from commonplace.models.cache import Installed, find, installed
-from commonplace.models.catalog import STATIC, Entry, Member, Progress, catalog
+from commonplace.models.catalog import STATIC, CatalogEntry, Member, Progress, catalog
 from commonplace.models.catalog import entry as entry_of
 from commonplace.models.local import is_path, require_model
 from commonplace.models.providers.endpoint import is_provided
@@ -26,7 +26,7 @@ __all__ = ["Installed", "find", "installed", "pull"]
 
 
 def pull(
-    source: Entry | str,
+    source: CatalogEntry | str,
     cache: Path,
     registry: str | None = None,
     progress: Progress | None = None,
@@ -56,7 +56,7 @@ def pull(
     return store.fill(cache / entry.folder, lambda: store.has(entry, cache), write)
 
 
-def _extract(entry: Entry, url: str, stage: Path, progress: Progress | None) -> None:
+def _extract(entry: CatalogEntry, url: str, stage: Path, progress: Progress | None) -> None:
     with _open_wheel(url, stage, progress) as (wheel, counted):
         done = 0
         for member in _in_order(wheel, entry, url):
@@ -69,7 +69,10 @@ def _extract(entry: Entry, url: str, stage: Path, progress: Progress | None) -> 
 
 @contextmanager
 def _open_wheel(url: str, stage: Path, progress: Progress | None) -> Iterator[tuple[zipfile.ZipFile, Progress | None]]:
-    """The wheel as a zip, and what still has to be told of progress: by ranges where they are heard, else whole."""
+    """Yield the wheel as a zip, and what still has to be told of progress.
+
+    It is read by ranges where they are heard, else whole.
+    """
     response = web.open_url(url, span=(0, 0))
     size = web.size_of(response)
     if size is not None:
@@ -96,8 +99,8 @@ def _zip(file: IO[bytes] | io.BufferedReader, url: str) -> Iterator[zipfile.ZipF
         raise DownloadFailed(f"{web.shown(url)} is not a readable wheel ({error}). Try again.") from error
 
 
-def _in_order(wheel: zipfile.ZipFile, entry: Entry, url: str) -> list[Member]:
-    """The members wanted as they lie in the file, so that what was read ahead is what comes next."""
+def _in_order(wheel: zipfile.ZipFile, entry: CatalogEntry, url: str) -> list[Member]:
+    """Return the wanted members as they lie in the file, so that what was read ahead is what comes next."""
     places = {info.filename: info.header_offset for info in wheel.infolist()}
     for member in entry.files.values():
         if member.path not in places:

@@ -22,19 +22,19 @@ _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01
 
 
 def registry_url(given: str | None = None) -> str:
-    """The registry to ask: the one given, else the one this machine's own tools are told to use, else PyPI."""
+    """Return the registry to ask: the one given, else the one this machine's own tools are told to use, else PyPI."""
     from_environment = (os.environ.get(name) for name in _VARIABLES)
     from_pip = (_index_url(path) for path in pip_config_files())
     return next((url for url in (given, *from_environment, *from_pip) if url), PYPI)
 
 
 def pip_config_files() -> Iterator[Path]:
-    """pip's configuration files, the one that wins first."""
-    named = os.environ.get("PIP_CONFIG_FILE")
-    if named == os.devnull:
+    """Yield pip's configuration files, the one that wins first."""
+    variable = os.environ.get("PIP_CONFIG_FILE")
+    if variable == os.devnull:
         return
-    if named:
-        yield Path(named)
+    if variable:
+        yield Path(variable)
     name = "pip.ini" if sys.platform == "win32" else "pip.conf"
     yield Path(sys.prefix) / name
     home = Path.home()
@@ -48,20 +48,20 @@ def pip_config_files() -> Iterator[Path]:
 
 
 def wheel_url(package: str, version: str, registry: str) -> str:
-    """Where the wheel of this exact version is. Any platform's will do: only data files are taken out of it."""
+    """Return where the wheel of this exact version is. Any platform's will do: only data files are taken out of it."""
     page = f"{registry.rstrip('/')}/{_normal(package)}/"
-    found = {name: url for name, url in _links(page) if _is_wheel_of(name, package, version)}
-    if not found:
+    url_by_name = {name: url for name, url in _links(page) if _is_wheel_of(name, package, version)}
+    if not url_by_name:
         raise DownloadFailed(
             f"{shown(registry)} has no wheel of {package} {version}. "
             "Set COMMONPLACE_REGISTRY to a registry that has it, such as https://pypi.org/simple."
         )
-    best = min(found, key=lambda name: (not name.endswith("-none-any.whl"), name))
-    return _with_password_of(registry, found[best])
+    best = min(url_by_name, key=lambda name: (not name.endswith("-none-any.whl"), name))
+    return _with_password_of(registry, url_by_name[best])
 
 
 def _links(page: str) -> list[tuple[str, str]]:
-    """(file name, address) of every file on the page of a project, whichever of the two formats the registry speaks."""
+    """Return the (file name, address) of every file on a project's page, in whichever of the two formats it comes."""
     body, response = read_url(page, accept=_ACCEPT)
     content_type = (response.headers.get("Content-Type") or "").partition(";")[0].strip()
     try:
@@ -77,7 +77,7 @@ def _links(page: str) -> list[tuple[str, str]]:
 
 
 class _Anchors(HTMLParser):
-    """(href, text) of every link of a page."""
+    """A parser that gathers the (href, text) of every link of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -111,17 +111,20 @@ def _index_url(path: Path) -> str | None:
 def _is_wheel_of(filename: str, package: str, version: str) -> bool:
     if not filename.endswith(".whl"):
         return False
-    name, found, *_ = [*filename.split("-"), ""]
-    return _normal(name) == _normal(package) and found == version
+    name, wheel_version, *_ = [*filename.split("-"), ""]
+    return _normal(name) == _normal(package) and wheel_version == version
 
 
 def _normal(name: str) -> str:
-    """A project's name as PEP 503 compares it."""
+    """Return a project's name as PEP 503 compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _with_password_of(registry: str, url: str) -> str:
-    """A registry that asked for a password for its index asks for it for its files too, but only on its own host."""
+    """Return a file's address with the password of the registry, where both are on one host.
+
+    A registry that asked for a password for its index asks for it for its files too.
+    """
     source, target = urlsplit(registry), urlsplit(url)
     userinfo, _, host = source.netloc.rpartition("@")
     if userinfo and host == target.netloc and source.scheme == target.scheme:

@@ -1,4 +1,4 @@
-"""What the engine asks of a model that takes a second, slower look at the best passages."""
+"""The interface of a model that takes a second, slower look at the best passages."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Protocol
 
 
 class Reranker(Protocol):
-    """Judges passages one by one. Without one the stage is skipped."""
+    """A model that judges passages one by one. Without one the stage is skipped."""
 
     @property
     def name(self) -> str: ...
 
     def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
-        """0–1 per passage, in the order given."""
+        """Return a score from 0 to 1 for each passage, in the order given."""
         ...

@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W\d_]+|\d+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ALPHABET = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _LETTERS_OF_ALPHABET, _LETTERS_OF_OTHERS = 4, 2
-"""How many letters make a word where words are not spaced: in alphabets, and in scripts of syllables or words."""
+"""Letters that make a word where words are not spaced: in alphabets, and in scripts of syllables or words."""
 
 _REMEMBERED, _LONGEST_QUESTION = 32, 300
 
@@ -39,22 +39,25 @@ class Tokens:
         self.head, self.tail = self._frame()
 
     def framed(self, text: str) -> list[int]:
-        """The ids of a text between the marks a model expects around it."""
+        """Return the ids of a text between the marks a model expects around it."""
         return self._tokenizer.encode(_readable(text)).ids
 
     def plain(self, text: str) -> list[int]:
-        """The ids of a text alone. A question's are kept a while: it is embedded, and then its words are looked at."""
+        """Return the ids of a text alone.
+
+        A question's are kept a while: it is embedded, and then its words are looked at.
+        """
         return self._remembered(text) if len(text) <= _LONGEST_QUESTION else self._ids(text)
 
     def _ids(self, text: str) -> list[int]:
         return self._tokenizer.encode(_readable(text), add_special_tokens=False).ids
 
     def known(self, text: str) -> list[int]:
-        """The ids of a text without the unknown ones."""
+        """Return the ids of a text without the unknown ones."""
         return [token for token in self.plain(text) if token != self._unknown]
 
     def fertility(self, text: str) -> float:
-        """Tokens per word; punctuation is left out and `camelCase` and `snake_case` count as their words.
+        """Return tokens per word. Punctuation is left out, and `camelCase` and `snake_case` count as their words.
 
         Where words are not spaced, so many letters count as one.
         """
@@ -92,7 +95,7 @@ def _unknown_id(tokenizer: tokenizers.Tokenizer) -> int | None:
 
 
 def _words_in(run: str) -> int:
-    """How many words a run of letters is: more than one only where a script does not space them."""
+    """Return how many words a run of letters is: more than one only where a script does not space them."""
     if run.isascii():
         return 1
     length = _LETTERS_OF_ALPHABET if _ALPHABET.match(run) else _LETTERS_OF_OTHERS
@@ -100,5 +103,5 @@ def _words_in(run: str) -> int:
 
 
 def _readable(text: str) -> str:
-    """Half of a surrogate pair, as broken JSON may hold, is not text to a tokenizer."""
+    """Return a text without halves of surrogate pairs: broken JSON may hold them, and no tokenizer reads them."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -33,7 +33,7 @@ _PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 
 class Response(Protocol):
-    """What this room uses of `http.client.HTTPResponse`."""
+    """The part of `http.client.HTTPResponse` that this room uses."""
 
     url: str
     status: int
@@ -44,7 +44,7 @@ class Response(Protocol):
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows a redirect to http(s) only: a registry must not be able to point at a local file or at ftp."""
+    """A follower of redirects to http(s) only: a registry must not be able to point at a local file or at ftp."""
 
     def redirect_request(
         self,
@@ -64,7 +64,10 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def open_url(url: str, *, accept: str = "*/*", span: tuple[int, int] | None = None) -> Response:
-    """An answer with a 2xx status. `span` asks for these bytes, last one included: 206 says that it was heard."""
+    """Return an answer with a 2xx status.
+
+    `span` asks for these bytes, last one included: 206 says that it was heard.
+    """
     request = _request(url, accept, span)
     for attempt in range(ATTEMPTS):
         try:
@@ -77,7 +80,7 @@ def open_url(url: str, *, accept: str = "*/*", span: tuple[int, int] | None = No
 
 
 def read_url(url: str, *, accept: str = "*/*", most: int = 64 << 20) -> tuple[bytes, Response]:
-    """A small file whole, and the answer it came in."""
+    """Return a small file whole, and the answer it came in."""
     response = open_url(url, accept=accept)
     with closing(response, url):
         body = response.read(most + 1)
@@ -86,7 +89,7 @@ def read_url(url: str, *, accept: str = "*/*", most: int = 64 << 20) -> tuple[by
 
 
 def pieces(response: Response, progress: Progress | None = None) -> Iterator[bytes]:
-    """The body in pieces; a body cut short is a failure, not an end."""
+    """Yield the body in pieces. Raise DownloadFailed for a body that is cut short."""
     total = int(response.headers.get("Content-Length") or 0)
     done = 0
     with closing(response, response.url):
@@ -133,7 +136,7 @@ class RangeFile(io.RawIOBase):
         return len(part)
 
     def _at(self, position: int, most: int) -> bytes:
-        """Bytes from `position` on, from what is at hand or from one request; fewer than asked for where that ends."""
+        """Return at most `most` bytes from `position` on, from what is at hand or from one request."""
         if position >= self._size:
             return b""
         if position >= self._tail_start:
@@ -152,7 +155,7 @@ class RangeFile(io.RawIOBase):
 
 
 def fetch_range(url: str, start: int, end: int) -> bytes:
-    """Bytes start to end, the last one excluded; asked again when the connection broke in the middle."""
+    """Return the bytes from start to end, the last one excluded. Ask again when the connection broke in the middle."""
     for attempt in range(ATTEMPTS):
         response = open_url(url, span=(start, end - 1))
         if response.status != http.client.PARTIAL_CONTENT:
@@ -170,7 +173,7 @@ def fetch_range(url: str, start: int, end: int) -> bytes:
 
 
 def size_of(response: Response) -> int | None:
-    """The size of the whole file, read off the answer to a range request. None: the range was not heard."""
+    """Return the size of the whole file, read off the answer to a range request. None: the range was not heard."""
     if response.status != http.client.PARTIAL_CONTENT:
         return None
     size = (response.headers.get("Content-Range") or "").rpartition("/")[2]
@@ -179,7 +182,7 @@ def size_of(response: Response) -> int | None:
 
 @contextmanager
 def closing(response: Response, url: str) -> Iterator[None]:
-    """Reads inside this block fail as a DownloadFailed, and the connection is given back."""
+    """Let reads inside this block fail as a DownloadFailed, and give the connection back."""
     try:
         yield
     except _TROUBLE as error:
@@ -189,7 +192,7 @@ def closing(response: Response, url: str) -> Iterator[None]:
 
 
 def shown(url: str) -> str:
-    """The address without the user name and password that a private registry's may carry."""
+    """Return the address without the user name and password that a private registry's may carry."""
     try:
         parts = urlsplit(url)
     except ValueError as error:
@@ -221,12 +224,12 @@ def _opener() -> urllib.request.OpenerDirector:
 
 
 def certificates() -> str | None:
-    """The file, or folder, of certificates that the user trusts instead of the system's."""
+    """Return the file or folder of certificates that the user trusts instead of the system's, or None."""
     return next((value for name in _CA_VARIABLES if (value := os.environ.get(name))), None)
 
 
 def tls() -> ssl.SSLContext:
-    """The system's certificates, or the file that pip, requests or OpenSSL itself was told to use."""
+    """Return a context with the system's certificates, or those that pip, requests or OpenSSL was told to use."""
     path = certificates()
     try:
         if path and os.path.isdir(path):
@@ -253,7 +256,7 @@ def _request(url: str, accept: str, span: tuple[int, int] | None) -> urllib.requ
 
 
 def authorization(url: str) -> str:
-    """The header that carries the user name and password of an address; empty where it has none."""
+    """Return the header that carries the user name and password of an address; "" where it has none."""
     parts = urlsplit(url)
     if parts.username is None:
         return ""

@@ -1,7 +1,7 @@
-"""What neural embedders share: long texts in windows, several texts at once, and queries that are asked again.
+"""The common part of neural embedders: long texts in windows, several texts at once, and queries that are asked again.
 
 One text per run, never a padded batch: int8 models scale their activations by the largest value in the whole input, so
-a neighbour in the batch would change a text's vector (by a cosine of 0.992 to 0.999 for arctic-embed-s), and batches
+a neighbor in the batch would change a text's vector (by a cosine of 0.992 to 0.999 for arctic-embed-s), and batches
 are slower besides (a passage takes 56 ms alone, 93 in a four: tools/time_embedder.py). Threads run more texts at once.
 """
 
@@ -25,7 +25,7 @@ from commonplace.models.local import MOST_TOKENS
 from commonplace.models.tokens import Tokens
 
 OVERLAP = 16
-"""Tokens two neighbouring windows of a long text share, so that no phrase is cut in both."""
+"""Tokens two neighboring windows of a long text share, so that no phrase is cut in both."""
 RECENT_QUERIES = 256
 
 
@@ -34,7 +34,7 @@ def default_threads() -> int:
 
 
 class Network(Protocol):
-    """The loaded weights with their tokenizer. Runs from several threads at once."""
+    """A model's loaded weights with their tokenizer. Runs from several threads at once."""
 
     @property
     def tokens(self) -> Tokens: ...
@@ -67,7 +67,10 @@ class Windowed(Carded):
         self._loaded().vector(self._loaded().tokens.framed("a"))
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """A query asked again, for its next page or by another leg, is not computed again."""
+        """Return the vectors of queries.
+
+        One that is asked again, for its next page or by another leg, is not computed again.
+        """
         return self._rows([self._recent(text) for text in texts])
 
     def embed_passages(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
@@ -109,7 +112,7 @@ class Windowed(Carded):
 
 
 def windows(tokens: Tokens, prefix: str, text: str, most: int) -> list[list[int]]:
-    """The ids of a text in as few windows as hold it, of even length so that each is a fair part of the mean."""
+    """Return the ids of a text in as few windows as hold it, of even length so that each is a fair part of the mean."""
     whole = tokens.framed(prefix + text)
     if len(whole) <= most:
         return [whole]

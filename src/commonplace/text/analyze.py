@@ -1,10 +1,10 @@
 """Text into terms, the same way for every language, document and query.
 
 Two forms of every word are indexed: *exact* (folded, unstemmed), for phrases and prefixes, and its *stem*, for
-ranking. Identifiers and compounds (`getUserName`, `real-time`, `HTTP/2`) give their parts, their neighbouring
+ranking. Identifiers and compounds (`getUserName`, `real-time`, `HTTP/2`) give their parts, their neighboring
 parts joined, and the whole; scripts written without spaces give overlapping pairs of characters.
 
-Words repeat, so each white-space-delimited token is analysed once and remembered, and its stems by its terms: analysing
+Words repeat, so each white-space-delimited token is analyzed once and remembered, and its stems by its terms: analyzing
 a text is then a split, two look-ups per word and two joins (`bench/engine.py`, row analyze).
 """
 
@@ -56,12 +56,15 @@ _CONTRACTION = regex.compile(r"^(\w+)['’](s|t|re|ve|ll|d|m)$", regex.IGNORECAS
 _LATIN = regex.compile(r"\p{Latin}")
 _MARKS = regex.compile(r"(?<=\p{Latin})\p{Mn}+")
 _VOWEL_MARKS = regex.compile(r"[\u064b-\u065f\u0670\u0640\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]")
-"""Those of Arabic and Hebrew, which most texts are written without."""
+"""The vowel marks of Arabic and Hebrew, which most texts are written without."""
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h"})
 
 
 def fold(text: str) -> str:
-    """Case, compatibility forms, Latin diacritics and Semitic vowel marks ignored: `Zoë` is `zoe`, `й` is not `и`."""
+    """Return a text without case, compatibility forms, Latin diacritics and Semitic vowel marks.
+
+    `Zoë` is `zoe`, `й` is not `и`.
+    """
     if text.isascii():
         return text.lower()
     text = normalized("NFKC", text).casefold()
@@ -71,7 +74,7 @@ def fold(text: str) -> str:
 
 
 def exact_terms(token: str) -> tuple[str, ...]:
-    """The unstemmed terms of one white-space-delimited token, in the order of the text."""
+    """Return the unstemmed terms of one white-space-delimited token, in the order of the text."""
     if word := _plain_word(token.strip(_PUNCTUATION)):
         return (word,)
     terms: list[str] = []
@@ -85,25 +88,31 @@ def exact_terms(token: str) -> tuple[str, ...]:
 
 
 def pieces(token: str) -> list[tuple[str, str]]:
-    """What a white-space-delimited token is made of: each `word`, `run` of an unspaced script or `sign`, in order."""
+    """Return the (kind, text) of each part of a token, in order.
+
+    A kind is `word`, `run` of an unspaced script, or `sign`.
+    """
     if not token.isascii():
         token = normalized("NFKC", token.replace(_SOFT_HYPHEN, "").replace(_JOINER, ""))
     return [(match.lastgroup or "", match[0]) for match in _PIECES.finditer(token)]
 
 
 def pairs(run: str) -> list[str]:
-    """Overlapping pairs of characters, and the last one alone, so that every character begins some term."""
+    """Return overlapping pairs of characters, and the last one alone, so that every character begins some term."""
     clusters = _CLUSTER.findall(fold(run))
     return [a + b for a, b in pairwise(clusters)] + clusters[-1:]
 
 
 def _plain_word(core: str) -> str:
-    """The one term of a plain ASCII word, as most tokens by far are: not worth a pattern. Nothing of any other."""
+    """Return the term of a plain ASCII word, or "" for any other.
+
+    Most tokens by far are plain and not worth a pattern.
+    """
     return core.lower()[:_LONGEST_TERM] if core.isascii() and core.isalpha() and _is_plain(core) else ""
 
 
 def _is_plain(word: str) -> bool:
-    """Whether its capitals say nothing: `word`, `Word` and `WORD`, but not `someWord`."""
+    """Return whether a word's capitals mean nothing: true for `word`, `Word` and `WORD`, false for `someWord`."""
     return word.islower() or word[1:].islower() or word.isupper()
 
 
@@ -131,13 +140,16 @@ def _parts(word: str) -> list[str]:
 
 
 def compound_of(parts: Sequence[str]) -> tuple[str, ...]:
-    """The terms that a compound of these parts is indexed by."""
+    """Return the terms that a compound of these parts is indexed by."""
     joined = [a + b for a, b in pairwise(parts)] if len(parts) > 2 else []
     return (*parts, *joined, "".join(parts))
 
 
 def parts_of(terms: Sequence[str]) -> Sequence[str] | None:
-    """The parts among the terms of a compound; None where they are not the terms of one without symbols after it."""
+    """Return the parts among the terms of a compound.
+
+    None where these are not the terms of a compound without symbols after it.
+    """
     count = 2 if len(terms) == 3 else len(terms) // 2
     return terms[:count] if len(terms) > 2 and tuple(terms) == compound_of(terms[:count]) else None
 
@@ -147,9 +159,10 @@ Forms = tuple[str, str]
 
 
 class _Memory(dict[str, str]):
-    """Something about a word, filled on demand, bounded, and shared by all threads.
+    """A cache from a word to something computed of it: filled on demand, bounded, shared by all threads.
 
-    Two generations: when the young one is full it becomes the old one, and what is asked for again comes back from it.
+    It has two generations: a full young one becomes the old one, and an entry of the old one comes back when it is
+    read.
     """
 
     most = _REMEMBERED
@@ -164,15 +177,15 @@ class _Memory(dict[str, str]):
         self.clear()
 
     def __missing__(self, word: str) -> str:
-        told = self._old.get(word)
-        if told is None:
-            told = self.tell(word)
+        value = self._old.get(word)
+        if value is None:
+            value = self.tell(word)
         if len(word) <= self._longest:
             if len(self) >= self.most:
                 self._old = dict(self)
                 self.clear()
-            self[word] = told
-        return told
+            self[word] = value
+        return value
 
 
 def _exact_form(token: str) -> str:
@@ -189,7 +202,7 @@ _stemming = threading.Lock()  # a Snowball stemmer keeps state while it works
 
 @cache
 def _stems(language: str) -> _Memory | None:
-    """The stems of exact terms, both joined by blanks; None for a language that has no stemmer."""
+    """Return the cache from exact terms to stems, both joined by blanks. None for a language that has no stemmer."""
     snowball = stemmer(language)
     if snowball is None:
         return None
@@ -209,7 +222,7 @@ def _stems(language: str) -> _Memory | None:
 
 @contextmanager
 def many_texts() -> Iterator[None]:
-    """While very many texts are analysed more of them is remembered, and nothing afterwards."""
+    """Remember more words while very many texts are analyzed, and none of them afterwards."""
     _Memory.most = _REMEMBERED_OF_MANY
     try:
         yield
@@ -219,32 +232,32 @@ def many_texts() -> Iterator[None]:
         _stems.cache_clear()
 
 
-def analyse(text: str, language: str) -> Forms:
-    """The exact terms and the stems of a text: what an index keeps of it."""
+def analyze(text: str, language: str) -> Forms:
+    """Return a text's exact terms and its stems, as an index keeps them."""
     spaced = text.encode("utf-8", "surrogatepass").translate(_APART).decode("utf-8", "surrogatepass")
     forms = list(map(_words.__getitem__, spaced.split()))
-    exact, known = " ".join(forms), _stems(language)
-    return exact, exact if known is None else " ".join(map(known.__getitem__, forms))
+    exact, stems_by_form = " ".join(forms), _stems(language)
+    return exact, exact if stems_by_form is None else " ".join(map(stems_by_form.__getitem__, forms))
 
 
 def exact(text: str) -> str:
-    """All exact terms of a text, joined by blanks, in order."""
-    return analyse(text, UNKNOWN)[0]
+    """Return all exact terms of a text, joined by blanks, in order."""
+    return analyze(text, UNKNOWN)[0]
 
 
 def stems(text: str, language: str) -> str:
-    """All terms of a text, stemmed as the language is, joined by blanks, in order."""
-    return analyse(text, language)[1]
+    """Return all terms of a text, stemmed by the rules of `language`, joined by blanks, in order."""
+    return analyze(text, language)[1]
 
 
 def stems_once(text: str, language: str) -> str:
-    """The same for what will not come again, a path or an id: nothing of it is remembered."""
+    """Return the same as `stems`, for a path or an id that will not come again. Nothing of it is remembered."""
     exact = " ".join(" ".join(exact_terms(token)) for token in text.split())
-    known = _stems(language)
-    return exact if known is None else known.tell(exact)
+    stems_by_form = _stems(language)
+    return exact if stems_by_form is None else stems_by_form.tell(exact)
 
 
 def token_forms(token: str, language: str) -> Forms:
-    """The exact terms and the stems of one white-space-delimited token."""
-    exact, known = _words[token], _stems(language)
-    return exact, exact if known is None else known[exact]
+    """Return the exact terms and the stems of one white-space-delimited token."""
+    exact, stems_by_form = _words[token], _stems(language)
+    return exact, exact if stems_by_form is None else stems_by_form[exact]

@@ -1,6 +1,6 @@
 """Cutting a body into passages for embedding, reranking and snippets, where a reader would pause.
 
-Sizes are weights, quarters of a token (`tokens.weight`), because those of neighbouring lines add up exactly. For a text
+Sizes are weights, quarters of a token (`tokens.weight`), because those of neighboring lines add up exactly. For a text
 without CJK or Thai a weight is a number of characters, and most of the arithmetic below is free.
 """
 
@@ -27,13 +27,13 @@ LONGEST_PATH = 4000
 
 @dataclass(frozen=True, slots=True)
 class ChunkRules:
-    """How large passages are, in tokens. `window` is how far before the target the best place to cut is looked for."""
+    """The sizes of passages, in tokens. The best place to cut is looked for in the `window` before the target."""
 
     target: int = 900
     overlap: int = 135
     window: int = 200
     in_lines: bool = False
-    """Whether neighbours overlap around a cut inside a long line too, and not from the start of a line alone."""
+    """True: neighbors overlap around a cut inside a long line too, and not from the start of a line alone."""
 
     def __post_init__(self) -> None:
         if self.target < 1 or not 1 <= self.window <= self.target or not 0 <= self.overlap < self.target:
@@ -41,7 +41,10 @@ class ChunkRules:
 
     @property
     def version(self) -> str:
-        """Part of every embedding's fingerprint: raise the number whenever the same text would be cut elsewhere."""
+        """Return the part of every embedding's fingerprint that says how text is cut.
+
+        Raise its number whenever the same text would be cut elsewhere.
+        """
         return f"chunks-2/{self.target}/{self.overlap}/{self.window}"
 
 
@@ -57,7 +60,7 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class _Terrain:
-    """A body surveyed once: where its lines are, what each costs, and how good a cut before each would be."""
+    """A body surveyed once: the places of its lines, the weight of each, and how good a cut before each would be."""
 
     body: str
     starts: Sequence[int]
@@ -77,7 +80,7 @@ class _Terrain:
 
     @property
     def end(self) -> int:
-        """The line after the last one."""
+        """Return the number of the line after the last one."""
         return len(self.starts) - 1
 
     def line(self, char: int) -> int:
@@ -95,7 +98,7 @@ class _Terrain:
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """What one passage may take: lines before which it may end, and the weights between which it should."""
+    """The bounds of one passage: the lines before which it may end, and the weights between which it should."""
 
     first: int
     last: int
@@ -104,9 +107,10 @@ class _Reach:
 
 
 def chunk(body: str, format: str = "markdown", rules: ChunkRules = ChunkRules(), start: int = 0) -> list[Span]:
-    """The passages of a body. They quote it exactly, cover it and begin ever later. A body within the target is one.
+    """Return the passages of a body. They quote it exactly, cover it and begin ever later.
 
-    `start` is the first character of the line on which they begin, where what stands before is none.
+    A body within the target is one. `start` is the first character of the line on which they begin; what stands before
+    it belongs to no passage.
     """
     text = body[start:]
     if not text or text.isspace():
@@ -139,7 +143,10 @@ def _span(terrain: _Terrain, start: int, end: int, titles: dict[int, str]) -> Sp
 
 
 def _path(terrain: _Terrain, line: int, titles: dict[int, str]) -> tuple[str, ...]:
-    """The titles in force where the passage's text begins, from the root down; the nearest, where they are too long."""
+    """Return the titles in force where the passage's text begins, from the root down.
+
+    Too long a path keeps the nearest ones.
+    """
     line = terrain.text_at[line]
     path: list[str] = []
     room = LONGEST_PATH
@@ -160,17 +167,17 @@ def _survey(body: str, format: str, rules: ChunkRules) -> _Terrain:
     at = starts if is_narrow(body) else _weights(lines, weight(body))
     blank = [number for number, line in enumerate(lines) if not line or line.isspace()]
     text_at = _text_lines(blank, len(lines))
-    found, references = _blocks(body, format)
-    heads = [block for block in found if block.kind in ("heading", "definition")]
-    atoms = [block for block in found if block.kind in ("fence", "front matter")] + _formulas(body, lines, found)
+    blocks, references = _blocks(body, format)
+    heads = [block for block in blocks if block.kind in ("heading", "definition")]
+    atoms = [block for block in blocks if block.kind in ("fence", "front matter")] + _formulas(body, lines, blocks)
     return _Terrain(
         body=body,
         starts=starts,
         at=at,
         text_at=text_at,
-        scores=_scores(found, blank, text_at),
+        scores=_scores(blocks, blank, text_at),
         grades=_grade(
-            found, [atom for atom in atoms if at[atom.end] - at[atom.line] <= 4 * rules.target], blank, text_at
+            blocks, [atom for atom in atoms if at[atom.end] - at[atom.line] <= 4 * rules.target], blank, text_at
         ),
         heads=heads,
         parents=parents_of(levels_of(heads)),
@@ -194,8 +201,8 @@ def _text_lines(blank: Sequence[int], count: int) -> list[int]:
     return text_at
 
 
-def _scores(found: Sequence[Block], blank: Sequence[int], text_at: Sequence[int]) -> dict[int, int]:
-    """How good a cut before a line is, where it is better than before any other line.
+def _scores(blocks: Sequence[Block], blank: Sequence[int], text_at: Sequence[int]) -> dict[int, int]:
+    """Return how good a cut before each line is, for the lines that are better than any ordinary one.
 
     A cut asked for at a blank line is made after it, so that passages begin with text.
     """
@@ -205,7 +212,7 @@ def _scores(found: Sequence[Block], blank: Sequence[int], text_at: Sequence[int]
         text = text_at[line]
         scores[text] = max(score, scores.get(text, 0))
 
-    for block in found:
+    for block in blocks:
         match block.kind:
             case "heading":
                 mark(block.line, _HEADING_SCORES[block.level - 1])
@@ -228,16 +235,16 @@ def _scores(found: Sequence[Block], blank: Sequence[int], text_at: Sequence[int]
     return scores
 
 
-def _grade(found: Sequence[Block], atoms: Sequence[Block], blank: Sequence[int], text_at: Sequence[int]) -> bytearray:
-    """Which cuts are free, which are never made, and which only for want of others.
+def _grade(blocks: Sequence[Block], atoms: Sequence[Block], blank: Sequence[int], text_at: Sequence[int]) -> bytearray:
+    """Return a grade for each line: a cut before it is free, never made, or made only for want of others.
 
-    Those are before blanks, between a heading and its text, and between a definition and what leads up to it.
+    The last kind is before blanks, between a heading and its text, and between a definition and what leads up to it.
     """
     grades = bytearray(len(text_at))
     reluctant, never = _GRADES
     for line in blank:
         grades[line] = _RELUCTANT
-    for block in found:
+    for block in blocks:
         if block.kind == "heading":
             under = min(text_at[block.end], len(text_at) - 2)
             grades[block.line + 1 : under + 1] = reluctant * (under - block.line)
@@ -248,11 +255,11 @@ def _grade(found: Sequence[Block], atoms: Sequence[Block], blank: Sequence[int],
     return grades
 
 
-def _formulas(body: str, lines: Sequence[str], found: Sequence[Block]) -> list[Block]:
-    """Blocks between two `$$`, the first of which begins its line. They are no blocks of CommonMark's."""
+def _formulas(body: str, lines: Sequence[str], blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks between two `$$`, the first of which begins its line. CommonMark has no such blocks."""
     if "$$" not in body:
         return []
-    fenced = {line for block in found if block.kind == "fence" for line in range(block.line, block.end)}
+    fenced = {line for block in blocks if block.kind == "fence" for line in range(block.line, block.end)}
     formulas = []
     opened: int | None = None
     for number, line in enumerate(lines):
@@ -267,7 +274,7 @@ def _formulas(body: str, lines: Sequence[str], found: Sequence[Block]) -> list[B
 
 
 def _cut(terrain: _Terrain, start: int, done: int, rules: ChunkRules) -> int | None:
-    """Where the passage that begins at `start` ends, or None when it must give up its overlap for a good end.
+    """Return where the passage that begins at `start` ends, or None when it must give up its overlap for a good end.
 
     In turn: the best break in the window; a break before it that leaves the passage half full; a place inside a line
     that is over the target by itself; any earlier break; a break shortly after the target; an unloved break.
@@ -298,7 +305,10 @@ def _cut(terrain: _Terrain, start: int, done: int, rules: ChunkRules) -> int | N
 
 
 def _best(terrain: _Terrain, span: _Reach, grade: int) -> int | None:
-    """The break with the highest `score × (1 − 0.7·(d/window)²)`, d its distance to the target; on a tie the later."""
+    """Return the break with the highest `score × (1 − 0.7·(d/window)²)`, d its distance to the target.
+
+    A tie goes to the later.
+    """
     best, highest = None, -1.0
     window = span.most - span.least
     for line in range(max(span.first, bisect_left(terrain.at, span.least)), span.last + 1):
@@ -315,7 +325,7 @@ def _latest(terrain: _Terrain, span: _Reach, grade: int) -> int | None:
 
 
 def _beyond(terrain: _Terrain, last: int, limit: int) -> int | None:
-    """The first free break after the target, for a heading and a fence that fit each alone and not together."""
+    """Return the first free break after the target, for a heading and a fence that fit each alone and not together."""
     line = last + 1
     while line <= terrain.end and terrain.at[line] <= limit:
         if terrain.grades[line] == _FREE:
@@ -325,7 +335,7 @@ def _beyond(terrain: _Terrain, last: int, limit: int) -> int | None:
 
 
 def _cut_line(body: str, start: int, done: int, rules: ChunkRules) -> int:
-    """Inside one long line: after a sentence, else at white space, else between characters as a reader sees them."""
+    """Return a cut inside one long line: after a sentence, else at white space, else between graphemes."""
     least = max(done, reach(body, start, 4 * (rules.target - rules.window)))
     most = max(least, reach(body, start, 4 * rules.target))
     for find in (_last_of(_SENTENCE), _last_of(_SPACE)):
@@ -344,7 +354,10 @@ def _last_of(pattern: re.Pattern[str]) -> Callable[[str, int, int], int]:
 
 
 def _resume(terrain: _Terrain, start: int, cut: int, rules: ChunkRules) -> int:
-    """Where the next passage begins: a few lines back, unless it begins a section or the cut went through a line."""
+    """Return where the next passage begins.
+
+    That is a few lines back, unless it begins a section or the cut went through a line.
+    """
     line = terrain.line(cut)
     section = bisect_right(terrain.head_lines, line) - 1
     head = terrain.head_lines[section] if section >= 0 else 0
@@ -357,7 +370,10 @@ def _resume(terrain: _Terrain, start: int, cut: int, rules: ChunkRules) -> int:
 
 
 def _back_in_line(terrain: _Terrain, start: int, cut: int, rules: ChunkRules) -> int:
-    """A few words before a cut inside a line, where rules say so; without words a few characters."""
+    """Return a place a few words before a cut inside a line, where the rules say so.
+
+    Without words it is a few characters.
+    """
     if not rules.in_lines:
         return cut
     body, chars = terrain.body, 4 * rules.overlap

@@ -1,4 +1,4 @@
-"""Where the definitions of a source file are, so that it is cut between them. Uses tree-sitter where it is installed.
+"""The places of the definitions of a source file, so that it is cut between them. Uses tree-sitter if installed.
 
 A definition begins with the comments and decorators right above it. Without the `code` extra, and for a file with a
 syntax error, there are no definitions and the file is cut at its blank lines.
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Node, Query
 
 TYPES, FUNCTIONS, NAMES, IMPORTS = 100, 90, 80, 60
-"""How good a cut is: before a class, struct, interface or trait; a function or method; a type or enum; the imports."""
+"""Scores of a cut: before a class, struct, interface or trait; a function or method; a type or enum; the imports."""
 
 
 class _Grammar(NamedTuple):
-    """A language's package, the function in it that gives the grammar, and what counts as what.
+    """A language's package, the function in it that gives the grammar, and the patterns of what counts as what.
 
     A pattern stands for its outermost node, unless it names another.
     """
@@ -34,7 +34,7 @@ class _Grammar(NamedTuple):
     names: tuple[str, ...]
     imports: tuple[str, ...]
     leads: tuple[str, ...]
-    """What belongs to a definition when it stands right above it."""
+    """Node types that belong to a definition when they stand right above it."""
 
 
 _SCRIPT_FUNCTIONS = (
@@ -115,7 +115,7 @@ _SCORES = {"types": TYPES, "functions": FUNCTIONS, "names": NAMES, "imports": IM
 
 @cache
 def can_parse(language: str) -> bool:
-    """Whether the parser of a language is installed, in a version that can be trusted."""
+    """Return whether the parser of a language is installed, in a version that can be trusted."""
     grammar = _GRAMMARS.get(language)
     if grammar is None or find_spec("tree_sitter") is None or find_spec(grammar.package) is None:
         return False
@@ -125,34 +125,37 @@ def can_parse(language: str) -> bool:
 
 
 def code_blocks(body: str, language: str) -> list[Block]:
-    """Definitions (`level` is the score of a cut before one), blocks of imports, and the lines that lead up to each."""
+    """Return the definitions, the blocks of imports, and the lines that lead up to each definition.
+
+    The `level` of a definition is the score of a cut before it.
+    """
     if not can_parse(language):
         return []
     from tree_sitter import Parser, QueryCursor
 
     try:
-        known, query = _grammar(language)
+        grammar, query = _grammar(language)
     except (ImportError, AttributeError, TypeError, ValueError):
         return []  # a parser and a grammar of other times, which do not fit
-    root = Parser(known).parse(body.encode("utf-8")).root_node
+    root = Parser(grammar).parse(body.encode("utf-8")).root_node
     if root.has_error:
         return []
     cursor = QueryCursor(query)
     cursor.set_max_start_depth(_DEEPEST)
     captures = cursor.captures(root)
-    found: dict[tuple[int, int], Block] = {}
+    definitions: dict[tuple[int, int], Block] = {}
     leads: list[Block] = []
     for kind in ("types", "functions", "names"):  # a Go struct is a type_spec too: the better score stays
         for node in captures.get(kind, ()):
             outer = _wrapped(node)
             line = _first_line(outer, _GRAMMARS[language].leads)
             end = outer.end_point.row + 1
-            if (line, end) not in found:
+            if (line, end) not in definitions:
                 name, row = _name_of(node) or _name_of(outer) or ("", node.start_point.row)
-                found[line, end] = Block("definition", line, end, _SCORES[kind], name)
+                definitions[line, end] = Block("definition", line, end, _SCORES[kind], name)
                 leads.append(Block("lead", line, row + 1))
     imports = _import_blocks(captures.get("imports", ()))
-    return sorted([*found.values(), *leads, *imports], key=lambda block: (block.line, -block.end))
+    return sorted([*definitions.values(), *leads, *imports], key=lambda block: (block.line, -block.end))
 
 
 @cache
@@ -160,21 +163,21 @@ def _grammar(language: str) -> tuple[Language, Query]:
     from tree_sitter import Language, Query
 
     grammar = _GRAMMARS[language]
-    known = Language(getattr(import_module(grammar.package), grammar.function)())
+    language_grammar = Language(getattr(import_module(grammar.package), grammar.function)())
     patterns = [(kind, pattern) for kind in _SCORES for pattern in getattr(grammar, kind)]
     parts = [pattern if "@" in pattern else f"{pattern} @{kind}" for kind, pattern in patterns]
-    return known, Query(known, "\n".join(parts))
+    return language_grammar, Query(language_grammar, "\n".join(parts))
 
 
 def _wrapped(node: Node) -> Node:
-    """The definition with what is around it: an export, its decorators, the typedef it is in."""
+    """Return the definition with what is around it: an export, its decorators, the typedef it is in."""
     while node.parent is not None and node.parent.type in _WRAPPERS and not _is_group(node.parent):
         node = node.parent
     return node
 
 
 def _is_group(node: Node) -> bool:
-    """Whether it is Go's `type ( … )`, in which each type is a definition of its own."""
+    """Return whether a node is Go's `type ( … )`, in which each type is a definition of its own."""
     return node.type == "type_declaration" and any(child.type == "(" for child in node.children[:3])
 
 
@@ -194,12 +197,12 @@ def _first_line(node: Node, leads: Sequence[str]) -> int:
 
 
 def _last_row(node: Node) -> int:
-    """The last line of a node; some own the end of their line."""
+    """Return the last line of a node. Some nodes own the end of their line."""
     return node.end_point.row - (node.end_point.column == 0 and node.end_point.row > node.start_point.row)
 
 
 def _name_of(node: Node) -> tuple[str, int] | None:
-    """What is defined, and the line that says so."""
+    """Return the name of what a node defines, and the line that has it."""
     for part in (node, *_inside(node)):
         for field in ("name", "declarator", "left", "type", "key"):
             named = part.child_by_field_name(field)
@@ -211,7 +214,10 @@ def _name_of(node: Node) -> tuple[str, int] | None:
 
 
 def _declared_by(node: Node) -> Node | None:
-    """What a declarator of C is around: `f` in `*f`, `f(int)` and `(*f)`; of JavaScript's `exports.f` the last part."""
+    """Return the node that a declarator is around, or None.
+
+    That is `f` in C's `*f`, `f(int)` and `(*f)`; of JavaScript's `exports.f` it is the last part.
+    """
     if node.type == "parenthesized_declarator":
         return next((child for child in reversed(node.named_children) if child.type != "comment"), None)
     return node.child_by_field_name("property" if node.type == "member_expression" else "declarator")
@@ -226,7 +232,7 @@ def _inside(node: Node) -> Iterator[Node]:
 
 
 def _is_at_the_root(node: Node) -> bool:
-    """Whether nothing is around it but the conditions of C's preprocessor."""
+    """Return whether nothing is around a node but the conditions of C's preprocessor."""
     around = node.parent
     while around is not None and around.type.startswith("preproc"):
         around = around.parent
@@ -234,14 +240,14 @@ def _is_at_the_root(node: Node) -> bool:
 
 
 def _import_blocks(nodes: Sequence[Node]) -> list[Block]:
-    """Imports with no more than a blank line between them are one block."""
-    done: list[Block] = []
+    """Return imports as blocks. Those with no more than a blank line between them are one."""
+    blocks: list[Block] = []
     for node in sorted(nodes, key=lambda node: node.start_byte):
         if not _is_at_the_root(node):
             continue  # inside a function it is a line like any other
         row, end = node.start_point.row, _last_row(node) + 1
-        if done and row <= done[-1].end + 1:
-            done[-1] = done[-1]._replace(end=max(end, done[-1].end))
+        if blocks and row <= blocks[-1].end + 1:
+            blocks[-1] = blocks[-1]._replace(end=max(end, blocks[-1].end))
         else:
-            done.append(Block("import", row, end, IMPORTS))
-    return done
+            blocks.append(Block("import", row, end, IMPORTS))
+    return blocks

@@ -41,20 +41,20 @@ _BEGIN: dict[str, _Rules] = {
     "+": (list_block,), **dict.fromkeys("0123456789", (list_block,)),
     "[": (reference,), "<": (html_block,), "#": (heading,),
 }  # fmt: skip
-"""What a line that begins with a character may begin, in markdown-it's order. If it is nothing of this, it is text."""
+"""The rules that may apply to a line that begins with a character, in markdown-it's order. Without one, it is text."""
 _INTERRUPT = {mark: rules for mark, rules in _BEGIN.items() if rules != (reference,)}
-"""What ends a definition, and the last paragraph of a quote."""
+"""The rules that end a definition, and the last paragraph of a quote."""
 _END_TEXT: dict[str, _Rules] = {**_INTERRUPT, "=": ()}
-"""What ends a paragraph, or makes a heading of it."""
+"""The rules that end a paragraph, or make a heading of it."""
 _END_ITEM = {mark: own for mark, rules in _INTERRUPT.items() if (own := tuple({fence, blockquote, hr} & {*rules}))}
-"""What ends a list instead of being its next item."""
+"""The rules that end a list instead of beginning its next item."""
 
 
 def block_tokens(text: str) -> tuple[list[Token], dict[str, Any]]:
-    """The tokens of a text whose last line ends with LF, and what markdown-it knows of its definitions.
+    """Return the tokens of a text whose last line ends with LF, and what markdown-it knows of its definitions.
 
-    Of the tokens only type, tag, level, map and a heading's content are sure. A paragraph has none but, with a `|` and
-    more lines than one, the `inline` token of what it says.
+    Of the tokens only type, tag, level, map and a heading's content are reliable. A paragraph has none but, with a `|`
+    and more lines than one, the `inline` token of its content.
     """
     environment: dict[str, Any] = {}
     tokens: list[Token] = []
@@ -63,7 +63,7 @@ def block_tokens(text: str) -> tuple[list[Token], dict[str, Any]]:
 
 
 def tables(text: str) -> list[tuple[int, int]]:
-    """The first line of each table in a text, and the line after it."""
+    """Return the first line of each table in a text, and the line after it."""
     parser, tokens = _table_parser(), list[Token]()
     state = _TableState(text, parser, {}, tokens)
     parser.block.tokenize(state, 0, state.lineMax)
@@ -129,7 +129,7 @@ class _Blocks(ParserBlock):
 
 
 class _State(StateBlock):
-    """Where the lines of a text are, found line by line and not character by character."""
+    """The places of a text's lines, found line by line and not character by character."""
 
     def __init__(self, src: str, md: MarkdownIt, env: MutableMapping[str, Any], tokens: list[Token]) -> None:
         super().__init__("", md, env, tokens)
@@ -154,13 +154,19 @@ class _State(StateBlock):
         return token
 
     def getLines(self, begin: int, end: int, indent: int, keepLastLF: bool) -> str:
-        """The words of a text or a definition; what is inside fences, code and HTML is copied for nobody."""
-        wanted = self.parentType in ("paragraph", "reference")
-        return super().getLines(begin, end, indent, keepLastLF) if wanted else ""
+        """Return the words of a text or a definition.
+
+        Nothing inside fences, code and HTML is copied, since nobody reads it.
+        """
+        is_read = self.parentType in ("paragraph", "reference")
+        return super().getLines(begin, end, indent, keepLastLF) if is_read else ""
 
 
 class _TableState(StateBlock):
-    """Forgets what is in a table: tokens of its cells would take a hundred times the memory of the text."""
+    """A state that forgets what is in a table.
+
+    Tokens of its cells would take a hundred times the memory of the text.
+    """
 
     _forgotten = Token("", "", 0)
 
@@ -172,7 +178,10 @@ class _TableState(StateBlock):
 
 
 class _Token(Token):
-    """As much of a token as `block_tokens` promises. The rules may set the rest, which costs nothing until they do."""
+    """A token with as much as `block_tokens` promises.
+
+    The rules may set the rest, which costs nothing until they do.
+    """
 
     __slots__ = ()
 
@@ -196,7 +205,10 @@ def _ends_item(state: StateBlock, line: int, end: int, silent: bool) -> bool:
 
 
 def _text(state: StateBlock, start: int, end: int) -> None:
-    """A paragraph, or the heading that an underline makes of it. markdown-it reads one only where something is kept."""
+    """Read a paragraph, or the heading that an underline makes of it.
+
+    markdown-it's own rules read one only where something of it is kept.
+    """
     line, is_underlined = start + 1, False
     if line < state.lineMax and state.bMarks[line] + state.tShift[line] < state.eMarks[line]:
         around, state.parentType = state.parentType, "paragraph"  # as its own rules do: lists interrupt it with care
@@ -211,7 +223,10 @@ def _text(state: StateBlock, start: int, end: int) -> None:
 
 
 def _extent(state: StateBlock, start: int, end: int) -> tuple[int, bool]:
-    """The line after a text, and whether it underlines it: markdown-it's `lheading` and `paragraph` in one pass."""
+    """Return the line after a text, and whether that underlines it.
+
+    This is markdown-it's `lheading` and `paragraph` in one pass.
+    """
     begins, shifts, ends, indents = state.bMarks, state.tShift, state.eMarks, state.sCount
     source, line = state.src, start
     while (line := line + 1) < state.lineMax:

@@ -16,10 +16,10 @@ Stretch = tuple[int, int]
 
 
 def excerpt(text: str, matches: Sequence[Match], tokens: int) -> str:
-    """The text where it is that short, else stretches around the matches, joined by ` … `, of at most `tokens`.
+    """Return a short text whole, else stretches around the matches, joined by ` … `, of at most `tokens`.
 
-    As few stretches as hold every term, so that each is as long as can be: terms far apart are all kept. Without a
-    match it is the beginning.
+    There are as few stretches as hold every term, so that each is as long as can be: terms far apart are all kept.
+    Without a match it is the beginning.
     """
     if len(text) <= tokens or weight(text) <= 4 * tokens:
         return text
@@ -34,19 +34,19 @@ def excerpt(text: str, matches: Sequence[Match], tokens: int) -> str:
 
 
 def _stretches(text: str, matches: Sequence[Match], count: int, room: int) -> list[Stretch]:
-    """So many, each with the most of the terms that the ones before it lack."""
-    chosen = [_fitting(text, matches, room)]
-    while len(chosen) < count:
-        held = _held(matches, chosen)
-        lacking = [match for match in matches if match[2] not in held]
+    """Return at most `count` stretches, each with the most of the terms that the ones before it lack."""
+    stretches = [_fitting(text, matches, room)]
+    while len(stretches) < count:
+        terms = _held(matches, stretches)
+        lacking = [match for match in matches if match[2] not in terms]
         if not lacking:
             break
-        chosen.append(_fitting(text, lacking, room))
-    return chosen
+        stretches.append(_fitting(text, lacking, room))
+    return stretches
 
 
 def _fitting(text: str, matches: Sequence[Match], room: int) -> Stretch:
-    """The window around the matches that weighs no more than `room`, in quarters of a token."""
+    """Return the window around the matches that weighs no more than `room`, in quarters of a token."""
     length = room
     while True:
         clipped = [(start, min(end, start + max(1, length - 2)), term) for start, end, term in matches]
@@ -62,7 +62,7 @@ def _held(matches: Sequence[Match], stretches: Sequence[Stretch]) -> set[int]:
 
 
 def _apart(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """The same in the order of the text: two that overlap are one."""
+    """Return the stretches in the order of the text. Two that overlap become one."""
     apart: list[Stretch] = []
     for low, high in sorted(stretches):
         if apart and low <= apart[-1][1]:

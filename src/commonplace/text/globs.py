@@ -32,7 +32,7 @@ _NAMES = {
     "graph": "!-~", "lower": "a-z", "print": " -~", "punct": "!-/:-@\\[-`{-~", "space": "\\t-\\r ", "upper": "A-Z",
     "xdigit": "0-9A-Fa-f",
 }  # fmt: skip
-"""What stands between `[:` and `:]` in a class, for `re`: of ASCII alone, as git has it."""
+"""The characters of each name between `[:` and `:]` in a class, for `re`: of ASCII alone, as git has it."""
 
 Matcher = Callable[[str], object]
 """Truthy for a path that matches."""
@@ -40,7 +40,7 @@ Matcher = Callable[[str], object]
 
 @lru_cache(maxsize=256)
 def matcher(pattern: str) -> Matcher:
-    """A test of whole paths, `/` between their components. Commas outside braces and brackets make a union."""
+    """Return a test of whole paths, `/` between their components. Commas outside braces and brackets make a union."""
     heads: dict[str, list[str]] = defaultdict(list)
     names = iter(range(1_000_000))
     for part in split_union(_composed(pattern)):
@@ -52,7 +52,7 @@ def matcher(pattern: str) -> Matcher:
 
 
 def plain_matcher(pattern: str) -> Matcher:
-    """The same for one pattern in which commas and braces are themselves, as in an ignore file."""
+    """Return such a test for one pattern in which commas and braces are themselves, as in an ignore file."""
     head, tail = _translate(_composed(pattern), iter(range(1_000_000)))
     return _matching(head + tail)
 
@@ -83,14 +83,14 @@ def place_regex(pattern: str) -> str:
     return _LETTER.sub(_in_both_cases, f"^(?:{'|'.join(dict.fromkeys((*named, *plain)))})$")
 
 
-def _in_both_cases(found: re.Match[str]) -> str:
-    """A letter beyond ASCII, small or capital: how a database folds it depends on its collation."""
-    letter = found[0]
+def _in_both_cases(match: re.Match[str]) -> str:
+    """Return a letter beyond ASCII as a class of its small and capital form. A database folds it by its collation."""
+    letter = match[0]
     return f"[{letter}{letter.upper()}]" if len(letter) == len(letter.upper()) == 1 else letter
 
 
 def _places(pattern: str) -> tuple[frozenset[str], list[str]]:
-    """The names in a pattern and the globs in it, without what stands around them."""
+    """Return the names in a pattern and the globs in it, without the slashes and dots around them."""
     folded = folded_path(pattern)
     parts = [inner for part in split_union(folded) if (inner := _AROUND.sub("", part))]
     if not parts:
@@ -116,34 +116,34 @@ def _composed(text: str) -> str:
 
 
 def split_union(pattern: str) -> list[str]:
-    """The patterns between commas that stand outside braces and brackets, without the blanks around them."""
+    """Return the patterns between commas that stand outside braces and brackets, without the blanks around them."""
     return [part for part in map(str.strip, _split(pattern)) if part]
 
 
 def is_glob(text: str) -> bool:
-    """Whether a text says more than itself."""
+    """Return whether a text has signs of a glob, and so matches more than itself."""
     return not SPECIAL.isdisjoint(text)
 
 
 def expand(pattern: str) -> list[str]:
-    """A pattern's alternatives, braces resolved. Braces without a comma are themselves."""
-    found = [pattern]
-    done: list[str] = []
-    while found:
-        text = found.pop()
+    """Return a pattern's alternatives, braces resolved. Braces without a comma are themselves."""
+    pending = [pattern]
+    alternatives: list[str] = []
+    while pending:
+        text = pending.pop()
         braces = _first_braces(text)
         if braces is None:
-            done.append(text)
+            alternatives.append(text)
         else:
             start, end, parts = braces
-            found += [f"{text[:start]}{part}{text[end:]}" for part in reversed(parts)]
-        if len(found) + len(done) > MOST_ALTERNATIVES:
+            pending += [f"{text[:start]}{part}{text[end:]}" for part in reversed(parts)]
+        if len(pending) + len(alternatives) > MOST_ALTERNATIVES:
             raise InvalidInput(f"The pattern has more than {MOST_ALTERNATIVES} alternatives. Use fewer braces.")
-        if sum(map(len, found)) + sum(map(len, done)) > MOST_CHARACTERS:
+        if sum(map(len, pending)) + sum(map(len, alternatives)) > MOST_CHARACTERS:
             raise InvalidInput(
                 f"The alternatives of the pattern have more than {MOST_CHARACTERS} characters. Use a shorter one."
             )
-    return done
+    return alternatives
 
 
 def _split(text: str) -> Iterator[str]:
@@ -161,7 +161,7 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _first_braces(text: str) -> tuple[int, int, list[str]] | None:
-    """(start, end, alternatives) of the first `{a,b}`."""
+    """Return the (start, end, alternatives) of the first `{a,b}`."""
     opened: list[tuple[int, bool]] = []  # where, and whether a comma has followed
     ends: dict[int, int] = {}
     for at, _ in _signs(text):
@@ -180,7 +180,10 @@ def _first_braces(text: str) -> tuple[int, int, list[str]] | None:
 
 
 def _signs(text: str) -> Iterator[tuple[int, int]]:
-    """Where each sign begins and ends: one that is escaped, or a whole class, is one. No class holds a slash."""
+    """Yield where each sign begins and ends. An escaped sign is one, and so is a whole class.
+
+    No class holds a slash.
+    """
     at = unclosed = 0  # a bracket that nothing closes is not looked for the end of again at the next one
     while at < len(text):
         end = min(at + 1 + (text[at] == "\\"), len(text))
@@ -192,7 +195,7 @@ def _signs(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _class_stop(text: str, start: int) -> int:
-    """Where the `]` of a class is, or what stands in for it where the bracket is itself."""
+    """Return where the `]` of a class is, or what stands in for it where the bracket is itself."""
     at = start + 1 + (text[start + 1 : start + 2] in ("!", "^"))
     at += text[at : at + 1] == "]"
     while at < len(text) and text[at] not in "]/":
@@ -202,7 +205,7 @@ def _class_stop(text: str, start: int) -> int:
 
 
 def _translate(pattern: str, names: Iterator[int]) -> tuple[str, str]:
-    """A pattern without braces as a regular expression: up to its last star, and the rest, which ends the path."""
+    """Return a pattern without braces as a regular expression: up to its last star, and from there to the end."""
     runs: list[list[str]] = [[]]
     for component in _SLASHES.sub("/", pattern).split("/"):
         if component == "**":
@@ -229,7 +232,7 @@ def _whole(component: str, names: Iterator[int]) -> str:
 
 
 def _open(component: str, names: Iterator[int]) -> tuple[str, str]:
-    """A component up to its last star, and what follows it."""
+    """Return a component up to its last star, and what follows it."""
     parts = _between_stars(component)
     front = parts[0]
     for index, part in enumerate(parts[1:], start=1):
@@ -241,7 +244,7 @@ def _open(component: str, names: Iterator[int]) -> tuple[str, str]:
 
 
 def _kept(source: str, names: Iterator[int]) -> str:
-    """The first way it matches, and no other."""
+    """Return an expression that matches in the first way `source` does, and tries no other."""
     name = f"k{next(names)}"
     return f"(?=(?P<{name}>{source}))(?P={name})"
 
@@ -262,7 +265,10 @@ def _between_stars(component: str) -> list[str]:
 
 
 def _class(inner: str) -> str:
-    """`[a-z]`, `[!a]`, `[^a]`, `[[:digit:]]`. A range that runs backwards matches nothing, as in a shell."""
+    """Return the expression of a class: `[a-z]`, `[!a]`, `[^a]`, `[[:digit:]]`.
+
+    A range that runs backwards matches nothing, as in a shell.
+    """
     negated = inner[:1] in ("!", "^")
     text = inner[1:] if negated else inner
     members, at, escaped, ranges = list[tuple[str, bool]](), 0, False, ""

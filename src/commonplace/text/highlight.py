@@ -1,4 +1,4 @@
-"""Where what was looked for stands in a text, and the few places of it that show so, marked."""
+"""Places in a text where the words of a query stand, and the few stretches of it that show them, marked."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST_ROOM = 40  # characters of a fragment
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What to find. Every member of each is a thing of its own."""
+    """The words, beginnings and phrases to find. Every member of each is a thing of its own."""
 
     words: Sequence[str] = ()
     beginnings: Sequence[str] = ()
@@ -33,7 +33,7 @@ class Sought:
 
 @dataclass(slots=True)
 class _Forms:
-    """The same as an index compares it."""
+    """The same in the forms in which an index compares them."""
 
     stems: dict[str, int] = field(default_factory=dict)
     exact: dict[str, int] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class _Forms:
 
 
 class Highlighter:
-    """One query's words, ready to be found in any number of texts."""
+    """A finder of one query's words in any number of texts."""
 
     def __init__(self, sought: Sought, languages: Sequence[str]) -> None:
         self._languages = languages
@@ -57,14 +57,17 @@ class Highlighter:
             self._add_sequence(phrase, number := number + 1)
 
     def find(self, text: str) -> list[Match]:
-        """Every place where something sought stands, in order; of places that overlap the first and longest."""
+        """Return every place of a word, beginning or phrase, in order.
+
+        Of places that overlap it is the first and longest.
+        """
         tokens = [(token.start(), token[0]) for token in _TOKEN.finditer(text)]
         places = [*self._single(tokens), *self._adjacent(tokens), *self._inside(text)]
-        kept: list[Match] = []
+        matches: list[Match] = []
         for place in sorted(places, key=lambda place: (place[0], -place[1])):
-            if not kept or place[0] >= kept[-1][1]:
-                kept.append(place)
-        return kept
+            if not matches or place[0] >= matches[-1][1]:
+                matches.append(place)
+        return matches
 
     def _add_word(self, word: str, number: int) -> None:
         for token in word.split():
@@ -119,7 +122,7 @@ class Highlighter:
         return None
 
     def _adjacent(self, tokens: Sequence[tuple[int, str]]) -> Iterator[Match]:
-        """Parts of words that follow each other, whichever of them were written as one."""
+        """Yield the parts of words that follow each other, whichever of them were written as one."""
         if not self._forms.sequences:
             return
         parts = list(_parts(tokens))
@@ -131,7 +134,7 @@ class Highlighter:
                     yield parts[place][1][0], last[1], number
 
     def _inside(self, text: str) -> Iterator[Match]:
-        """Runs of unspaced scripts, which stand inside longer tokens."""
+        """Yield the runs of unspaced scripts, which stand inside longer tokens."""
         if text.isascii():
             return
         for run, number in self._forms.runs.items():
@@ -144,7 +147,7 @@ def _tokens_of(text: str) -> list[tuple[int, str]]:
 
 
 def _parts(tokens: Sequence[tuple[int, str]]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Every part of every word, with where its word stands. Runs of unspaced scripts are left to others."""
+    """Yield every part of every word, with where its word stands. Runs of unspaced scripts are left to `_inside`."""
     for start, token in tokens:
         for kind, piece in pieces(token):
             if kind == "run":
@@ -155,14 +158,14 @@ def _parts(tokens: Sequence[tuple[int, str]]) -> Iterator[tuple[str, tuple[int, 
 
 
 def _core(start: int, token: str) -> tuple[int, int]:
-    """Where a token stands without the punctuation around it."""
+    """Return where a token stands without the punctuation around it."""
     core = _CORE.search(token)
     low, high = core.span() if core else (0, len(token))
     return start + low, start + high
 
 
 def marked(text: str, places: Sequence[Match], length: int = 300) -> str:
-    """At most `length` characters of the text around its best places, each place in `<mark>`, otherwise verbatim.
+    """Return at most `length` characters of the text around its best places, each place in `<mark>`, else verbatim.
 
     What does not fit into one stretch is shown in several, joined by ` … `. Without a place, the first word is marked.
     """
@@ -175,20 +178,20 @@ def marked(text: str, places: Sequence[Match], length: int = 300) -> str:
 
 
 def _stretches(text: str, places: Sequence[Match], length: int) -> list[tuple[int, int]]:
-    """The densest stretch alone where everything is in it, otherwise shorter ones that together hold more."""
+    """Return the densest stretch alone where everything is in it, otherwise shorter ones that together hold more."""
     terms = {term for _, _, term in places}
     whole = window(text, places, length)
     count = min(_MOST_FRAGMENTS, len(terms))
     room = (length - len(GAP) * (count - 1)) // max(count, 1)
     if _shown(places, [whole]) == terms or room < _LEAST_ROOM:
         return [whole]
-    chosen: list[tuple[int, int]] = []
+    stretches: list[tuple[int, int]] = []
     places = missing = [(start, min(end, start + room - 2), term) for start, end, term in places]
-    while missing and len(chosen) < count:
-        chosen.append(window(text, missing, room))
-        found = _shown(places, chosen)
-        missing = [place for place in places if place[2] not in found]
-    return _apart(sorted(chosen))
+    while missing and len(stretches) < count:
+        stretches.append(window(text, missing, room))
+        terms_shown = _shown(places, stretches)
+        missing = [place for place in places if place[2] not in terms_shown]
+    return _apart(sorted(stretches))
 
 
 def _shown(places: Sequence[Match], stretches: Sequence[tuple[int, int]]) -> set[int]:
@@ -196,7 +199,7 @@ def _shown(places: Sequence[Match], stretches: Sequence[tuple[int, int]]) -> set
 
 
 def _apart(stretches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same without overlaps: what two of them share is shown once."""
+    """Return the stretches without overlaps: what two of them share is shown once."""
     apart: list[tuple[int, int]] = []
     for low, high in stretches:
         if apart and low <= apart[-1][1]:
@@ -207,12 +210,12 @@ def _apart(stretches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _framed(text: str, places: Sequence[Match], low: int, high: int) -> str:
-    held = [(start, end) for start, end, _ in places if low <= start and end <= high]
-    if not held:  # one that is longer than the stretch, which then shows its beginning
-        held = [(start, high) for start, _, _ in places if low <= start < high][:1]
-    out, done = [], low
-    for start, end in held:
-        if start >= done:
-            out += [text[done:start], "<mark>", text[start:end], "</mark>"]
-            done = end
-    return ("".join(out) + text[done:high]).strip()
+    marks = [(start, end) for start, end, _ in places if low <= start and end <= high]
+    if not marks:  # one that is longer than the stretch, which then shows its beginning
+        marks = [(start, high) for start, _, _ in places if low <= start < high][:1]
+    out, end_of_last = [], low
+    for start, end in marks:
+        if start >= end_of_last:
+            out += [text[end_of_last:start], "<mark>", text[start:end], "</mark>"]
+            end_of_last = end
+    return ("".join(out) + text[end_of_last:high]).strip()

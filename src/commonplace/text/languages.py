@@ -1,4 +1,4 @@
-"""Which language a text is in, told by its script and its commonest words; and how each language is stemmed.
+"""The language of a text, told by its script and its commonest words; and the stemmer of each language.
 
 A guess is needed only to pick a stemmer and to know whether a model speaks the language, so a few dozen
 function words per language do: no model, no data file, microseconds per text.
@@ -51,24 +51,27 @@ _CODES = tuple(FUNCTION_WORDS)
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The commonest words of a language; none where it is not known."""
+    """Return the commonest words of a language; none where it is not known."""
     return frozenset(FUNCTION_WORDS.get(language, "").split())
 
 
 @cache  # most searches need no language to be told, and it is a megabyte
 def _votes() -> tuple[int, Mapping[str, int]]:
-    """A whole vote, and what each word says for each language, 32 bits for one: a word of many says little of any."""
+    """Return a whole vote, and for each word its votes, 32 bits for each language.
+
+    A word of many languages says little of any.
+    """
     spoken: dict[str, list[int]] = {}
     for place, words in enumerate(FUNCTION_WORDS.values()):
         for word in words.split():
             if len(word) > 1:  # single letters are anyone's
                 spoken.setdefault(word, []).append(place)
     vote = lcm(*map(len, spoken.values()))
-    return vote, {word: sum(vote // len(said) << 32 * place for place in said) for word, said in spoken.items()}
+    return vote, {word: sum(vote // len(places) << 32 * place for place in places) for word, places in spoken.items()}
 
 
 def detect(text: str) -> str:
-    """The language of a text as an ISO 639-1 code, or "und" when neither its script nor its words tell."""
+    """Return the language of a text as an ISO 639-1 code, or "und" when neither its script nor its words tell."""
     sample = text[:SAMPLE]
     if not sample.isascii():
         script = _by_script(sample)
@@ -100,8 +103,8 @@ def _scripts() -> list[tuple[str, regex.Pattern[str]]]:
 
 def _by_words(sample: str) -> str:
     words = sample.lower().split()
-    vote, said = _votes()
-    votes = _COUNTS.unpack(sum(filter(None, map(said.get, words))).to_bytes(_COUNTS.size, "little"))
+    vote, votes_by_word = _votes()
+    votes = _COUNTS.unpack(sum(filter(None, map(votes_by_word.get, words))).to_bytes(_COUNTS.size, "little"))
     *_, second, most = sorted(votes)
     if not most or most <= second * 1.2 or most < vote * max(0.5, _LEAST_SHARE * len(words)):
         return UNKNOWN
@@ -110,13 +113,13 @@ def _by_words(sample: str) -> str:
 
 @cache
 def stemmer(language: str) -> Stemmer.Stemmer | None:
-    """The Snowball stemmer of a language, or None where there is none. It keeps state: one thread at a time."""
+    """Return the Snowball stemmer of a language, or None where there is none. It keeps state: one thread at a time."""
     algorithm = _STEMMERS.get(language)
     return Stemmer.Stemmer(algorithm, 0) if algorithm else None  # no cache: who asks remembers
 
 
 def stemmed_as(language: str, otherwise: str) -> str:
-    """Whose stems a text gets: those of its language, or another's where it has none.
+    """Return the language whose stems a text gets: its own, or `otherwise` where that has no stemmer.
 
     Chinese or Thai has no endings, but English words stand in it as well, and are asked for by their stems.
     """
@@ -124,8 +127,8 @@ def stemmed_as(language: str, otherwise: str) -> str:
 
 
 def code_of(name: str) -> str:
-    """The ISO 639-1 code of a language that is named in English or by its code; UNKNOWN where it is neither."""
-    known = name.strip().lower()
-    if known in LANGUAGES:
-        return known
-    return next((code for code, english in _STEMMERS.items() if english == known), UNKNOWN)
+    """Return the ISO 639-1 code of a language that is named in English or by its code; UNKNOWN where it is neither."""
+    lowered = name.strip().lower()
+    if lowered in LANGUAGES:
+        return lowered
+    return next((code for code, english in _STEMMERS.items() if english == lowered), UNKNOWN)

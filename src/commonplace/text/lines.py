@@ -21,7 +21,10 @@ class Lines(NamedTuple):
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines without their LF. A final LF ends the last line and starts no other; there is always one line."""
+    """Return the lines without their LF.
+
+    A final LF ends the last line and starts no other; there is always one line.
+    """
     lines = text.split("\n")
     if len(lines) > 1 and not lines[-1]:
         lines.pop()
@@ -29,18 +32,21 @@ def split_lines(text: str) -> list[str]:
 
 
 def line_starts(text: str) -> list[int]:
-    """Where each line begins. Form feeds, U+2028 and lone CRs are characters like any other."""
+    """Return where each line begins. Form feeds, U+2028 and lone CRs are characters like any other."""
     return starts_of(split_lines(text))
 
 
 def starts_of(lines: Sequence[str]) -> list[int]:
-    """The same for a text that is split already."""
+    """Return where each line begins, for a text that is split already."""
     before = accumulate(map(len, lines), initial=0)
     return list(map(add, before, range(len(lines))))  # and an LF for each line before
 
 
 def lines_of(text: str) -> Lines:
-    """All of this about a text. That of the last one is kept: structure, passages and outline ask in turn."""
+    """Return a text's lines, their starts and its end.
+
+    The last text's are kept: structure, passages and outline ask in turn.
+    """
     return _last(text) if len(text) <= _MOST_KEPT else _lines_of(text)
 
 
@@ -53,5 +59,5 @@ _last = lru_cache(maxsize=1)(_lines_of)
 
 
 def line_of(starts: Sequence[int], char: int) -> int:
-    """The line, from 1, that holds a character. The end of the text belongs to the last line."""
+    """Return the line, from 1, that holds a character. The end of the text belongs to the last line."""
     return bisect_right(starts, char)

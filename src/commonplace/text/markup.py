@@ -22,22 +22,22 @@ _DEEPEST = 6
 
 
 def org_title(body: str) -> str:
-    """`#+TITLE:`, else the first headline, else nothing."""
+    """Return `#+TITLE:`, else the first headline, else ""."""
     return org_keyword_title(body) or _first(org_blocks(body))
 
 
 def org_keyword_title(body: str) -> str:
-    """`#+TITLE:`, or nothing."""
+    """Return `#+TITLE:`, or ""."""
     return " ".join(" ".join(_KEYWORD_TITLE.findall(body)).split())
 
 
 def rst_title(body: str) -> str:
-    """The first section's title, or nothing."""
+    """Return the first section's title, or ""."""
     return _first(rst_blocks(body))
 
 
 def org_blocks(body: str) -> Iterator[Block]:
-    """Headlines, and blocks between `#+BEGIN_…` and `#+END_…`, which hold none."""
+    """Yield headlines, and blocks between `#+BEGIN_…` and `#+END_…`, which hold none."""
     lines = split_lines(body)
     ends: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(lines):
@@ -48,10 +48,10 @@ def org_blocks(body: str) -> Iterator[Block]:
         line = lines[number]
         if opened := _BEGIN.match(line):
             closing = ends[opened[1].lower()]
-            found = bisect_right(closing, number)
-            if found < len(closing):  # one that is never closed is a line like any other
-                yield Block("fence", number, closing[found] + 1)
-                number = closing[found]
+            place = bisect_right(closing, number)
+            if place < len(closing):  # one that is never closed is a line like any other
+                yield Block("fence", number, closing[place] + 1)
+                number = closing[place]
         elif line.startswith("*") and (headline := _HEADLINE.match(line)):
             title = " ".join(_TAGS.sub("", headline[2]).split())
             yield Block("heading", number, number + 1, min(len(headline[1]), _DEEPEST), title)
@@ -59,7 +59,10 @@ def org_blocks(body: str) -> Iterator[Block]:
 
 
 def rst_blocks(body: str) -> Iterator[Block]:
-    """Titles over, or between, lines of one punctuation mark. A style's level is the order in which it first occurs."""
+    """Yield titles over, or between, lines of one punctuation mark.
+
+    Levels are numbered in the order of their first styles.
+    """
     lines = split_lines(body)
     styles: list[tuple[str, bool]] = []
     for number in range(1, len(lines)):
@@ -80,5 +83,5 @@ def rst_blocks(body: str) -> Iterator[Block]:
         yield Block("heading", number - 1 - over, number + 1, level, title)
 
 
-def _first(found: Iterator[Block]) -> str:
-    return next((block.source for block in found if block.kind == "heading" and block.source), "")
+def _first(blocks: Iterator[Block]) -> str:
+    return next((block.source for block in blocks if block.kind == "heading" and block.source), "")

@@ -1,4 +1,4 @@
-"""Where a query's terms stand in a text, for snippets and highlights."""
+"""The places of a query's terms in a text, for snippets and highlights."""
 
 from __future__ import annotations
 
@@ -45,13 +45,15 @@ _MOST_WITH_SLIPS = 4
 
 
 class Matcher:
-    """The terms of one query, ready to be found in any number of texts, compared as the index compares them."""
+    """A finder of one query's terms in any number of texts, which compares them as the index does."""
 
     def __init__(
         self, terms: Sequence[Term], languages: Sequence[str], phrases: Sequence[Sequence[tuple[str, ...]]] = ()
     ) -> None:
-        """`phrases`: exact terms one after the other, in any of several ways; where one stands it counts as many
-        further terms as the first way has."""
+        """Take `phrases` as exact terms one after the other, in any of several ways.
+
+        Where one stands it counts as many further terms as the first way has.
+        """
         self._languages = languages
         self._which = {form: number for number, term in enumerate(terms) if term.match == "word" for form in term.forms}
         self._begins = {term.forms[0]: number for number, term in enumerate(terms) if term.match == "prefix"}
@@ -68,14 +70,14 @@ class Matcher:
         self._meant: dict[str, int | None] = {}
 
     def find(self, text: str) -> list[Match]:
-        """Every place a term matches, in order."""
+        """Return every place where a term matches, in order."""
         if not self._which and not self._begins and not self._slips:
             return []
-        known, places = self._known, list[Match]()
+        matches_by_token, places = self._known, list[Match]()
         for start, token in self._tokens(text) if self._worded else ():
-            if token not in known:
-                known[token] = self._places(token)
-            for low, high, number in known[token]:
+            if token not in matches_by_token:
+                matches_by_token[token] = self._places(token)
+            for low, high, number in matches_by_token[token]:
                 places.append((start + low, start + high, number))
         if not text.isascii():
             places = sorted(places + self._runs(text))
@@ -89,7 +91,7 @@ class Matcher:
         return self._hinted(text, self._hints)
 
     def _hinted(self, text: str, hints: Sequence[str]) -> list[tuple[int, str]]:
-        """The tokens that may match, in order: where a term begins or is in parts, and those not written in ASCII."""
+        """Return the tokens that may match, in order: a term begins there or is in parts, or they are not ASCII."""
         spaced = text if text.isascii() else blanked(text)
         # The space at the end ends every token, and is what stands before the first character, at -1.
         flat = _flat(spaced) + " "
@@ -122,7 +124,7 @@ class Matcher:
         return likely
 
     def _places(self, token: str) -> Sequence[Match]:
-        """The parts of a token that are words, and the terms they match."""
+        """Return the parts of a token that are words, with the terms they match."""
         if not token.isascii() and UNSPACED.search(token):
             # A sentence of an unspaced script: what matches in it are pairs, and words of others inside of it.
             return self._within_parts(token, _SPACED) if self._may_hold_words(token) else ()
@@ -135,27 +137,27 @@ class Matcher:
         return [(low, high, number) for number in numbers]
 
     def _may_hold_words(self, token: str) -> bool:
-        """Whether a term may begin inside a token of an unspaced script, told quickly."""
+        """Return whether a term may begin inside a token of an unspaced script, told quickly."""
         if self._hints is None or any(map(token.__contains__, _JOINTS)) or _OTHER_LETTERS.search(token):
             return True
         flat = token.lower()
         return any(hint in flat for hint in self._hints)
 
     def _within_parts(self, token: str, parts: regex.Pattern[str]) -> Sequence[Match]:
-        found = ((part.start(), self._places(part[0])) for part in parts.finditer(token) if part[0] != token)
-        return [(at + low, at + high, number) for at, places in found for low, high, number in places]
+        places_by_part = ((part.start(), self._places(part[0])) for part in parts.finditer(token) if part[0] != token)
+        return [(at + low, at + high, number) for at, places in places_by_part for low, high, number in places]
 
     def _terms_of(self, token: str) -> Sequence[int]:
-        """The terms a token matches: of a compound all that its parts and their joins do."""
-        found: set[int] | None = None
+        """Return the terms that a token matches: of a compound all that its parts and their joins do."""
+        numbers: set[int] | None = None
         for language in self._languages:
             exact, stems = token_forms(token, language)
             if " " in stems:
-                found = (found or set()).union(self._which[stem] for stem in stems.split() if stem in self._which)
+                numbers = (numbers or set()).union(self._which[stem] for stem in stems.split() if stem in self._which)
             elif stems in self._which:
                 return (self._which[stems],)
-        if found:
-            return sorted(found)
+        if numbers:
+            return sorted(numbers)
         if self._begins:
             for form in exact.split():
                 for prefix, number in self._begins.items():
@@ -164,13 +166,13 @@ class Matcher:
         return ()
 
     def _slipped(self, text: str) -> list[Match]:
-        """Words that a term may have meant."""
+        """Return words that a term may have meant."""
         words, lengths, meant = set(_WORD.findall(text)), self._slip_lengths, self._meant
         for word in words.difference(meant):
             if len(word) in lengths or not word.isascii():  # whose length may be another once it is folded
                 meant[word] = self._slip_of(fold(word))
-        found = {word: number for word in words if (number := meant.get(word)) is not None}
-        return sorted((at, at + len(word), number) for word, number in found.items() for at in _places_of(word, text))
+        numbers = {word: number for word in words if (number := meant.get(word)) is not None}
+        return sorted((at, at + len(word), number) for word, number in numbers.items() for at in _places_of(word, text))
 
     def _slip_of(self, form: str) -> int | None:
         letters = set(form)
@@ -182,7 +184,7 @@ class Matcher:
         return None
 
     def _adjacent(self, text: str) -> list[Match]:
-        """Phrases, wherever their words follow each other."""
+        """Return phrases, wherever their words follow each other."""
         words = [
             (term, token.start(), token.end())
             for token in _TOKEN.finditer(text)
@@ -198,29 +200,29 @@ class Matcher:
         return places
 
     def _runs(self, text: str) -> list[Match]:
-        """Pairs of unspaced scripts, which stand inside longer tokens."""
+        """Return pairs of unspaced scripts, which stand inside longer tokens."""
         if not self._pairs or text.isascii():
             return []
         either = "|".join(sorted(map(re.escape, self._pairs), key=len, reverse=True))
         # A look-ahead, because overlapping pairs both count.
-        found = places_as_kept(re.compile(rf"(?=({either}))"), text)
-        return [(start, end, self._pairs[form]) for start, end, form in found]
+        places = places_as_kept(re.compile(rf"(?=({either}))"), text)
+        return [(start, end, self._pairs[form]) for start, end, form in places]
 
 
 def places_as_kept(sought: re.Pattern[str], text: str) -> Iterator[tuple[int, int, str]]:
-    """Where the first group of a pattern stands in a text whose unspaced scripts are as the index keeps them."""
+    """Yield each place of a pattern's first group in a text, with unspaced scripts compared as the index keeps them."""
     if not _OTHER_FORMS.search(text):
         for place in sought.finditer(text):
             yield place.start(1), place.end(1), place[1]
         return
-    kept, written = _as_kept(text)
+    kept, sources = _as_kept(text)
     for place in sought.finditer(kept):
-        last = written[place.end(1) - 1]
-        yield written[place.start(1)], written[bisect_right(written, last)], place[1]
+        last = sources[place.end(1) - 1]
+        yield sources[place.start(1)], sources[bisect_right(sources, last)], place[1]
 
 
 def _as_kept(text: str) -> tuple[str, list[int]]:
-    """A text in the characters that the index keeps; and where each of them is written, and where the text ends."""
+    """Return a text in the characters that the index keeps, and the source place of each of them and of the end."""
     kept, places, done = list[str](), list[int](), 0
     for written in _WRITTEN_OTHERWISE.finditer(text):
         at = written.start()
@@ -237,12 +239,12 @@ def _as_kept(text: str) -> tuple[str, list[int]]:
 
 @lru_cache(maxsize=1000)
 def _folded(written: str) -> list[tuple[int, str]]:
-    """Where each character begins, and as what it is kept."""
+    """Return the (start, kept form) of each character."""
     return [(cluster.start(), fold(cluster[0])) for cluster in _CLUSTER.finditer(written)]
 
 
 def _places_of(word: str, text: str) -> Iterator[int]:
-    """Where a word stands by itself."""
+    """Yield each place where a word stands by itself."""
     at = text.find(word)
     while at >= 0:
         end = at + len(word)
@@ -252,16 +254,16 @@ def _places_of(word: str, text: str) -> Iterator[int]:
 
 
 def _slips_among(terms: Sequence[Term]) -> list[tuple[str, int, int]]:
-    """The words that may have been mistyped, how many slips that takes, and which terms they are."""
+    """Return the (word, slips, term number) of each word that may have been mistyped."""
     if len(terms) > _MOST_WITH_SLIPS:
         return []
     return [(term.forms[0], _SLIPS[term.match], number) for number, term in enumerate(terms) if term.match in _SLIPS]
 
 
 def _few_slips(word: str, form: str, most: int) -> bool:
-    """Whether at most so many slips make one word of the other; two neighbours exchanged are one.
+    """Return whether at most so many slips make one word of the other. Two neighbors exchanged are one slip.
 
-    Of a handful of words: rapidfuzz takes longer to load.
+    For a handful of words this is quicker than loading rapidfuzz.
     """
     before, row = list[int](), list(range(len(form) + 1))
     for at, letter in enumerate(word, 1):
@@ -276,7 +278,7 @@ def _few_slips(word: str, form: str, most: int) -> bool:
 
 
 def _numbered(phrases: Sequence[Sequence[tuple[str, ...]]], first: int) -> list[tuple[list[str], range]]:
-    """The ways of phrases of words with spaces between them, and the numbers that the terms of each phrase have."""
+    """Return the ways of phrases of spaced words, and the numbers that the terms of each phrase have."""
     numbered = list[tuple[list[str], range]]()
     for plain, *others in phrases:
         if len(plain) > 1 and not any(map(UNSPACED.match, plain)):
@@ -287,13 +289,13 @@ def _numbered(phrases: Sequence[Sequence[tuple[str, ...]]], first: int) -> list[
 
 
 def _core(token: str) -> tuple[int, int]:
-    """Where a token is a word, rather than what stands around it."""
+    """Return where a token is a word, without what stands around it."""
     core = None if token.isalnum() else _CORE.search(token)
     return core.span() if core else (0, len(token))
 
 
 def _beyond_ascii(text: str, flat: str) -> Iterator[int]:
-    """A place in every token that is not all ASCII, which `flat` has a question mark for."""
+    """Yield a place in every token that is not all ASCII, which `flat` has a question mark for."""
     at = flat.find("?")
     while at >= 0:
         if text[at] == "?":
@@ -309,16 +311,19 @@ def _flat(text: str) -> str:
 
 
 def _shortest(starts: Iterable[str]) -> list[str]:
-    """Those that do not begin with another one."""
-    kept: list[str] = []
+    """Return the starts that do not begin with another one."""
+    shortest: list[str] = []
     for start in sorted(starts):
-        if not kept or not start.startswith(kept[-1]):
-            kept.append(start)
-    return kept
+        if not shortest or not start.startswith(shortest[-1]):
+            shortest.append(start)
+    return shortest
 
 
 def _beginnings(form: str, languages: Sequence[str]) -> Iterator[str]:
-    """What a word of a stem may begin with. German takes the `e` out of `ae`, `oe` and `ue`, as umlauts are written."""
+    """Yield the beginnings that a word of a stem may have.
+
+    German takes the `e` out of `ae`, `oe` and `ue`, as umlauts are written.
+    """
     start = _beginning(form, languages)
     yield start
     if "de" in languages:
@@ -326,7 +331,7 @@ def _beginnings(form: str, languages: Sequence[str]) -> Iterator[str]:
 
 
 def _beginning(form: str, languages: Sequence[str]) -> str:
-    """What every word of a stem begins with: all of it but a letter or two, `tri` of `try` and `trying`."""
+    """Return what every word of a stem begins with: all of it but a letter or two, `tri` of `try` and `trying`."""
     if tuple(languages) != ("en",):
         return form[: min(_LONGEST_HINT, max(1, len(form) - 2))]
     if form in ("die", "lie", "tie"):

@@ -1,4 +1,4 @@
-"""Which names are most like one that nothing has."""
+"""The names most like one that nothing has."""
 
 from __future__ import annotations
 

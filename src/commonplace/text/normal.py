@@ -21,19 +21,22 @@ Form = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 
 def whole_characters(text: str) -> str:
-    """The two halves that JSON escapes an emoji as joined, and U+FFFD for one without the other: UTF-8 has none."""
+    """Return a text with the two halves that JSON escapes an emoji as joined, and U+FFFD for one without the other.
+
+    UTF-8 has no halves.
+    """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def normalized(form: Form, text: str) -> str:
-    """As `unicodedata.normalize`."""
+    """Return a text in a normal form, as `unicodedata.normalize` does."""
     if len(text) > _FEW:
         text = _MANY_MARKS.sub(lambda marks: _in_order(form, marks[0]), text)
     return unicodedata.normalize(form, text)
 
 
 def _in_order(form: Form, marks: str) -> str:
-    """The same marks as the standard library would order them, so that it has nothing to do."""
+    """Return the marks as the standard library would order them, so that it has nothing to do."""
     alone: Form = "NFKD" if "K" in form else "NFD"
     apart = "".join(unicodedata.normalize(alone, mark) for mark in marks)
     return "".join("".join(sorted(run, key=combining)) for _, run in groupby(apart, lambda mark: combining(mark) > 0))

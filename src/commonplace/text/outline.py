@@ -31,17 +31,17 @@ class Heading(NamedTuple):
     char_start: int
     char_end: int
     own_line_end: int
-    """The section's own text, without the sections under it, ends here."""
+    """The end of the section's own text, without the sections under it."""
     own_char_end: int
     slug: str
     """The usual web anchor, `-1`, `-2` … for repeats."""
     occurrence: int
-    """Which of the headings with this title it is, from 1."""
+    """Its number among the headings with this title, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """What is kept of a document's structure, so that nobody has to read the document for it."""
+    """A document's structure as the store keeps it, so that nobody has to read the document for it."""
 
     title: str
     """The first heading of level 1, else the title in the front matter, else nothing."""
@@ -51,53 +51,53 @@ class Outline:
 
 
 def outline_of(body: str, format: str) -> Outline:
-    """The outline of a document as it is kept."""
+    """Return the outline of a document as the store keeps it."""
     headings = outline(body, format)
     title = next((heading.title for heading in headings if heading.level == 1 and heading.title), "")
     return Outline(title or _given_title(body, format), len(body), tuple(headings))
 
 
 def outline(body: str, format: str) -> list[Heading]:
-    """The headings of a text with the sections under them. Only Markdown, reStructuredText and org have any."""
+    """Return the headings of a text with the sections under them. Only Markdown, reStructuredText and org have any."""
     blocks, references = structure_of(body, format)
-    found = [block for block in blocks if block.kind == "heading"]
-    if not found:
+    blocks_of_headings = [block for block in blocks if block.kind == "heading"]
+    if not blocks_of_headings:
         return []
     starts = lines_of(body).bounds
-    titles = [plain(block.source, references) for block in found]
-    parents, ends = _nesting([block.level for block in found])
-    lines = [*(block.line for block in found), len(starts) - 1]
-    return _sections(starts, found, titles, parents, [lines[end] for end in ends], lines[1:])
+    titles = [plain(block.source, references) for block in blocks_of_headings]
+    parents, ends = _nesting([block.level for block in blocks_of_headings])
+    lines = [*(block.line for block in blocks_of_headings), len(starts) - 1]
+    return _sections(starts, blocks_of_headings, titles, parents, [lines[end] for end in ends], lines[1:])
 
 
 def contents(body: str, format: str) -> list[Heading]:
-    """What a text is divided into: its headings or, of code, its classes and functions, with what leads up to each."""
+    """Return the headings of a text or, of code, its classes and functions, each with what leads up to it."""
     from commonplace.text.code import LANGUAGES, code_blocks  # not loaded by those who only search
 
     if format not in LANGUAGES:
         return outline(body, format)
-    found = [block for block in code_blocks(body, format) if block.kind == "definition" and block.source]
-    starts, levels = lines_of(body).bounds, levels_of(found)
-    found = [block._replace(level=level) for block, level in zip(found, levels, strict=True)]
-    ends = [min(block.end, len(starts) - 1) for block in found]  # a definition may own the end of the last line
-    own_ends = [*(min(end, block.line) for end, block in zip(ends, found[1:], strict=False)), *ends[-1:]]
-    return _sections(starts, found, [block.source for block in found], parents_of(levels), ends, own_ends)
+    definitions = [block for block in code_blocks(body, format) if block.kind == "definition" and block.source]
+    starts, levels = lines_of(body).bounds, levels_of(definitions)
+    definitions = [block._replace(level=level) for block, level in zip(definitions, levels, strict=True)]
+    ends = [min(block.end, len(starts) - 1) for block in definitions]  # a definition may own the end of the last line
+    own_ends = [*(min(end, block.line) for end, block in zip(ends, definitions[1:], strict=False)), *ends[-1:]]
+    return _sections(starts, definitions, [block.source for block in definitions], parents_of(levels), ends, own_ends)
 
 
 def _sections(
     starts: Sequence[int],
-    found: Sequence[Block],
+    blocks: Sequence[Block],
     titles: Sequence[str],
     parents: Sequence[int | None],
     ends: Sequence[int],
     own_ends: Sequence[int],
 ) -> list[Heading]:
-    """Headings with what is under each, up to a line, and with no more than its own text, up to another."""
-    seen, paths, headings = Counter[str](), list[tuple[str, ...]](), list[Heading]()
+    """Return headings with what is under each, up to a line, and with no more than its own text, up to another."""
+    counts, paths, headings = Counter[str](), list[tuple[str, ...]](), list[Heading]()
     for block, title, parent, end, own_end, slug in zip(
-        found, titles, parents, ends, own_ends, _anchors(titles), strict=True
+        blocks, titles, parents, ends, own_ends, _anchors(titles), strict=True
     ):
-        seen[title] += 1
+        counts[title] += 1
         path = (*(paths[parent] if parent is not None else ()), title)
         paths.append(path)
         headings.append(
@@ -112,14 +112,14 @@ def _sections(
                 own_line_end=own_end,
                 own_char_end=starts[own_end],
                 slug=slug,
-                occurrence=seen[title],
+                occurrence=counts[title],
             )
         )
     return headings
 
 
 def structure_of(body: str, format: str) -> tuple[Sequence[Block], Mapping[str, Any]]:
-    """The blocks of a text in a markup language, and what its headings may refer to; nothing of any other text."""
+    """Return the blocks of a text in a markup language, and what its headings may refer to. Any other text has none."""
     if format == "markdown":
         return read(body)
     if format == "rst":
@@ -128,7 +128,10 @@ def structure_of(body: str, format: str) -> tuple[Sequence[Block], Mapping[str, 
 
 
 def levels_of(heads: Sequence[Block]) -> list[int]:
-    """How deep each stands: a heading says so, a definition is as deep as the definitions around it are many."""
+    """Return the depth of each.
+
+    A heading has its level; a definition is as deep as the definitions around it are many.
+    """
     levels: list[int] = []
     open_: list[int] = []
     for head in heads:
@@ -139,7 +142,7 @@ def levels_of(heads: Sequence[Block]) -> list[int]:
 
 
 def parents_of(levels: Sequence[int]) -> list[int | None]:
-    """For each heading the one it stands under, by index."""
+    """Return for each heading the index of the one it stands under, or None."""
     return _nesting(levels)[0]
 
 
@@ -150,7 +153,7 @@ def _given_title(body: str, format: str) -> str:
 
 
 def _nesting(levels: Sequence[int]) -> tuple[list[int | None], list[int]]:
-    """For each heading its parent, and the heading that ends its section (or how many there are, for the end)."""
+    """Return for each heading its parent, and the one that ends its section (or how many there are, for the end)."""
     parents: list[int | None] = []
     ends = [len(levels)] * len(levels)
     open_: list[int] = []
@@ -163,7 +166,7 @@ def _nesting(levels: Sequence[int]) -> tuple[list[int | None], list[int]]:
 
 
 def _anchors(titles: Sequence[str]) -> list[str]:
-    """Web anchors, unique even where a heading is itself called `intro-1`."""
+    """Return web anchors, unique even where a heading is itself called `intro-1`."""
     taken: dict[str, int] = {}
     anchors = []
     for title in titles:

@@ -24,21 +24,21 @@ class Quote:
 
     text: str
     line: int
-    """Which line of the passage the text begins in, from 0."""
+    """The line of the passage in which the text begins, from 0."""
     marks: tuple[tuple[int, int], ...] = ()
-    """Where in the text the matches are."""
+    """The (start, end) of each match in the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What is shown of a line: from one character of the passage to just before another."""
+    """The part of a line that is shown: from one character of the passage to just before another."""
 
     low: int
     high: int
     begun: bool = False
-    """Whether something of the line stands before it."""
+    """True: something of the line stands before it."""
     broken: bool = False
-    """Whether something stands after it."""
+    """True: something stands after it."""
 
 
 def quote(
@@ -67,9 +67,9 @@ def quote(
 
 
 def _first_line(text: str, matches: Sequence[Match], length: int, most: int, *, sections: bool) -> int:
-    """The line from which on the most distinct terms are shown; of equals one that has the most itself, and no heading.
+    """Return the line from which on the most distinct terms are shown.
 
-    Headings are told beside the snippet.
+    Of equals it is one that has the most itself, and no heading. Headings are told beside the snippet.
     """
     starts = [*starts_of(split_lines(text)), len(text)]
     lows = [low for low, _, _ in matches]
@@ -106,7 +106,7 @@ def _after_front_matter(text: str) -> int:
 
 
 def _parts(text: str, first: int, matches: Sequence[Match], length: int, shown: Sequence[str]) -> list[_Part]:
-    """What is shown of these lines of a passage, of which `first` is the first.
+    """Return the shown parts of these lines of a passage, of which `first` is the first.
 
     A later one is cut only where there would be little without it: half a line of code is none.
     """
@@ -130,19 +130,19 @@ def _parts(text: str, first: int, matches: Sequence[Match], length: int, shown: 
 
 
 def _said(lines: Sequence[str], *, sections: bool) -> Sequence[str]:
-    """The lines up to the next heading after something is said, without blank ones and headings at their end."""
-    said = 0
+    """Return the lines up to the next heading after something is said, without blank ones and headings at their end."""
+    count = 0
     for number, line in enumerate(lines):
         is_heading = sections and _is_heading(line)
-        if is_heading and said:
+        if is_heading and count:
             break
         if line.strip() and not is_heading:
-            said = number + 1
-    return lines[: said or 1]
+            count = number + 1
+    return lines[: count or 1]
 
 
 def _window(text: str, start: int, end: int, matches: Sequence[Match], length: int) -> _Part:
-    """The part of one long line that holds the most distinct terms, from the start of a sentence where there is one."""
+    """Return the part of a long line with the most distinct terms, from the start of a sentence where there is one."""
     room = max(1, length - 2)
     inside = [(low, min(high, end), term) for low, high, term in matches if start <= low < end]
     first, last = _whole_words(text, *densest(inside, room), start, end, room) if inside else (start, start)
@@ -155,16 +155,16 @@ def _window(text: str, start: int, end: int, matches: Sequence[Match], length: i
 
 
 def _whole_words(text: str, first: int, last: int, start: int, end: int, room: int) -> tuple[int, int]:
-    """A stretch of a line from the start of its first word to the end of its last, where that much fits."""
+    """Return a stretch of a line from the start of its first word to the end of its last, where that much fits."""
     begin = next((at for at in range(first, start, -1) if _is_between_words(text, at)), start)
     finish = next((at for at in range(last, end) if _is_between_words(text, at)), end)
     return (begin, finish) if finish - begin <= room else (first, last)
 
 
 def _begin(text: str, start: int, first: int, last: int, room: int) -> int:
-    """Where a part begins that shows all from `first` to `last`: at a sentence or else at a word shortly before."""
+    """Return where a part begins that shows `first` to `last`: at a sentence or else at a word shortly before."""
     lowest = max(start, last - room)
-    sentences = [lowest + found.end() for found in re.finditer(_SENTENCE, text[lowest:first])]
+    sentences = [lowest + match.end() for match in re.finditer(_SENTENCE, text[lowest:first])]
     if sentences:
         return sentences[-1]
     before = max(lowest, first - room // 3)
@@ -172,16 +172,16 @@ def _begin(text: str, start: int, first: int, last: int, room: int) -> int:
 
 
 def _end(text: str, low: int, high: int, least: int) -> int | None:
-    """The last end of a word at `high` or before, and at `least` or after; None where there is none."""
+    """Return the last end of a word at `high` or before, and at `least` or after; None where there is none."""
     for at in range(high, max(low, least - 1), -1):
-        if _is_between_words(text, at) and (kept := len(text[low:at].rstrip())):
-            return low + kept
+        if _is_between_words(text, at) and (width := len(text[low:at].rstrip())):
+            return low + width
     return None
 
 
 @cache
 def _no_spaces() -> regex.Pattern[str]:
-    """Scripts that end their words without a sign: a line of theirs is cut between any two characters."""
+    """Return the scripts that end their words without a sign. A line of theirs is cut between any two characters."""
     return regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 
 
@@ -195,17 +195,17 @@ def _is_between_words(text: str, at: int) -> bool:
 
 
 def _written(text: str, parts: Sequence[_Part], matches: Sequence[Match], line: int) -> Quote:
-    out, marks, done = list[str](), list[tuple[int, int]](), 0
+    out, marks, width = list[str](), list[tuple[int, int]](), 0
     for part in parts:
         shown = f"{ELLIPSIS if part.begun else ''}{text[part.low : part.high]}{ELLIPSIS if part.broken else ''}"
-        marks += _marks(part, matches, done + part.begun - part.low)
+        marks += _marks(part, matches, width + part.begun - part.low)
         out.append(shown)
-        done += len(shown) + 1
+        width += len(shown) + 1
     return Quote("\n".join(out), line, tuple(marks))
 
 
 def _marks(part: _Part, matches: Sequence[Match], shift: int) -> Iterator[tuple[int, int]]:
-    """Where the matches of a part are in what is written; those that overlap are one."""
+    """Yield the places of a part's matches in what is written. Those that overlap are one."""
     low = high = part.low
     for start, end, _ in matches:
         if start >= part.high or end <= part.low:

@@ -12,19 +12,22 @@ from commonplace.text.lines import split_lines
 from commonplace.text.tokens import next_cut, safe_cut
 
 Match = tuple[int, int, int]
-"""Where a query's word stands in a text, and which word of the query it is: (start, end, term)."""
+"""A place of a query's word in a text: (start, end, number of the term)."""
 
 ELLIPSIS = "…"
 _SPACE = re.compile(r"\s")
 _SELDOM = tuple(sign for sign in map(chr, range(0x3001)) if sign.isspace() and sign not in " \n\t\r")
 _SELDOM_ASCII = tuple(filter(str.isascii, _SELDOM))
 _MOST_GIVEN_UP = 36
-"""How much of the allowed length a cut at a word boundary may cost, so that a snippet is never 40 short of it."""
+"""Characters of the allowed length that a cut at a word boundary may cost: a snippet is never 40 short of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """`text` is `source[start:end]` with white space collapsed and an ellipsis where something was left out."""
+    """A window of a source.
+
+    `text` is `source[start:end]` with white space collapsed and an ellipsis where text was left out.
+    """
 
     text: str
     start: int
@@ -36,11 +39,11 @@ class _Flat(NamedTuple):
 
     text: str
     gaps: list[int]
-    """Where the text begins, and goes on after each run that was shortened, in the source."""
+    """The places in the source where the text begins, and goes on after each run that was shortened."""
     landings: list[int]
     """The same here."""
     shifts: list[int]
-    """How far the source is ahead: before the first of them, and after each."""
+    """Characters that the source is ahead: before the first of them, and after each."""
 
     def inward(self, char: int) -> int:
         place = char - self.shifts[bisect_right(self.gaps, char)]
@@ -51,9 +54,9 @@ class _Flat(NamedTuple):
 
 
 def snippet(text: str, matches: Sequence[Match], length: int = 300) -> Snippet:
-    """The window of at most `length` characters with the most distinct terms, the earliest of equals, centred on them.
+    """Return the window of at most `length` characters with the most distinct terms, centered on them.
 
-    Without a match it is the start of the text. Matches come sorted by their start.
+    Of equals it is the earliest, and without a match the start of the text. Matches come sorted by their start.
     """
     flat = _flatten(text)
     if not flat.text:
@@ -69,7 +72,7 @@ def snippet(text: str, matches: Sequence[Match], length: int = 300) -> Snippet:
 
 
 def window(text: str, matches: Sequence[Match], length: int) -> tuple[int, int]:
-    """The part of a text to show, cut at words, ellipses counted: what `snippet` does, white space left alone."""
+    """Return the part of a text to show, cut at words, ellipses counted: as `snippet` does, white space left alone."""
     if len(text) <= length:
         return 0, len(text)
     room = max(1, length - 2)
@@ -87,19 +90,19 @@ def window(text: str, matches: Sequence[Match], length: int) -> tuple[int, int]:
 
 
 def best_line(text: str, matches: Sequence[Match], weights: Mapping[int, float] | None = None) -> int:
-    """The line, from 0, with the most distinct terms (each counts 1 unless weighed), the first of equals.
+    """Return the line, from 0, with the most distinct terms (each counts 1 unless weighed), the first of equals.
 
     Without a match it is the first line that says something: neither blank nor a heading. Matches come sorted by their
     start.
     """
     if not matches:
         lines = enumerate(split_lines(text))
-        said = (number for number, line in lines if line.strip() and not line.lstrip().startswith("#"))
-        return next(said, 0)
+        numbers = (number for number, line in lines if line.strip() and not line.lstrip().startswith("#"))
+        return next(numbers, 0)
     terms: dict[int, set[int]] = {}
-    line = seen = 0
+    line = counted_to = 0
     for start, _, term in matches:
-        line, seen = line + text.count("\n", seen, start), start
+        line, counted_to = line + text.count("\n", counted_to, start), start
         terms.setdefault(line, set()).add(term)
     if not weights:
         return max(terms, key=lambda line: len(terms[line]))
@@ -107,31 +110,31 @@ def best_line(text: str, matches: Sequence[Match], weights: Mapping[int, float] 
 
 
 def numbered(text: str, first_line: int, best: int, limit: int = 300, matches: Sequence[Match] = ()) -> str:
-    """`around` with every line as `{n}: {text}`. Numbers do not count towards the limit, line ends do."""
+    """Return the lines of `around` as `{n}: {text}`. Numbers do not count towards the limit, line ends do."""
     shown = around(text, best, limit, matches)
     return "\n".join(f"{first_line + number}: {line}" for number, line in shown)
 
 
 def around(text: str, best: int, limit: int = 300, matches: Sequence[Match] = ()) -> list[tuple[int, str]]:
-    """The best line with one before and two after, as many as fit whole, each with its number from 0.
+    """Return the best line with one before and two after, as many as fit whole, each with its number from 0.
 
     Only the best line is ever cut, around its matches.
     """
     lines = split_lines(text)
-    shown = {best: _fitted(lines, best, matches, limit)}
-    room = limit - len(shown[best])
+    line_by_number = {best: _fitted(lines, best, matches, limit)}
+    room = limit - len(line_by_number[best])
     for nearby in ([best - 1], [best + 1, best + 2]):
         for number in nearby:
             line = lines[number].removesuffix("\r") if 0 <= number < len(lines) else None
             if line is None or len(line) + 1 > room:
                 break
-            shown[number] = line
+            line_by_number[number] = line
             room -= len(line) + 1
-    return sorted(shown.items())
+    return sorted(line_by_number.items())
 
 
 def _fitted(lines: Sequence[str], number: int, matches: Sequence[Match], limit: int) -> str:
-    """A line, cut around its matches where it is too long."""
+    """Return a line, cut around its matches where it is too long."""
     line = lines[number].removesuffix("\r")
     if len(line) <= limit:
         return line
@@ -146,7 +149,7 @@ def _framed(text: str, low: int, high: int) -> str:
 
 
 def blanked(text: str) -> str:
-    """A text with a space for every character of white space, as long as it was."""
+    """Return a text with a space for every character of white space, as long as it was."""
     if any(map(text.__contains__, _SELDOM_ASCII if text.isascii() else _SELDOM)):
         return _SPACE.sub(" ", text)
     return text.replace("\n", " ").replace("\t", " ").replace("\r", " ")  # ten times quicker, and nearly always enough
@@ -156,52 +159,52 @@ def _flatten(text: str) -> _Flat:
     spaced = blanked(text)
     whole = spaced.strip(" ")
     at, landing = spaced.find(whole[:1]), 0
-    kept, gaps, landings, shifts = list[str](), list[int](), list[int](), [at]
+    runs, gaps, landings, shifts = list[str](), list[int](), list[int](), [at]
     for piece in whole.split("  "):
         bare = piece.lstrip(" ")
         if bare:
             gap = at + len(piece) - len(bare)
-            kept.append(bare)
+            runs.append(bare)
             gaps.append(gap)
             landings.append(landing)
             shifts.append(gap - landing)
             landing += len(bare) + 1
         at += len(piece) + 2
-    return _Flat(" ".join(kept), gaps, landings, shifts)
+    return _Flat(" ".join(runs), gaps, landings, shifts)
 
 
 def densest(matches: Sequence[Match], room: int) -> tuple[int, int]:
-    """The earliest stretch of at most `room` characters with the most distinct terms, from its first to its last."""
+    """Return the earliest stretch of at most `room` characters that holds the most distinct terms, first to last."""
     best, span = 0, (0, 0)
-    held: dict[int, int] = {}
+    count_by_term: dict[int, int] = {}
     right, all_terms = 0, len({term for _, _, term in matches})
     for left, (start, end, term) in enumerate(matches):
         right = max(right, left)
         while right < len(matches) and matches[right][1] - start <= room:
             added = matches[right][2]
-            held[added] = held.get(added, 0) + 1
+            count_by_term[added] = count_by_term.get(added, 0) + 1
             right += 1
-            if len(held) > best:
-                best, span = len(held), (start, max(match[1] for match in matches[left:right]))
+            if len(count_by_term) > best:
+                best, span = len(count_by_term), (start, max(match[1] for match in matches[left:right]))
         if best == 0:
             best, span = 1, (start, min(end, start + room))
         if best == all_terms:
             break
         if right > left:
-            held[term] -= 1
-            if not held[term]:
-                del held[term]
+            count_by_term[term] -= 1
+            if not count_by_term[term]:
+                del count_by_term[term]
     return span
 
 
 def _begin(text: str, low: int, most: int) -> int:
-    """The first word that begins at `low` or soon after, and before what must be shown."""
+    """Return the first word that begins at `low` or soon after, and before what must be shown."""
     space = text.find(" ", low - 1, min(most, low + _MOST_GIVEN_UP // 2))
     return next_cut(text, space + 1 if space >= 0 else low)
 
 
 def _end(text: str, low: int, high: int, least: int) -> int:
-    """The last word that ends at `high` or shortly before, and after what must be shown."""
+    """Return the last word that ends at `high` or shortly before, and after what must be shown."""
     if high >= len(text):
         return len(text)
     space = text.rfind(" ", max(least, high - min(_MOST_GIVEN_UP, (high - low) // 2)), high + 1)

@@ -1,4 +1,4 @@
-"""What a Markdown text is made of: its blocks and its title. CommonMark decides, and line numbers stay true.
+"""The blocks and the title of a Markdown text. CommonMark decides, and line numbers stay true.
 
 markdown-it reads the block structure and nothing else; the words inside are looked at where somebody asks for them.
 Reading the 37 MB of bench/files.py so takes 0.4 s, so a text is read once for its title, its passages and its outline.
@@ -35,18 +35,18 @@ class Block(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """A Markdown text as it was read."""
+    """The blocks of a Markdown text and what its headings may refer to."""
 
     blocks: tuple[Block, ...]
     """In the order of their first lines. Headings, lists and quotes are those at the root; fences, code that is
     indented, rules, tables and items are those at any depth."""
     references: Mapping[str, Any]
-    """What the text's link reference definitions define, as markdown-it keeps it: headings may use them."""
+    """The text's link reference definitions, as markdown-it keeps them: headings may use them."""
 
 
 @cache
 def _markdown() -> MarkdownIt:
-    """The parser of headings' words."""
+    """Return the parser of headings' words."""
     from markdown_it import MarkdownIt
 
     from commonplace.text.commonmark import DEEPEST
@@ -79,27 +79,30 @@ LONGEST_MARKUP = 1000
 
 
 def blocks(body: str) -> tuple[Block, ...]:
-    """The blocks of a Markdown text in the order of their first lines."""
+    """Return the blocks of a Markdown text in the order of their first lines."""
     return read(body).blocks
 
 
 @lru_cache(maxsize=1)
 def read(body: str) -> Structure:
-    """The block structure of a text. The last one is kept: its title, passages and outline are asked for in turn."""
+    """Return the block structure of a text.
+
+    The last one is kept: its title, passages and outline are asked for in turn.
+    """
     text, line = _normal(body), 0
-    found: list[Block] = []
+    blocks: list[Block] = []
     if matter := _FRONT_MATTER.match(text):
         line, text = _line_count(matter.group()), text[matter.end() :]
-        found.append(Block("front matter", 0, line))
+        blocks.append(Block("front matter", 0, line))
     from commonplace.text.commonmark import block_tokens  # a tenth of a second to load, and most searches never need it
 
     tokens, environment = block_tokens(text)
-    found += _from_tokens(tokens, line)
-    return Structure(tuple(found), environment.get("references", {}))
+    blocks += _from_tokens(tokens, line)
+    return Structure(tuple(blocks), environment.get("references", {}))
 
 
 def title_of(body: str, format: str, fallback: str) -> str:
-    """Front matter's title, else the first heading of level 1 or 2, else the fallback.
+    """Return front matter's title, else the first heading of level 1 or 2, else the fallback.
 
     A first heading that only says "Notes" tells nothing, so it gives way to the next one of level 2.
     """
@@ -127,14 +130,14 @@ def front_matter(body: str) -> str:
 
 
 def front_matter_title(body: str) -> str:
-    """The `title` of YAML or TOML front matter, or nothing."""
+    """Return the `title` of YAML or TOML front matter, or ""."""
     matter = _FRONT_MATTER.match(body)
-    found = _TITLE.search(matter.group().replace("\r\n", "\n")) if matter else None
-    return _scalar(found.group(1)) if found else ""
+    title = _TITLE.search(matter.group().replace("\r\n", "\n")) if matter else None
+    return _scalar(title.group(1)) if title else ""
 
 
 def opening_heading(body: str) -> str | None:
-    """The title of the heading a text opens with, white space aside. Parses only what can have one."""
+    """Return the title of the heading a text opens with, white space aside, or None. Parses only what can have one."""
     if "#" not in body and not ("\n" in body and ("-" in body or "=" in body)):
         return None
     structure = read(body)
@@ -156,7 +159,10 @@ def plain(source: str, references: Mapping[str, Any] = {}) -> str:
 
 @lru_cache(maxsize=1000)
 def _words(source: str) -> str:
-    """Those of a heading that refers to nothing. Kept: passages and outline ask for the same ones."""
+    """Return the words of a heading that refers to nothing.
+
+    They are kept: passages and outline ask for the same ones.
+    """
     return _read_words(source, {})
 
 
@@ -166,7 +172,7 @@ def _read_words(source: str, references: Mapping[str, Any]) -> str:
 
 
 def _normal(body: str) -> str:
-    """The text with as many lines as it has LFs, each one ended: a lone CR is no line break for us."""
+    """Return the text with as many lines as it has LFs, each one ended. A lone CR ends no line here."""
     if "\r" in body:
         body = body.replace("\r\n", "\n").replace("\r", " ")
     return body if body.endswith("\n") or not body else body + "\n"
@@ -193,7 +199,7 @@ def _from_tokens(tokens: Sequence[Token], offset: int) -> Iterator[Block]:
 
 
 def _tables(paragraph: str, line: int) -> Iterator[Block]:
-    """The tables in a paragraph. CommonMark knows none, so they are looked for where it sees plain words."""
+    """Yield the tables in a paragraph. CommonMark has none, so they are looked for where it sees plain words."""
     from commonplace.text.commonmark import tables
 
     for start, end in tables(paragraph):
@@ -213,7 +219,7 @@ def _word_of(token: Token) -> str:
 
 
 def _scalar(value: str) -> str:
-    """One YAML or TOML scalar: quoted, plain, or folded over indented lines. Comments and nulls say nothing."""
+    """Return one YAML or TOML scalar: quoted, plain, or folded over indented lines. Comments and nulls are ""."""
     value = re.sub(r"\A[>|][+-]?\d?[ \t]*(?=\n|\Z)", "", value).strip()
     if quoted := re.match(r"\"((?:[^\"\\]|\\[\s\S])*)\"|'((?:[^']|'')*)'", value):
         double, single = quoted.groups()
@@ -225,8 +231,8 @@ def _scalar(value: str) -> str:
 
 
 def _unescaped(quoted: str) -> str:
-    """What stands between double quotes. Programs write every letter beyond ASCII as an escape there."""
-    return whole_characters(_ESCAPE.sub(lambda found: _character(found.group(1)), quoted))
+    """Return the text between double quotes. Programs write every letter beyond ASCII as an escape there."""
+    return whole_characters(_ESCAPE.sub(lambda match: _character(match.group(1)), quoted))
 
 
 def _character(escape: str) -> str:

@@ -18,9 +18,9 @@ from commonplace.text.languages import detect, stop_words
 from commonplace.text.tokens import estimate, reach, safe_cut
 
 POSITION = 0.35
-"""What the place counts beside centrality."""
+"""The weight of a sentence's place beside centrality."""
 REDUNDANCY = 0.6
-"""What being like a sentence that was chosen takes off; one this much alike is left out altogether."""
+"""The share that likeness to a chosen sentence takes off; one this much alike is left out altogether."""
 FEW_TERMS = 4
 MOST_WEIGHED = 400
 """Sentences that are held against each other: the best by themselves."""
@@ -41,7 +41,7 @@ class _Sentence:
 
 
 def extract(text: str, tokens: int) -> str:
-    """Sentences of a text that say most of it, within so many tokens; one that alone is longer is cut."""
+    """Return the sentences of a text that say most of it, within so many tokens; one that alone is longer is cut."""
     language = detect(text)
     sentences = _weighed(list(_sentences(text)), language)
     if not sentences:
@@ -67,7 +67,7 @@ def extract(text: str, tokens: int) -> str:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    """Lines are sentences apart; marks of lists, headings and emphasis are left out."""
+    """Yield the sentences of each line. Marks of lists, headings and emphasis are left out."""
     for line in text.split("\n"):
         for sentence in _END.split(_MARKS.sub("", line)):
             if sentence and _BARE.search(sentence):
@@ -75,22 +75,25 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _weighed(texts: Sequence[str], language: str) -> list[_Sentence]:
-    """Sentences with the weight of their terms: how often, times how rare among the sentences; each text once."""
+    """Return sentences with the weight of their terms: how often, times how rare among them. Each text comes once."""
     stop = stop_words(language)
     counts = [Counter(term for term in stems(text, language).split() if term not in stop) for text in texts]
-    held = Counter(term for count in counts for term in count)
-    rarity = {term: math.log(1 + len(texts) / many) for term, many in held.items()}
-    found, seen = list[_Sentence](), set[str]()
+    sentences_by_term = Counter(term for count in counts for term in count)
+    rarity = {term: math.log(1 + len(texts) / many) for term, many in sentences_by_term.items()}
+    sentences, seen = list[_Sentence](), set[str]()
     for place, (text, count) in enumerate(zip(texts, counts, strict=True)):
         if text not in seen and count:
             seen.add(text)
             weights = {term: (1 + math.log(many)) * rarity[term] for term, many in count.items()}
-            found.append(_Sentence(place, text, weights, math.sqrt(sum(weight**2 for weight in weights.values()))))
-    return found
+            sentences.append(_Sentence(place, text, weights, math.sqrt(sum(weight**2 for weight in weights.values()))))
+    return sentences
 
 
 def _worth(sentences: Sequence[_Sentence]) -> dict[int, float]:
-    """Cosine to the sum of all, the best being 1, and `1 / √(1 + place)`; a fragment of a few words counts half."""
+    """Return the worth of each sentence: its cosine to the sum of all, the best being 1, and `1 / √(1 + place)`.
+
+    A fragment of a few words counts half.
+    """
     whole: dict[str, float] = defaultdict(float)
     for one in sentences:
         for term, weight in one.weights.items():

@@ -14,7 +14,7 @@ from commonplace.text.analyze import UNSPACED, exact, stems, token_forms
 from commonplace.text.languages import stop_words
 
 FUNCTION_WORD_WEIGHT = 0.3
-"""What a function word counts beside a content word: not nothing, for it orders what the content words leave equal."""
+"""The weight of a function word beside a content word: not 0, for it orders what the content words leave equal."""
 
 MOST_TERMS = 256
 
@@ -32,7 +32,7 @@ Match = Literal["word", "prefix", "typo", "typos"]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for. Its forms are alternatives: the stems that the library's languages give the word."""
+    """A term to look for. Its forms are alternatives: the stems that the library's languages give the word."""
 
     forms: tuple[str, ...]
     weight: float
@@ -40,14 +40,17 @@ class Term:
     written: str = ""
     """The word itself, unstemmed: what a slip is measured on."""
     titled: bool = True
-    """Whether it is looked for in titles, too. A function word tells nothing there (docs/benchmarks.md)."""
+    """True: it is looked for in titles, too. A function word tells nothing there (docs/benchmarks.md)."""
     function: bool = False
-    """Whether it is a function word, whatever it counts where there is nothing else."""
+    """True for a function word, also where it weighs 1 because there is nothing else."""
 
 
 def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
-    """Every distinct term of some words once, in order. Function words weigh little unless there is nothing else."""
-    found: dict[tuple[str, ...], Term] = {}
+    """Return every distinct term of some words once, in order.
+
+    Function words weigh little unless there is nothing else.
+    """
+    term_by_forms: dict[tuple[str, ...], Term] = {}
     for word in words.split():
         forms_by_language = [token_forms(word, language) for language in languages]
         written = forms_by_language[0][0].split()
@@ -56,16 +59,16 @@ def query_terms(words: str, languages: Sequence[str]) -> tuple[Term, ...]:
         for position, forms in enumerate(alternatives):
             left = len(written) - 1 - position
             term = _term(tuple(dict.fromkeys(forms)), languages, written[position], alone=alone, left=left)
-            if term is not None and (term.forms not in found or found[term.forms].weight < term.weight):
-                found[term.forms] = term
-    terms = tuple(found.values())
+            if term is not None and (term.forms not in term_by_forms or term_by_forms[term.forms].weight < term.weight):
+                term_by_forms[term.forms] = term
+    terms = tuple(term_by_forms.values())
     if terms and all(term.weight < 1 for term in terms):
         return tuple(replace(term, weight=1.0, titled=True) for term in terms)
     return terms
 
 
 def _term(forms: tuple[str, ...], languages: Sequence[str], written: str, *, alone: bool, left: int) -> Term | None:
-    """A term of a word, or None for one that only the index needs.
+    """Return a term of a word, or None for one that only the index needs.
 
     `alone`: the word has nothing but single characters of unspaced scripts. `left` is how many of its terms follow.
     """
@@ -85,12 +88,12 @@ def _is_pair(form: str) -> bool:
 
 
 def _is_single(form: str) -> bool:
-    """Whether a term is one character of an unspaced script."""
+    """Return whether a term is one character of an unspaced script."""
     return UNSPACED.match(form) is not None and not _is_pair(form)
 
 
 def _grammatical(pair: str, *, at_end: bool) -> bool:
-    """Whether a pair of characters is likely grammar: kana endings, Chinese particles, a Korean word's last one."""
+    """Return whether a pair is likely grammar: kana endings, Chinese particles, a Korean word's last particle."""
     if _HANGUL.match(pair):
         return at_end and pair[-1] in _KOREAN_PARTICLES
     return bool(_HIRAGANA.fullmatch(pair)) or not _CHINESE_PARTICLES.isdisjoint(pair)
@@ -102,11 +105,14 @@ def _function_stems(language: str) -> frozenset[str]:
 
 
 def beginning(prefix: str) -> str | None:
-    """What the indexed words begin with, or None where text has no spaces: there any run of characters is found."""
+    """Return the beginning of indexed words that a prefix asks for, or None in a script that has no spaces.
+
+    There any run of characters is found.
+    """
     terms = exact(prefix).split()
     return None if not terms or UNSPACED.match(terms[-1]) else terms[-1]
 
 
 def ends_in_beginning(phrase: Sequence[str]) -> bool:
-    """Whether a phrase ends in one character of an unspaced script: any term that begins so may stand there."""
+    """Return whether a phrase ends in one character of an unspaced script: any term that begins so may stand there."""
     return _is_single(phrase[-1]) and (len(phrase) == 1 or _FEW_FOLLOW.match(phrase[-1]) is not None)

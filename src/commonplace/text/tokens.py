@@ -1,4 +1,4 @@
-"""How large a text is for a model, estimated offline, and where it may be cut without breaking a character."""
+"""The size of a text for a model, estimated offline, and places to cut it without breaking a character."""
 
 from __future__ import annotations
 
@@ -25,35 +25,38 @@ def _wide() -> re.Pattern[str]:  # compiled for texts that are not ASCII only, a
 
 @cache
 def _around_breaks() -> tuple[regex.Pattern[str], regex.Pattern[str]]:
-    """What a cluster never continues with, and what one begins with that goes on."""
+    """Return the patterns of what a cluster never continues with, and of what one begins with that goes on."""
     after = regex.compile(r"[\p{GCB=Other}--\p{Extended_Pictographic}--\p{InCB=Consonant}]", regex.V1)
     return after, regex.compile(r"\p{GCB=Prepend}")
 
 
 def is_narrow(text: str) -> bool:
-    """Whether no character counts as a token of its own, so that a length in characters says it all."""
+    """Return whether no character counts as a token of its own, so that a length in characters is the weight."""
     return text.isascii() or _wide().search(_beyond_ascii(text)) is None
 
 
 def _beyond_ascii(text: str) -> str:
-    """The characters that are not ASCII. A pattern takes 15 times as long to pass over the others."""
+    """Return the characters that are not ASCII. A pattern takes 15 times as long to pass over the others."""
     return text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass")
 
 
 def weight(text: str) -> int:
-    """Quarters of a token: 4 per CJK or Thai character, 1 per any other. Unlike tokens, weights of parts add up."""
+    """Return quarters of a token: 4 per CJK or Thai character, 1 per any other.
+
+    Unlike tokens, weights of parts add up.
+    """
     if text.isascii():
         return len(text)
     return 4 * len(text) - 3 * len(_wide().sub("", text))
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text: one per Han, kana, Hangul or Thai character, one per 4 others."""
+    """Return the tokens of a text: one per Han, kana, Hangul or Thai character, one per 4 others."""
     return -(-weight(text) // 4)
 
 
 def reach(text: str, start: int, budget: int) -> int:
-    """The furthest end with `weight(text[start:end]) <= budget`."""
+    """Return the furthest end with `weight(text[start:end]) <= budget`."""
     end = start
     while budget > 0 and end < len(text):
         piece = text[end : end + max(1, budget // 4)]
@@ -66,7 +69,7 @@ def reach(text: str, start: int, budget: int) -> int:
 
 
 def safe_cut(text: str, at: int, floor: int = 0) -> int:
-    """The largest grapheme boundary not after `at`. `floor` is one the caller knows of: nothing before it is read."""
+    """Return the largest grapheme boundary not after `at`. `floor` is a known boundary: nothing before it is read."""
     if at <= floor or at >= len(text):
         return max(floor, min(at, len(text)))
     left, right = text[at - 1], text[at]
@@ -79,7 +82,10 @@ def safe_cut(text: str, at: int, floor: int = 0) -> int:
 
 
 def next_cut(text: str, at: int, floor: int = 0) -> int:
-    """The smallest grapheme boundary not before `at`: where `safe_cut` cannot move, this one still makes progress."""
+    """Return the smallest grapheme boundary not before `at`.
+
+    Where `safe_cut` cannot move, this one still makes progress.
+    """
     boundary = safe_cut(text, at, floor)
     if boundary >= at:
         return boundary
@@ -88,7 +94,7 @@ def next_cut(text: str, at: int, floor: int = 0) -> int:
 
 
 def _sure_boundary(text: str, at: int, floor: int) -> int:
-    """The nearest place before `at` that is a boundary whatever stands before it, as most letters are."""
+    """Return the nearest place before `at` that is a boundary whatever stands before it, as most letters are."""
     after, prepend = _around_breaks()
     for index in range(at - 1, floor, -1):
         if after.match(text, index) and not prepend.match(text, index - 1):

@@ -17,7 +17,7 @@ _LEAST_WORDS = 5
 """In fewer words the model is wrong too often: a name may be of any language."""
 _FEW_WORDS = 20
 _SURE, _SURE_OF_FEW = 0.3, 0.5
-"""How probable a language has to be, and in texts of few words."""
+"""The least probability of a language, and that in texts of few words."""
 _SAME = {"nn": "no", "nb": "no", "arz": "ar", "yue": "zh", "wuu": "zh", "sh": "sr"}
 """Languages that are stemmed, and known to models, as another."""
 

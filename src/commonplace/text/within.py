@@ -1,4 +1,4 @@
-"""Which heading or definition a line of a passage is under, told by the passage: nothing is parsed for it.
+"""The headings or definitions that a line of a passage is under, told by the passage: nothing is parsed for it.
 
 What a folder's files have for headings is kept in the store; this is for notes, and for code, of which nothing is.
 """
@@ -59,7 +59,7 @@ def _in_markdown(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _in_code(lines: Sequence[str], line: int, format: str, headings: Sequence[str]) -> tuple[str, ...]:
-    """The definitions around a line, which are those before it that are indented less and less."""
+    """Return the definitions around a line, which are those before it that are indented less and less."""
     line = _led_to(lines, line, format)
     own = _definition(lines[line], format)
     names = [own[2]] if own else []
@@ -78,7 +78,7 @@ def _in_code(lines: Sequence[str], line: int, format: str, headings: Sequence[st
 
 
 def _led_to(lines: Sequence[str], line: int, format: str) -> int:
-    """The definition that comments and decorators lead up to, of one of those; of any other line itself."""
+    """Return the definition that comments and decorators lead up to, for one of those; for any other line itself."""
     after = line
     while after < len(lines) and lines[after].lstrip().startswith(_LEAD):
         after += 1
@@ -91,7 +91,7 @@ def _indent(line: str) -> int:
 
 
 def _definition(line: str, format: str) -> re.Match[str] | None:
-    found = re.match(_DEFINITION, line)
-    if not found and format in _BRACED and (method := re.match(_METHOD, line)) and method[2] not in _NO_METHOD:
+    definition = re.match(_DEFINITION, line)
+    if not definition and format in _BRACED and (method := re.match(_METHOD, line)) and method[2] not in _NO_METHOD:
         return method
-    return found
+    return definition

@@ -32,12 +32,12 @@ class Gone(Exception):
     def __init__(self, signal: int = 0) -> None:
         super().__init__(f"the process ended with signal {signal}")
         self.signal = signal
-        """What ended it, or 0."""
+        """The signal that ended it, or 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a process runs: a file with `answers`, and the files of packages that it imports."""
+    """A program of a process: a file with `answers`, and the files of packages that it imports."""
 
     module: Path
     packages: tuple[str, ...]
@@ -48,7 +48,7 @@ class Program:
 
 
 class Worker:
-    """One process. Who gets Late or Gone from it ends it; another takes its place."""
+    """A process that answers requests. Whoever gets Late or Gone from it ends it; another takes its place."""
 
     def __init__(self, program: Program) -> None:
         # -I: nothing of the folder it is started in is imported, nor what the environment names: so it is told where.
@@ -63,7 +63,7 @@ class Worker:
 
     @property
     def lives(self) -> bool:
-        """Whether it can be asked."""
+        """Return whether it can be asked."""
         return self._process.poll() is None and not (self._idle_s and time.monotonic() > self._expires_at)
 
     def rest(self) -> None:
@@ -71,7 +71,7 @@ class Worker:
         self._expires_at = time.monotonic() + self._idle_s * _REUSED_S
 
     def ask(self, *blocks: bytes) -> None:
-        """Send a request. Raises Gone."""
+        """Send a request. Raise Gone where the process has ended."""
         sink = self._process.stdin
         assert sink is not None  # noqa: S101
         try:
@@ -115,7 +115,7 @@ class Worker:
         return Gone(max(0, -self._process.wait()))
 
 
-class Workers:
+class WorkerPool:
     """The processes of one program: at most `most` at a time, of which the idle are kept until `close`."""
 
     def __init__(self, program: Callable[[], Program], most: int) -> None:

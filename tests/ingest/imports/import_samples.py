@@ -12,14 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from commonplace.ingest.imports.source import Remarks, Source
+from commonplace.ingest.imports.source import ImportFile, Remarks
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def source_of(data: bytes, name: str, *beside: str) -> Source:
+def source_of(data: bytes, name: str, *beside: str) -> ImportFile:
     """A file that is in memory only."""
-    return Source(name, f"/there/{name}", len(data), lambda: io.BytesIO(data), frozenset({name, *beside}))
+    return ImportFile(name, f"/there/{name}", len(data), lambda: io.BytesIO(data), frozenset({name, *beside}))
 
 
 def remarks(name: str = "file") -> Remarks:

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from import_samples import GOLDEN, docx, epub, packed, pdf, png, text_chunk, zipped
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.imports.archives import Limits
+from commonplace.ingest.imports.archives import ArchiveLimits
 from commonplace.ingest.imports.lines import import_lines
-from commonplace.ingest.imports.run import Options, Put, Summary, import_paths
+from commonplace.ingest.imports.run import ImportOptions, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record, Remarks
 from commonplace.ingest.imports.subtitles import parse_vtt
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
@@ -36,7 +36,7 @@ from commonplace.store import SqliteStore
 from opening import open_store
 from unprivileged import unprivileged
 
-LIMITS = Limits(1 << 20)
+LIMITS = ArchiveLimits(1 << 20)
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def putting(store: SqliteStore) -> Put:
     return put
 
 
-def imported(store: SqliteStore, kind: str, *paths: Path, limits: Limits = LIMITS, **options: Any) -> Summary:
-    return import_paths(store, putting(store), kind, paths, limits, Options(**options))
+def imported(store: SqliteStore, kind: str, *paths: Path, limits: ArchiveLimits = LIMITS, **options: Any) -> Summary:
+    return import_paths(store, putting(store), kind, paths, limits, ImportOptions(**options))
 
 
 def lines(store: SqliteStore) -> bytes:
@@ -64,7 +64,7 @@ def lines(store: SqliteStore) -> bytes:
 
 
 def put_lines(store: SqliteStore, data: bytes, **options: Any) -> Summary:
-    return import_lines(store, putting(store), io.BytesIO(data), "in.jsonl", Options(**options))
+    return import_lines(store, putting(store), io.BytesIO(data), "in.jsonl", ImportOptions(**options))
 
 
 def statuses(summary: Summary) -> list[str]:
@@ -280,12 +280,12 @@ def test_a_large_export_that_ends_early_leaves_nothing(store: SqliteStore, tmp_p
     whole = json.dumps([conversation | {"conversation_id": f"c{n}"} for n in range(600)])
     path.write_text(whole[:-200], "utf-8")
     assert path.stat().st_size > 1 << 20
-    done = imported(store, "chats", path, limits=Limits(1 << 30))
+    done = imported(store, "chats", path, limits=ArchiveLimits(1 << 30))
     assert (done.items, done.exit_code) == ([], 1)
     assert "no JSON" in done.errors[0].reason
     assert list(records(store)) == []
     path.write_text(whole, "utf-8")
-    assert imported(store, "chats", path, limits=Limits(1 << 30)).count("created") == 600
+    assert imported(store, "chats", path, limits=ArchiveLimits(1 << 30)).count("created") == 600
 
 
 def test_strict_keeps_nothing_when_anything_failed(store: SqliteStore, note: Path) -> None:
@@ -464,7 +464,7 @@ def test_archives_and_files_past_the_limit_fail(store: SqliteStore, tmp_path: Pa
     big, bomb = tmp_path / "big.md", tmp_path / "bomb.zip"
     big.write_bytes(b"x" * 1001)
     bomb.write_bytes(zipped({f"{n}.md": b"x" * 1000 for n in range(5)}))
-    done = imported(store, "notes", big, bomb, limits=Limits(1000))
+    done = imported(store, "notes", big, bomb, limits=ArchiveLimits(1000))
     assert [error.path for error in done.errors] == [str(bomb), str(big)]
     assert "more than 4,000 bytes" in done.errors[0].reason
     assert "import_max_bytes" in done.errors[1].reason
@@ -569,7 +569,9 @@ def test_progress_rises_to_the_end(store: SqliteStore, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps([conversation | {"conversation_id": f"c{n}"} for n in range(900)]), "utf-8")
     told: list[tuple[int, int]] = []
-    import_paths(store, putting(store), "chats", [path], Limits(1 << 30), Options(), lambda *at: told.append(at))
+    import_paths(
+        store, putting(store), "chats", [path], ArchiveLimits(1 << 30), ImportOptions(), lambda *at: told.append(at)
+    )
     assert len(told) > 3
     assert told[-1] == (path.stat().st_size // 1024,) * 2
 

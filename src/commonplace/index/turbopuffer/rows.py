@@ -17,7 +17,7 @@ from commonplace.index.turbopuffer.parts import LONGEST_TOKEN, token_of, value_o
 from commonplace.index.turbopuffer.settings import Naming, document_id
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, IndexedItem
-from commonplace.text.analyze import analyse, stems, stems_once
+from commonplace.text.analyze import analyze, stems, stems_once
 from commonplace.text.languages import stemmed_as
 
 _ORDINAL = (1 << CHUNK_BITS) - 1
@@ -125,7 +125,7 @@ def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterat
     for chunk, headings, text in item.chunks:
         part = item.parts.get(chunk, "")
         said = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by what it says alone
-        words, body = analyse(f"{said}\n{item.words}" if item.words else said, language)
+        words, body = analyze(f"{said}\n{item.words}" if item.words else said, language)
         row = Row(
             chunk,
             namespace,

@@ -50,7 +50,7 @@ from commonplace.index.words.folding import company, to_fold
 from commonplace.index.words.query import LexicalQuery
 from commonplace.index.words.reader import LexicalReader
 from commonplace.model import Change, IndexedItem
-from commonplace.text.analyze import analyse, many_texts, stems, stems_once
+from commonplace.text.analyze import analyze, many_texts, stems, stems_once
 from commonplace.text.languages import stemmed_as
 
 log = logging.getLogger(__name__)
@@ -252,7 +252,7 @@ class LexicalIndex:
         for chunk, headings, text in item.chunks:
             part = item.parts.get(chunk, "")
             said = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by what it says alone
-            words, body = analyse(f"{said}\n{item.words}" if item.words else said, language)
+            words, body = analyze(f"{said}\n{item.words}" if item.words else said, language)
             document = Document()
             document.add_unsigned("item", item.id)
             document.add_unsigned("chunk", chunk)

@@ -25,7 +25,7 @@ _MEANT = {
     "gbk": "gb18030", "euc_kr": "cp949", "big5": "big5hkscs", "tis-620": "cp874", "iso8859-11": "cp874",
     "x-sjis": "cp932", "windows-31j": "cp932", "windows-874": "cp874", "x-gbk": "gb18030", "shift_jis_2004": "cp932",
 }  # fmt: skip
-"""What browsers read where a page names the smaller encoding, as most do whose characters are of the larger."""
+"""The encoding that browsers read where a page names a smaller one, as most do whose characters are of the larger."""
 _USED = (
     "cp1252", "iso8859-1", "iso8859-15", "cp1250", "iso8859-2", "cp1251", "koi8-r", "koi8-u", "iso8859-5", "cp1253",
     "iso8859-7", "cp1254", "iso8859-9", "cp1255", "iso8859-8", "cp1256", "iso8859-6", "cp1257", "iso8859-13", "cp874",
@@ -48,7 +48,7 @@ _SEVEN_BITS = ("iso2022_jp", "hz")
 
 
 def mark_of(data: bytes) -> str:
-    """The encoding whose mark a text begins with."""
+    """Return the encoding whose mark a text begins with, or "" where it has none."""
     return next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "")
 
 
@@ -111,10 +111,10 @@ def _is_another(data: bytes) -> bool:
 
 
 def _declared(data: bytes) -> str:
-    found = _DECLARED.search(data[:_HEAD])
-    if found is None:
+    match = _DECLARED.search(data[:_HEAD])
+    if match is None:
         return ""
-    label = (found[1] or found[2]).decode("ascii", "replace").lower()
+    label = (match[1] or match[2]).decode("ascii", "replace").lower()
     try:
         name = codecs.lookup(_MEANT.get(label, label)).name
         b"".decode(name)  # not all that Python knows give text

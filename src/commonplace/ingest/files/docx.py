@@ -14,18 +14,18 @@ from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
 from commonplace.lazy_dataclass import dataclass
 
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-"""How files of Word before 2007 begin, and the envelope of encrypted ones since."""
+"""The beginning of files of Word before 2007, and of the envelope of encrypted ones since."""
 
 _HEADING = re.compile(r"heading ?([1-9])", re.IGNORECASE)
 _BUILT_IN = {"Title": 1, **{f"Heading{level}": level for level in range(1, 10)}}
-"""What the headings of a document that describes no styles are called."""
+"""Names of the heading styles of a document that describes no styles."""
 _UNSAID = frozenset({"del", "moveFrom", "instrText", "delText", "Fallback"})
-"""What is no longer part of the text, never was, or is there twice."""
+"""Elements that are no longer part of the text, never were, or are there twice."""
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """What a document says, and what it says of itself."""
+class WordDocument:
+    """A document's text as Markdown, and its properties."""
 
     text: str
     title: str = ""
@@ -36,13 +36,13 @@ class Document:
 
 
 def docx_text(data: bytes) -> tuple[str, str]:
-    """(Markdown, the document's title)."""
+    """Return the (Markdown, title) of a document."""
     document = read_docx(io.BytesIO(data))
     return document.text, document.title
 
 
-def read_docx(stream: BinaryIO) -> Document:
-    """A document. Raises ValueError for what is none, or is encrypted."""
+def read_docx(stream: BinaryIO) -> WordDocument:
+    """Return a document. Raise ValueError for what is none, or is encrypted."""
     head = stream.read(len(OLD_OFFICE))
     stream.seek(0)
     if head == OLD_OFFICE:
@@ -54,14 +54,14 @@ def read_docx(stream: BinaryIO) -> Document:
         words = _Words(_levels(archive) if "word/styles.xml" in names else _BUILT_IN, _notes(archive, names))
         read_xml(entry_bytes(archive, "word/document.xml"), words.start, words.end, words.text)
         about = _about(archive) if "docProps/core.xml" in names else {}
-    return Document(
+    return WordDocument(
         words.markdown(), about.get("title", ""), about.get("creator", ""), about.get("created", ""),
         about.get("modified", ""), about.get("language", ""),
     )  # fmt: skip
 
 
 class _Words:
-    """Gathers paragraphs and rows. A table inside a cell becomes words of that cell.
+    """A gatherer of paragraphs and rows. A table inside a cell becomes words of that cell.
 
     A footnote comes after the paragraph, list or table that it is about, an endnote at the end.
     """
@@ -133,7 +133,7 @@ class _Words:
             self._paragraph.append(words)
 
     def markdown(self) -> str:
-        """Blocks with a blank line between, but items and rows close together."""
+        """Return blocks with a blank line between, but items and rows close together."""
         lines: list[str] = []
         before = ""
         for kind, block in (*self._blocks, *(("note", note) for note in self._footnotes + self._endnotes)):
@@ -215,7 +215,7 @@ def _notes(archive: ZipFile, names: set[str]) -> dict[tuple[str, str], str]:
 
 
 def _levels(archive: ZipFile) -> dict[str, int]:
-    """Which styles are headings, by the names Word gives them in every language, or by their outline level."""
+    """Return the levels of the styles that are headings, by the names Word gives them or by their outline level."""
     levels: dict[str, int] = {}
     style = ""
 
@@ -225,9 +225,9 @@ def _levels(archive: ZipFile) -> dict[str, int]:
         if name == "style":
             style = attributes.get("styleId", "")
         elif name == "name" and style:
-            found = _HEADING.fullmatch(value)
-            if found or value.lower() == "title":
-                levels[style] = int(found[1]) if found else 1
+            match = _HEADING.fullmatch(value)
+            if match or value.lower() == "title":
+                levels[style] = int(match[1]) if match else 1
         elif name == "outlineLvl" and style and value.isdigit() and int(value) < 9:
             levels.setdefault(style, int(value) + 1)
 
@@ -236,15 +236,15 @@ def _levels(archive: ZipFile) -> dict[str, int]:
 
 
 def _about(archive: ZipFile) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
+    words_by_name: dict[str, list[str]] = {}
     names: list[str] = []
 
     def text(words: str) -> None:
         if names:
-            found.setdefault(names[-1], []).append(words)
+            words_by_name.setdefault(names[-1], []).append(words)
 
     def end(name: str) -> None:
         names.pop()
 
     read_xml(entry_bytes(archive, "docProps/core.xml"), lambda name, _: names.append(name), end, text)
-    return {name: " ".join("".join(words).split()) for name, words in found.items()}
+    return {name: " ".join("".join(words).split()) for name, words in words_by_name.items()}

@@ -22,7 +22,7 @@ _PAGES = ("application/xhtml+xml", "text/html", "application/x-dtbook+xml")
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """What an EPUB says, and what it says of itself."""
+    """An EPUB's text as Markdown, and its properties."""
 
     chapters: tuple[str, ...]
     title: str = ""
@@ -36,13 +36,13 @@ class Book:
 
 
 def epub_text(data: bytes) -> tuple[str, str]:
-    """(Markdown, the book's title)."""
+    """Return the (Markdown, title) of a book."""
     book = read_epub(io.BytesIO(data))
     return book.text, book.title
 
 
 def read_epub(stream: BinaryIO) -> Book:
-    """A book's chapters. Raises ValueError for what is none, or is protected."""
+    """Return a book's chapters. Raise ValueError for what is none, or is protected."""
     with opened(stream) as archive:
         _check_protection(archive)
         place = _package_place(archive)
@@ -68,7 +68,7 @@ def read_epub(stream: BinaryIO) -> Book:
 
 
 class _Package:
-    """The package file: what the book says of itself, its files, and their order."""
+    """The package file: the book's properties, its files, and their order."""
 
     def __init__(self) -> None:
         self.about: dict[str, str] = {}
@@ -108,23 +108,23 @@ def _package(archive: ZipFile, place: str) -> _Package:
 
 
 def _package_place(archive: ZipFile) -> str:
-    found: list[str] = []
+    places: list[str] = []
 
     def start(name: str, attributes: Mapping[str, str]) -> None:
         if name == "rootfile" and attributes.get("full-path"):
-            found.append(attributes["full-path"])
+            places.append(attributes["full-path"])
 
     try:
         read_xml(entry_bytes(archive, "META-INF/container.xml"), start, _nothing, _nothing)
     except KeyError:
         raise BadZip("it is no EPUB: META-INF/container.xml is missing") from None
-    if not found:
+    if not places:
         raise BadZip("it is no EPUB: META-INF/container.xml names no book")
-    return found[0]
+    return places[0]
 
 
 def _check_protection(archive: ZipFile) -> None:
-    """Fonts may be scrambled; a book whose chapters are cannot be read."""
+    """Raise ValueError for a book whose chapters are scrambled. Fonts may be."""
     if "META-INF/encryption.xml" not in archive.namelist():
         return
     ways: set[str] = set()

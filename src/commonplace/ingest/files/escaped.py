@@ -16,7 +16,7 @@ _START = re.compile(
 
 
 def heading(level: int, words: str) -> str:
-    """A heading of these words on one line: `Vec<T>` and `__init__` are no markup where they come from."""
+    """Return a heading of these words on one line: `Vec<T>` and `__init__` are no markup where they come from."""
     if plain(words) != words and len(escaped := _INLINE.sub(r"\\\g<0>", words)) <= LONGEST_MARKUP:
         words = escaped
     words = _CLOSING.sub(r"\\", words)  # marks at the end would close the heading
@@ -24,7 +24,7 @@ def heading(level: int, words: str) -> str:
 
 
 def line(words: str) -> str:
-    """A line of plain text: it begins no heading, list, quote, fence or script, and underlines nothing."""
+    """Return a line of plain text: it begins no heading, list, quote, fence or script, and underlines nothing."""
     bare = words.lstrip()
     start = _START.match(bare)
     return f"{words[: len(words) - len(bare)]}{start[0]}\\{bare[start.end() :]}" if start else words

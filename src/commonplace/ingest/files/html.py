@@ -30,17 +30,17 @@ _TABLE_PARTS = _CELLS | {"caption", "tbody", "tfoot", "thead", "tr"}
 _CONTAINERS = (_BLOCKS | _TABLE_PARTS | _EMBEDDING | set(_HEADINGS) | {"button", "center", "pre"}) - {
     "body", "form", "hr", "html", "p",
 }  # fmt: skip
-"""What ends, where it does, all that was left open inside of it. Forms and paragraphs do not, as in browsers."""
+"""Elements whose end closes all that was left open inside of them. Forms and paragraphs do not, as in browsers."""
 _INLINE = frozenset({"b", "br", "code", "em", "i", "img", "small", "span", "strong"})
 _OF_PAGES = (_BLOCKS | _TABLE_PARTS | set(_HEADINGS) | _INLINE | {"center", "pre"}) - {"html"}
 _SPACE = re.compile(r"\s+")
 _NUMBER = re.compile(r"[0-9]{1,8}")
 _DEEPEST = 1000
-"""How many elements that are left out may be inside each other: no page of ours is deeper."""
+"""Left-out elements that may be inside each other: no page of ours is deeper."""
 
 
 def html_text(source: str) -> tuple[str, str]:
-    """(Markdown, the page's title)."""
+    """Return the (Markdown, title) of a page."""
     page = _Page()
     page.read(source)
     return page.text(), page.title
@@ -59,7 +59,7 @@ class Article:
 
 
 def html_article(source: str) -> Article:
-    """What is inside `<main>` where a page has one, else all of it; navigation is left out in either case.
+    """Return what is inside `<main>` where a page has one, else all of it. Navigation is left out in either case.
 
     Of several it is all from the first to the last.
     """
@@ -73,10 +73,10 @@ def html_article(source: str) -> Article:
 
 
 class _Page(Tags):
-    """Gathers blocks. Tags that were never closed, or never opened, do no harm.
+    """A gatherer of a page's blocks. Tags that were never closed, or never opened, do no harm.
 
-    What is left out is gathered as well, apart, and thrown away when it ends: by its own tag, or with what it is
-    inside of. What has no end before the page ends hides nothing.
+    What is left out is gathered as well, apart, and thrown away when it ends: by its own tag, or with what it is inside
+    of. What has no end before the page ends hides nothing.
     """
 
     def __init__(self) -> None:
@@ -205,7 +205,10 @@ class _Page(Tags):
             self._leave(len(self._dropped) - 1)
 
     def _is_in_scope(self, tag: str) -> bool:
-        """Whether something of this name is open that an end tag would close: those of cells stay inside of them."""
+        """Return whether an element of this name is open that an end tag would close.
+
+        Those of cells stay inside of them.
+        """
         if not self._places[tag]:
             return False
         around = () if tag == "table" else ("table",) if tag in _TABLE_PARTS else ("table", *_CELLS)
@@ -228,7 +231,7 @@ class _Page(Tags):
         self._close(dropped.depth)
 
     def _whole(self) -> Blocks:
-        """All that was said, with what had no end."""
+        """Return all that was said, with what had no end."""
         while self._dropped:
             outer = self._dropped.pop().outer
             outer.extend(self._blocks)
@@ -238,7 +241,7 @@ class _Page(Tags):
 
 @dataclass(frozen=True, slots=True)
 class _Dropped:
-    """Something that is left out: what was gathered before it, and how many containers were open."""
+    """A part that is left out: what was gathered before it, and how many containers were open."""
 
     tag: str
     outer: Blocks
@@ -246,7 +249,7 @@ class _Dropped:
 
 
 class _Article(_Page):
-    """Also keeps what the head says, and where the main content begins and ends."""
+    """A page whose head is read, and the beginning and end of whose main content are known."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -267,16 +270,16 @@ class _Article(_Page):
     def text(self) -> str:
         return self._whole().main_text()
 
-    def _read_head(self, tag: str, given: dict[str, str]) -> None:
+    def _read_head(self, tag: str, attributes: dict[str, str]) -> None:
         if tag == "html":
-            self.about.setdefault("lang", given.get("lang", ""))
-        elif tag == "link" and "canonical" in given.get("rel", "").lower().split():
-            self.about.setdefault("canonical", given.get("href", ""))
-        elif tag == "meta" and (name := given.get("name") or given.get("property")):
-            self.about.setdefault(name.lower(), given.get("content", ""))
+            self.about.setdefault("lang", attributes.get("lang", ""))
+        elif tag == "link" and "canonical" in attributes.get("rel", "").lower().split():
+            self.about.setdefault("canonical", attributes.get("href", ""))
+        elif tag == "meta" and (name := attributes.get("name") or attributes.get("property")):
+            self.about.setdefault(name.lower(), attributes.get("content", ""))
 
 
 def _number(attrs: Attributes, name: str) -> int | None:
-    """What a list or an item is said to count from; Markdown knows no other numbers than these."""
-    given = (dict(attrs).get(name) or "").strip()
-    return int(given) if _NUMBER.fullmatch(given) else None
+    """Return the number that a list or an item counts from; None where it says none that Markdown knows."""
+    value = (dict(attrs).get(name) or "").strip()
+    return int(value) if _NUMBER.fullmatch(value) else None

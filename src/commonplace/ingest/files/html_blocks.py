@@ -7,18 +7,18 @@ import re
 from commonplace.ingest.files import escaped
 
 _SIGN = re.compile("\\s*[¶§#🔗⚓\u200b\ufe0e\ufe0f]+\\s*")
-"""What programs that make pages let a heading's link to itself say."""
+"""Texts of a heading's link to itself, by programs that make pages."""
 _SPACE = re.compile(r"\s+")
 _TICKS = re.compile(r"`{3,}")
 _ITEM = re.compile(r" *(?:- |\d+\. )")
 _LONG_HEADING = 200
 """Characters after which a heading that goes on was never closed."""
 _DEEPEST_LIST = 10
-"""How far lists are indented."""
+"""The indent of lists."""
 
 
 class Blocks:
-    """Gathers the words of a page, or of a part of it that may yet be left out, block by block."""
+    """A gatherer of the words of a page, or of a part of it that may yet be left out, block by block."""
 
     def __init__(self) -> None:
         self.in_link = self.in_button = False
@@ -34,12 +34,12 @@ class Blocks:
         self._marker = ""
 
     def __bool__(self) -> bool:
-        """Whether anything was said."""
+        """Return whether anything was said."""
         return bool(self._blocks or self._words)
 
     @property
     def count(self) -> int:
-        """How many blocks have ended."""
+        """Return how many blocks have ended."""
         return len(self._blocks)
 
     def text(self) -> str:
@@ -130,7 +130,7 @@ class Blocks:
         self._in_cell = False
 
     def end_part(self, tag: str) -> None:
-        """A block has ended, or one begins. In a cell all of them are its words, and in a heading the `<div>`s."""
+        """End a block where one ends or begins. In a cell all of them are its words, and in a heading the `<div>`s."""
         in_heading = self._heading and tag == "div" and sum(map(len, self._words)) < _LONG_HEADING
         if self._cells is not None or in_heading:
             self._words.append(" ")
@@ -177,7 +177,7 @@ class Blocks:
 
 
 def _joined(blocks: list[str]) -> str:
-    """Blocks with a blank line between, but items and rows close together."""
+    """Return blocks with a blank line between, but items and rows close together."""
     lines: list[str] = []
     before = ""
     for block in blocks:

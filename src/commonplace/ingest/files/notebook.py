@@ -10,7 +10,7 @@ _TICKS = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 
 
 def notebook_text(source: str) -> str:
-    """The cells in order, a blank line between. Raises ValueError for what is no notebook."""
+    """Return the cells in order, a blank line between. Raise ValueError for what is no notebook."""
     book = json.loads(source)
     if not isinstance(book, dict):
         raise ValueError("a notebook is a JSON object")
@@ -24,15 +24,15 @@ def notebook_text(source: str) -> str:
 def _language(metadata: dict[str, Any]) -> str:
     for name in ("language_info", "kernelspec"):
         about = metadata.get(name) or {}
-        found = about.get("name") if name == "language_info" else about.get("language")
-        if isinstance(found, str) and found.strip():
-            return found.split()[0]
+        name_of_language = about.get("name") if name == "language_info" else about.get("language")
+        if isinstance(name_of_language, str) and name_of_language.strip():
+            return name_of_language.split()[0]
     return "python"
 
 
 def _cell(cell: dict[str, Any], language: str) -> str:
-    given = cell.get("source", cell.get("input")) or ""  # null where a program had nothing to write
-    text = ("".join(given) if isinstance(given, list) else str(given)).strip("\n")
+    source = cell.get("source", cell.get("input")) or ""  # null where a program had nothing to write
+    text = ("".join(source) if isinstance(source, list) else str(source)).strip("\n")
     kind = cell.get("cell_type")
     if not text.strip():
         return ""

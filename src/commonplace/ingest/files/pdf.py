@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from commonplace.lazy_dataclass import dataclass
-from commonplace.workers.worker import Gone, Late, Program, Worker, Workers
+from commonplace.workers.worker import Gone, Late, Program, Worker, WorkerPool
 
 MOST_SECONDS = 300.0
 """CPU time for one file. An ordinary page takes less than a millisecond, one of forms in forms may take hours."""
@@ -25,14 +25,14 @@ MOST_MEMORY = 1024**3
 _MOST_WORKERS = 4
 _IDLE_S = 60.0
 _WAITING = 20
-"""How often the CPU time may pass on the clock: another machine's load is no fault of a file."""
+"""The clock may show so many times the CPU time: another machine's load is no fault of a file."""
 _MODULE = Path(__file__).with_name("pdf_worker.py")
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:Z|([+-])(\d\d)(?:'?(\d\d))?)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The words of each page, and what the document says of itself. A page without words is an empty text."""
+    """The words of each page of a PDF, and its properties. A page without words is an empty text."""
 
     pages: tuple[str, ...]
     title: str = ""
@@ -43,11 +43,11 @@ class Pages:
     unread: int = 0
     """Pages at the end that would have taken more than is allowed."""
     reason: str = ""
-    """What they would have taken."""
+    """The memory or time that they would have taken."""
 
     @property
     def left_out(self) -> str:
-        """What of it was not read, as part of a sentence."""
+        """Return what of it was not read, as part of a sentence."""
         if not self.unread:
             return ""
         read = len(self.pages)
@@ -67,7 +67,7 @@ class TooCostly(ValueError):
 
 
 def pdf_text(data: bytes) -> tuple[str, str, str]:
-    """(text with a blank line between pages, the title the document claims, what was left out)."""
+    """Return (text with a blank line between pages, the title the document claims, what was left out)."""
     book = _read(data)
     if book.broken:
         raise Damaged(f"page {book.broken[0]} cannot be read")
@@ -96,8 +96,8 @@ def _read(data: bytes) -> Pages:
 
 
 @cache
-def _workers() -> Workers:
-    workers = Workers(_program, _MOST_WORKERS)
+def _workers() -> WorkerPool:
+    workers = WorkerPool(_program, _MOST_WORKERS)
     atexit.register(workers.close)
     return workers
 
@@ -108,7 +108,7 @@ def _program() -> Program:
 
 
 class _Reading:
-    """What a worker has said of a document so far."""
+    """The answers of a worker about a document so far."""
 
     def __init__(self) -> None:
         self._about: dict[str, Any] = {}
@@ -119,7 +119,7 @@ class _Reading:
         self._reason = f"over {MOST_SECONDS:g} s of CPU time"
 
     def follow(self, worker: Worker) -> None:
-        """Listen until all is said. Raises Gone or Late."""
+        """Listen until all is said. Raise Gone or Late, as the worker does."""
         deadline = time.monotonic() + MOST_SECONDS * _WAITING
         while not self._last:
             mark, block = worker.answer(deadline)
@@ -151,15 +151,15 @@ class _Reading:
         return Pages(pages, about["title"], about["author"], created, broken, unread, self._reason)
 
 
-def _created(said: str) -> datetime | None:
+def _created(text: str) -> datetime | None:
     """Return the time of "D:20221105120000+01'00'", of which all but the year may be missing."""
-    found = _DATE.match(said)
-    if found is None:
+    match = _DATE.match(text)
+    if match is None:
         return None
-    given = (int(part or usual) for part, usual in zip(found.groups()[:6], "011000", strict=True))
-    year, month, day, hour, minute, second = given
-    away = timedelta(hours=int(found[8] or 0), minutes=int(found[9] or 0))
+    numbers = (int(part or usual) for part, usual in zip(match.groups()[:6], "011000", strict=True))
+    year, month, day, hour, minute, second = numbers
+    away = timedelta(hours=int(match[8] or 0), minutes=int(match[9] or 0))
     with suppress(ValueError):  # a date in a format of its own
-        zone = timezone(-away if found[7] == "-" else away) if away else UTC
+        zone = timezone(-away if match[7] == "-" else away) if away else UTC
         return datetime(year, month, day, hour, minute, second, tzinfo=zone)
     return None

@@ -1,4 +1,4 @@
-"""What a process answers that reads PDF files: `answers(bounds, data)`, page by page.
+"""The answers of a process that reads PDF files: `answers(bounds, data)`, page by page.
 
 First `#` and what the document says of itself, as JSON; then for each page `=` and its text or `!` where it cannot be
 read; last `.`, `/` where the time is over, `*` where a password is needed, or `?` and why it cannot be opened. It
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 _HYPHEN = re.compile("-?[\x02\ufffe]\n?|\u00ad\n")
-"""Where pdfium says that a line has ended inside a word, or the document does."""
+"""The signs with which pdfium, or the document, says that a line has ended inside a word."""
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]{2}")
 _WORD = re.compile(r"\S+")
@@ -85,7 +85,7 @@ def _opened(data: bytes) -> _Book:
 
 
 class _Pdfium:
-    """Most pages by pdfium; by pypdf those whose letters pdfium puts in the order they are seen in, or far apart."""
+    """A reader of pages by pdfium; by pypdf where pdfium puts letters in the order they are seen in, or far apart."""
 
     def __init__(self, data: bytes) -> None:
         import pypdfium2
@@ -96,9 +96,9 @@ class _Pdfium:
         self._doubts = _MOST_DOUBTS
 
     def about(self) -> dict[str, Any]:
-        given = self._book.get_metadata_dict()
-        created = given.get("CreationDate", "")
-        return {"pages": len(self._book), "title": given["Title"], "author": given["Author"], "created": created}
+        metadata = self._book.get_metadata_dict()
+        created = metadata.get("CreationDate", "")
+        return {"pages": len(self._book), "title": metadata["Title"], "author": metadata["Author"], "created": created}
 
     def page(self, number: int) -> str:
         page = self._book[number]
@@ -133,8 +133,8 @@ class _Pypdf:
             raise _Encrypted
 
     def about(self) -> dict[str, Any]:
-        given: dict[str, Any] = dict(self._book.metadata or {})
-        title, author, created = (str(given.get(name) or "") for name in ("/Title", "/Author", "/CreationDate"))
+        metadata: dict[str, Any] = dict(self._book.metadata or {})
+        title, author, created = (str(metadata.get(name) or "") for name in ("/Title", "/Author", "/CreationDate"))
         return {"pages": len(self._book.pages), "title": title, "author": author, "created": created}
 
     def page(self, number: int) -> str:
@@ -144,8 +144,8 @@ class _Pypdf:
 def _readable(text: str) -> str:
     """Return text without characters that stand for none, and words whole that the end of a line has broken."""
 
-    def hyphen(found: re.Match[str]) -> str:
-        following = text[found.end() : found.end() + 1]
+    def hyphen(match: re.Match[str]) -> str:
+        following = text[match.end() : match.end() + 1]
         return "" if following.isalpha() and not following.isupper() else "-"  # as in Schwarz-Berg
 
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -153,7 +153,7 @@ def _readable(text: str) -> str:
 
 
 def _singles(text: str) -> float:
-    """The part of words that are single letters."""
+    """Return the part of words that are single letters."""
     words: list[str] = _WORD.findall(text)
     return sum(len(word) == 1 and word.isalpha() for word in words) / max(1, len(words))
 

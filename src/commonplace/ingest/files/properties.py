@@ -1,4 +1,4 @@
-"""What a Markdown file says of itself: the properties in its front matter, and the tags in its text."""
+"""The properties in the front matter of a Markdown file, and the tags in its text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """What is known of a file beside its text."""
+    """The title, tags, times and metadata of a file, beside its text."""
 
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, JSON] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Properties:
     spans: tuple[Span, ...] | None = None
     """The passages of the text below the front matter. None: those of the whole body."""
     notes: tuple[str, ...] = ()
-    """What could not be taken as it was meant, as parts of sentences."""
+    """The parts that could not be taken as they were meant, as parts of sentences."""
 
 
 def properties_of(body: str) -> Properties:
@@ -53,16 +53,16 @@ def properties_of(body: str) -> Properties:
     two rules, is text.
     """
     matter = front_matter(body) if body.startswith(("---", "+++")) else ""
-    said, why = _said(matter) if matter else (None, "")
-    if said is None:
+    values, why = _said(matter) if matter else (None, "")
+    if values is None:
         tags, notes = _few(_inline(body, 0))
         return Properties(tags, notes=(*_told(why), *notes))
     start = len(matter)
     while blank := _BLANK_LINE.match(body, start):
         start = blank.end()
-    metadata = {name: value for name, value in said.items() if name not in ("title", *_TAGS)}
+    metadata = {name: value for name, value in values.items() if name not in ("title", *_TAGS)}
     created, updated = _moment(metadata, _CREATED), _moment(metadata, _UPDATED)
-    tags, notes = _few([*(tag for name in _TAGS for tag in _tags(said.get(name))), *_inline(body, start)])
+    tags, notes = _few([*(tag for name in _TAGS for tag in _tags(values.get(name))), *_inline(body, start)])
     return Properties(
         tags=tags,
         metadata=metadata,
@@ -79,7 +79,7 @@ def _told(why: str) -> tuple[str, ...]:
 
 
 def _said(matter: str) -> tuple[dict[str, JSON] | None, str]:
-    """The names and values of front matter, and why there are none. None where it is no front matter."""
+    """Return the names and values of front matter, and why there are none. None where it is no front matter."""
     from commonplace.ingest.imports.front import LONGEST, NoNames, fields_of
     from commonplace.ingest.imports.source import Unreadable
 
@@ -94,7 +94,7 @@ def _said(matter: str) -> tuple[dict[str, JSON] | None, str]:
 
 
 def _moment(metadata: dict[str, JSON], names: Sequence[str]) -> datetime | None:
-    """The first of these that is a time, taken out of the metadata; what is none stays there."""
+    """Return the first of these that is a time, taken out of the metadata. Anything else stays there."""
     from commonplace.ingest.imports.dates import moment
 
     for name in names:
@@ -104,11 +104,11 @@ def _moment(metadata: dict[str, JSON], names: Sequence[str]) -> datetime | None:
     return None
 
 
-def _tags(given: JSON) -> Iterator[str]:
-    """The tags of a list, or of a text with commas or blanks between them."""
-    if isinstance(given, str):
-        given = given.split(",") if "," in given else given.split()
-    for one in given if isinstance(given, list) else [given]:
+def _tags(value: JSON) -> Iterator[str]:
+    """Yield the tags of a list, or of a text with commas or blanks between them."""
+    if isinstance(value, str):
+        value = value.split(",") if "," in value else value.split()
+    for one in value if isinstance(value, list) else [value]:
         if isinstance(one, str | int | float) and not isinstance(one, bool):
             tag = " ".join(str(one).strip().removeprefix("#").split())
             if 0 < len(tag) <= LONGEST_TAG:
@@ -116,25 +116,27 @@ def _tags(given: JSON) -> Iterator[str]:
 
 
 def _few(tags: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """So many tags as are kept, each once in its first spelling, and what is said of the rest."""
-    found: dict[str, str] = {}
+    """Return so many tags as are kept, each once in its first spelling, and what is said of the rest."""
+    tag_by_fold: dict[str, str] = {}
     for tag in tags:
-        found.setdefault(fold_tag(tag), tag)
-    kept = tuple(found.values())[:MOST_TAGS]
-    return kept, (f"only the first {MOST_TAGS} of {len(found)} tags were kept",) if len(found) > MOST_TAGS else ()
+        tag_by_fold.setdefault(fold_tag(tag), tag)
+    first_tags = tuple(tag_by_fold.values())[:MOST_TAGS]
+    return first_tags, (f"only the first {MOST_TAGS} of {len(tag_by_fold)} tags were kept",) if len(
+        tag_by_fold
+    ) > MOST_TAGS else ()
 
 
 def _inline(body: str, start: int) -> Iterator[str]:
-    """The tags in a text, outside of headings and code. It is read for them only where there may be one."""
-    found = list(_TAG.finditer(body, start)) if "#" in body else []
-    if not found:
+    """Yield the tags in a text, outside of headings and code. It is read for them only where there may be one."""
+    tags = list(_TAG.finditer(body, start)) if "#" in body else []
+    if not tags:
         return
     blocks = read(body).blocks
     passed = {
         line for block in blocks if block.kind in ("fence", "code", "heading") for line in range(block.line, block.end)
     }
     line, at = body.count("\n", 0, start), start
-    for tag in found:
+    for tag in tags:
         line, at = line + body.count("\n", at, tag.start()), tag.start()
         if line not in passed and not _in_code_span(body, at):
             yield tag[1].rstrip("/")

@@ -38,8 +38,8 @@ class Skipped(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """What a file says."""
+class FileText:
+    """A file's text, its title and its format."""
 
     body: str
     title: str
@@ -47,12 +47,12 @@ class Text:
     warnings: int = 0
     """Bytes, or runs of them, that were no text and became U+FFFD."""
     left_out: str = ""
-    """What of the file was not read, as part of a sentence."""
+    """The part of the file that was not read, as part of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """How files of a kind become text.
+    """A converter from files of a kind to text.
 
     `convert` gets the bytes and gives (body, a title for want of a heading) and, where it is not all, what it left out.
     """
@@ -83,7 +83,10 @@ def folder_stamp_of(reader: Reader, is_doubtful: bool = False) -> str:
 
 @cache
 def stamp_of(reader: Reader) -> str:
-    """Files read under another stamp are read again: by other rules, or with a parser that was missing."""
+    """Return a stamp of a reader.
+
+    Files read under another one are read again: by other rules, or with a missing parser.
+    """
     how = f"{'+' if can_parse(reader.format) else ''}{'' if reader.is_there else ' missing'}"
     return f"{reader.format}-{reader.version}{how} {RULES.version} {language_version()}"
 
@@ -141,14 +144,14 @@ READERS: dict[str, Reader] = {
 
 
 def reader_of(path: str) -> Reader:
-    """The reader of a file. One whose ending nobody knows is plain text."""
+    """Return the reader of a file. One whose ending nobody knows is plain text."""
     name = path[path.rfind("/") + 1 :]
     dot = name.rfind(".")
     return READERS.get(name[dot:].lower(), _TEXT) if dot > 0 else _TEXT
 
 
-def read_text(data: bytes, path: str) -> Text:
-    """The text of a file's bytes, or `Skipped` with the reason."""
+def read_text(data: bytes, path: str) -> FileText:
+    """Return the text of a file's bytes. Raise Skipped with the reason where there is none."""
     reader = reader_of(path)
     if not reader.is_there:
         raise Skipped(NO_READER)
@@ -162,11 +165,11 @@ def read_text(data: bytes, path: str) -> Text:
     if not body or body.isspace():
         raise Skipped(EMPTY)
     title = _title(body, reader.format, title) or PurePosixPath(path).stem
-    return Text(body, title[:LONGEST_PATH], reader.format, warnings, left_out)
+    return FileText(body, title[:LONGEST_PATH], reader.format, warnings, left_out)
 
 
 def no_text(places: int) -> str:
-    """What is told of a file with so many places that were no text."""
+    """Return the sentence about a file with so many places that were no text."""
     return f"{'1 place is' if places == 1 else f'{places} places are'} no UTF-8 and became U+FFFD"
 
 
@@ -216,7 +219,10 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _storable(text: str) -> str:
-    """Converters make what no file can hold: NULs, and lone surrogates from escapes such as `\\ud800`."""
+    """Return a text without NULs and lone surrogates.
+
+    Converters make them from escapes such as `\ud800`, and no file holds them.
+    """
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", _REPLACEMENT)
 
 

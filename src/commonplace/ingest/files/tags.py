@@ -30,14 +30,14 @@ _SAY_SOMETHING = frozenset({"html", "meta", "link", "ol", "li", "math", "dialog"
 
 
 class Tags:
-    """Subclasses override the three methods below."""
+    """A reader of a page's tags and text. Subclasses override the three methods below."""
 
     def handle_starttag(self, tag: str, attrs: Attributes) -> None: ...
     def handle_endtag(self, tag: str) -> None: ...
     def handle_data(self, data: str) -> None: ...
 
     def read(self, source: str) -> None:
-        """All of a page."""
+        """Read all of a page."""
         at = 0
         self._is_xml = _XML.search(source, 0, _HEAD) is not None
         self._never_closed: set[str] = set()
@@ -50,7 +50,7 @@ class Tags:
             at = self._markup(source, start) if start < len(source) else start
 
     def _markup(self, source: str, start: int) -> int:
-        """What begins with `<`; returns where the text goes on."""
+        """Read what begins with `<`, and return where the text goes on."""
         if source.startswith("<!--", start):
             return _after_comment(source, start)
         if source.startswith(("<!", "<?"), start):
@@ -74,7 +74,7 @@ class Tags:
         return self._raw(source, tag, end) if tag in _CLOSING else end
 
     def _raw(self, source: str, tag: str, start: int) -> int:
-        """The inside of an element in which tags are text; returns where its closing tag begins."""
+        """Read the inside of an element in which tags are text, and return where its closing tag begins."""
         closing = None if tag in self._never_closed else _CLOSING[tag].search(source, start)
         if closing is None and tag not in _HIDDEN:
             self._never_closed.add(tag)
@@ -86,31 +86,31 @@ class Tags:
 
 
 def _after_comment(source: str, start: int) -> int:
-    """Just after a comment that begins here."""
+    """Return the place just after a comment that begins here."""
     end = _COMMENT_END.search(source, start + 2)
     if end and end[0] == "--!>" and end.start() < start + 4:
         end = _COMMENT_END.search(source, start + 4)
     return end.end() if end else len(source)
 
 
-def _after(found: int, size: int, source: str) -> int:
-    return found + size if found >= 0 else len(source)
+def _after(place: int, size: int, source: str) -> int:
+    return place + size if place >= 0 else len(source)
 
 
 def _end_of_tag(source: str, at: int) -> int:
-    """Just after the `>` of a tag; one inside a quoted value is none."""
-    while (found := _QUOTE_OR_END.search(source, at)) is not None:
-        if found[2] is None:
-            return found.end()
-        closing = source.find(found[2], found.end()) if found[1] else found.end()
+    """Return the place just after the `>` of a tag. One inside a quoted value ends nothing."""
+    while (match := _QUOTE_OR_END.search(source, at)) is not None:
+        if match[2] is None:
+            return match.end()
+        closing = source.find(match[2], match.end()) if match[1] else match.end()
         if closing < 0:  # a quote that is never closed was none
-            return _after(source.find(">", found.end()), 1, source)
-        at = closing + 1 if found[1] else closing
+            return _after(source.find(">", match.end()), 1, source)
+        at = closing + 1 if match[1] else closing
     return len(source)
 
 
 def _attributes(source: str) -> Attributes:
     return [
-        (found[1].lower(), unescape(found[2].strip("\"'")) if found[2] is not None else None)
-        for found in _ATTRIBUTE.finditer(source)
+        (match[1].lower(), unescape(match[2].strip("\"'")) if match[2] is not None else None)
+        for match in _ATTRIBUTE.finditer(source)
     ]

@@ -22,7 +22,10 @@ class BadZip(ValueError):
 
 @contextmanager
 def opened(stream: BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """A ZIP file whose entries are all safe to name: none points outside, none is a link, none is encrypted."""
+    """Yield a ZIP file whose entries are all safe to name: none points outside, none is a link, none is encrypted.
+
+    Raise BadZip for any other.
+    """
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
@@ -37,7 +40,7 @@ def opened(stream: BinaryIO) -> Iterator[zipfile.ZipFile]:
 
 
 def entry_bytes(archive: zipfile.ZipFile, name: str, most: int = LARGEST_ENTRY) -> bytes:
-    """An entry, or BadZip. KeyError when there is none of that name."""
+    """Return an entry. Raise BadZip for one that is refused, KeyError when there is none of that name."""
     info = archive.getinfo(name)
     if info.file_size > most:
         raise BadZip(f'its entry "{name}" unpacks to more than {most:,} bytes')
@@ -51,7 +54,10 @@ def entry_bytes(archive: zipfile.ZipFile, name: str, most: int = LARGEST_ENTRY) 
 
 
 def bounded(stream: IO[bytes], most: int, name: str) -> bytes:
-    """What a stream holds, unless it is more: what an archive says about sizes need not be true."""
+    """Return the bytes of a stream.
+
+    Raise BadZip for more than `most`: what an archive says about sizes need not be true.
+    """
     data = stream.read(most + 1)
     if len(data) > most:
         raise BadZip(f'its entry "{name}" unpacks to more than {most:,} bytes')

@@ -1,1 +1,1 @@
-"""What other programs wrote, as interchange records: one reader per format, each knowing nothing of the store."""
+"""Exports of other programs as interchange records: one reader per format, each knowing nothing of the store."""

@@ -1,4 +1,4 @@
-"""What a path names: a file, the files of a folder, or those inside a ZIP, as sources that can be read."""
+"""The files that a path names: a file, those of a folder, or those inside a ZIP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO
 
 from commonplace.ingest.files.zipped import BadZip, opened
-from commonplace.ingest.imports.source import Relay, Source, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Relay, Unreadable
 from commonplace.lazy_dataclass import dataclass
 
 EXPANSION = 4
@@ -21,8 +21,8 @@ EXPANSION = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much may be read: of one file, and of all that an archive unpacks to."""
+class ArchiveLimits:
+    """The bounds of what may be read: of one file, and of all that an archive unpacks to."""
 
     file_bytes: int
 
@@ -37,14 +37,14 @@ class Limits:
             )
 
 
-def file_source(path: Path, beside: frozenset[str] | None = None) -> Source:
-    """A file on disk. Raises Unreadable when it is not there, may not be read, or can be read only once."""
+def file_source(path: Path, beside: frozenset[str] | None = None) -> ImportFile:
+    """Return a file on disk. Raise Unreadable when it is not there, may not be read, or can be read only once."""
     try:
-        found = path.stat()
+        status = path.stat()
         names = beside if beside is not None else frozenset(_files_in(path.parent))
     except OSError as error:
         raise Unreadable(said_of(error)) from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise Unreadable("it is a pipe or a device; save what comes from it in a file, and import that")
 
     def read() -> BinaryIO:
@@ -53,11 +53,14 @@ def file_source(path: Path, beside: frozenset[str] | None = None) -> Source:
         except OSError as error:
             raise Unreadable(said_of(error)) from None
 
-    return Source(named(path), _identity(path), found.st_size, read, names)
+    return ImportFile(named(path), _identity(path), status.st_size, read, names)
 
 
-def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[Source]:
-    """Every file under a folder by name, links and hidden ones passed over; `closed` hears of folders that are shut."""
+def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[ImportFile]:
+    """Yield every file under a folder by name, links and hidden ones left out.
+
+    `closed` is called for folders that are shut.
+    """
     for folder, folders, names in os.walk(root, onerror=closed, followlinks=False):
         folders[:] = sorted(name for name in folders if not _is_hidden(name) and not (Path(folder) / name).is_symlink())
         beside = frozenset(names)
@@ -68,8 +71,11 @@ def folder_sources(root: Path, closed: Callable[[OSError], None]) -> Iterator[So
                     yield file_source(path, beside)
 
 
-def archive_sources(path: Path, limits: Limits, closing: ExitStack) -> list[Source]:
-    """The files of a ZIP by name, hidden ones passed over. All of it is refused for one entry that is not safe."""
+def archive_sources(path: Path, limits: ArchiveLimits, closing: ExitStack) -> list[ImportFile]:
+    """Return the files of a ZIP by name, hidden ones left out.
+
+    Raise Unreadable for all of it where one entry is not safe.
+    """
     try:
         archive = closing.enter_context(opened(closing.enter_context(path.open("rb"))))
     except BadZip as error:
@@ -79,18 +85,18 @@ def archive_sources(path: Path, limits: Limits, closing: ExitStack) -> list[Sour
     entries = [entry for entry in archive.infolist() if not entry.is_dir()]
     if sum(entry.file_size for entry in entries) > limits.archive_bytes:
         raise Unreadable(f"it unpacks to more than {limits.archive_bytes:,} bytes; unpack it and import the folder")
-    shown = [entry for entry in entries if not any(map(_is_hidden, _parts(entry)))]
+    visible = [entry for entry in entries if not any(map(_is_hidden, _parts(entry)))]
     beside: dict[tuple[str, ...], set[str]] = {}
-    for entry in shown:
+    for entry in visible:
         beside.setdefault(_parts(entry)[:-1], set()).add(_parts(entry)[-1])
     return [
         _entry_source(archive, entry, path, frozenset(beside[_parts(entry)[:-1]]))
-        for entry in sorted(shown, key=lambda entry: entry.filename)
+        for entry in sorted(visible, key=lambda entry: entry.filename)
     ]
 
 
 def named(path: Path) -> str:
-    """A path as text that can be printed and stored: bytes of a name that are no UTF-8 are written as escapes."""
+    """Return a path as text that can be printed and stored. Bytes of a name that are no UTF-8 become escapes."""
     return str(path).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -102,7 +108,7 @@ def is_archive(path: Path) -> bool:
     return path.suffix.lower() == ".zip"
 
 
-def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, beside: frozenset[str]) -> Source:
+def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, beside: frozenset[str]) -> ImportFile:
     name = "/".join(_parts(entry))
 
     def read() -> BinaryIO:
@@ -111,11 +117,11 @@ def _entry_source(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, path: Path, 
         except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as error:
             raise Unreadable("it is damaged inside its archive") from error
 
-    return Source(f"{named(path)}/{name}", f"{_identity(path)}/{name}", entry.file_size, read, beside)
+    return ImportFile(f"{named(path)}/{name}", f"{_identity(path)}/{name}", entry.file_size, read, beside)
 
 
 class _Checked(Relay):
-    """An entry's bytes. What is wrong with its packing is said as Unreadable."""
+    """A stream of an entry's bytes. What is wrong with its packing is said as Unreadable."""
 
     def _next(self, size: int) -> bytes:
         try:
@@ -133,8 +139,8 @@ def _is_hidden(name: str) -> bool:
 
 
 def _files_in(folder: Path) -> list[str]:
-    with os.scandir(folder) as found:
-        return [entry.name for entry in found if entry.is_file()]
+    with os.scandir(folder) as entries:
+        return [entry.name for entry in entries if entry.is_file()]
 
 
 def said_of(error: OSError) -> str:

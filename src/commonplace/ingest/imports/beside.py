@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from commonplace.ingest.imports.formats import KINDS, choose, is_export
-from commonplace.ingest.imports.source import Problem, Source, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Problem, Unreadable
 
 _KIND = "chats"
 _NAMED = 5
 """Files without any text of a chat that are named one by one; an export may hold thousands of pictures."""
 
 
-def within_exports(sources: Sequence[Source]) -> set[str]:
+def within_exports(sources: Sequence[ImportFile]) -> set[str]:
     """Return the identities of the files that lie in the folder of an export, or below it, and are not the export."""
     folders = {str(PurePosixPath(source.identity).parent) for source in sources if is_export(source.name)}
     if not folders:
@@ -26,9 +26,9 @@ def within_exports(sources: Sequence[Source]) -> set[str]:
     }
 
 
-def recognized(sources: Sequence[Source], problems: list[Problem]) -> Iterator[Source]:
+def recognized(sources: Sequence[ImportFile], problems: list[Problem]) -> Iterator[ImportFile]:
     """Yield those that hold chats, told by their content. Why the others are left out is added to `problems`."""
-    left: dict[str, list[Source]] = defaultdict(list)
+    files_by_folder: dict[str, list[ImportFile]] = defaultdict(list)
     for source in sources:
         try:
             choose(_KIND, source)
@@ -36,14 +36,14 @@ def recognized(sources: Sequence[Source], problems: list[Problem]) -> Iterator[S
             if source.ending in KINDS[_KIND].endings:
                 problems.append(Problem(source.path, f"{error}, so it was left out"))
             else:
-                left[str(PurePosixPath(source.path).parent)].append(source)
+                files_by_folder[str(PurePosixPath(source.path).parent)].append(source)
             continue
         yield source
-    for folder, files in left.items():
+    for folder, files in files_by_folder.items():
         problems.append(Problem(folder, _said(files)))
 
 
-def _said(files: Sequence[Source]) -> str:
+def _said(files: Sequence[ImportFile]) -> str:
     names = ", ".join(source.name for source in files[:_NAMED])
     if len(files) > _NAMED:
         return f"{names} and {len(files) - _NAMED} more hold no chats and were left out"

@@ -42,7 +42,7 @@ _DISTINCT = frozenset(name for names in _TEXTS.values() for name in names) - {"n
 
 
 def is_card(card: Mapping[str, Any]) -> bool:
-    """Whether an object is a card at all: it says so, has a field that only cards have, or nothing but a card's."""
+    """Return whether an object is a card: it says so, has a field that only cards have, or nothing but a card's."""
     data = card.get("data")
     names = set(card) | (set(data) if isinstance(data, Mapping) else set())
     return (
@@ -54,14 +54,14 @@ def is_card(card: Mapping[str, Any]) -> bool:
 
 
 def card_record(card: Mapping[str, Any], remarks: Remarks) -> Record:
-    """A card as a record. Only a missing name is an error; what cannot be used is left out with a warning."""
+    """Return a card as a record. Only a missing name is an error; what cannot be used is left out with a warning."""
     data = card.get("data")
-    given = (
+    fields = (
         {**card, **{name: value for name, value in data.items() if value is not None}}
         if isinstance(data, Mapping)
         else dict(card)
     )
-    rest = {name: value for name, value in given.items() if name not in _KNOWN}
+    rest = {name: value for name, value in fields.items() if name not in _KNOWN}
     record: Record = {"kind": "character"}
     for field, names in _TEXTS.items():
         record[field] = _text(rest, names, remarks)
@@ -70,7 +70,7 @@ def card_record(card: Mapping[str, Any], remarks: Remarks) -> Record:
     record["name"] = " ".join(record["name"].split())
     for field in _LISTS:
         record[field] = _texts(rest.pop(field, None), field, remarks)
-    record["tags"] = tags_of(given.get("tags"), remarks)
+    record["tags"] = tags_of(fields.get("tags"), remarks)
     book = first_of(rest, _BOOKS)
     record["lorebook"] = lorebook(book, remarks)
     for name in _BOOKS:
@@ -79,42 +79,42 @@ def card_record(card: Mapping[str, Any], remarks: Remarks) -> Record:
         given_as = next((name for name in names if moment(rest.get(name))), None)
         if given_as:
             record[field] = moment(rest.pop(given_as))
-    record["extensions"] = _extensions(card, given, rest)
+    record["extensions"] = _extensions(card, fields, rest)
     record["spec"] = text_or_none(card.get("spec")) or "chara_card_v1"
     return without_empty(record)
 
 
 def _text(rest: dict[str, Any], names: tuple[str, ...], remarks: Remarks) -> str:
-    found = ""
+    text = ""
     for name in names:
         value = rest.get(name)
         if isinstance(value, str) or value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
             rest.pop(name, None)
-            found = found or ("" if value is None else str(value))
+            text = text or ("" if value is None else str(value))
         else:
             remarks.warn(f'"{name}" is no text; it was kept in extensions')
-    return found
+    return text
 
 
 def _texts(value: Any, field: str, remarks: Remarks) -> list[str]:
-    given = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-    kept = [one for one in given if isinstance(one, str) and one.strip()]
-    if len(kept) < len([one for one in given if one != ""]) or (value and not given):
+    values = value if isinstance(value, list) else [value] if isinstance(value, str) else []
+    texts = [one for one in values if isinstance(one, str) and one.strip()]
+    if len(texts) < len([one for one in values if one != ""]) or (value and not values):
         remarks.warn(f'"{field}" holds something that is no text; it was left out')
-    return kept
+    return texts
 
 
-def _extensions(card: Mapping[str, Any], given: Mapping[str, Any], rest: Mapping[str, Any]) -> Record:
-    """What the card keeps there, and every field that nobody knows."""
-    found: Record = {name: value for name, value in rest.items() if value not in (None, "", [], {})}
-    for one in (card.get("extensions"), given.get("extensions")):
+def _extensions(card: Mapping[str, Any], fields: Mapping[str, Any], rest: Mapping[str, Any]) -> Record:
+    """Return the card's own extensions, and every field that nobody knows."""
+    extensions: Record = {name: value for name, value in rest.items() if value not in (None, "", [], {})}
+    for one in (card.get("extensions"), fields.get("extensions")):
         if isinstance(one, Mapping):
-            found |= one
-    return found
+            extensions |= one
+    return extensions
 
 
 def lorebook(book: Any, remarks: Remarks) -> Record:
-    """A lorebook with its entries in one shape. One that is broken is left out with a warning."""
+    """Return a lorebook with its entries in one shape. One that is broken is left out with a warning."""
     if book is None:
         return {}
     if not isinstance(book, Mapping):
@@ -129,12 +129,12 @@ def lorebook(book: Any, remarks: Remarks) -> Record:
     return {"name": name, "entries": entries} if entries or name else {}
 
 
-def _entries(given: Any, remarks: Remarks) -> Iterator[Any]:
-    if isinstance(given, Mapping):
-        yield from given.values()
-    elif isinstance(given, list):
-        yield from given
-    elif given is not None:
+def _entries(entries: Any, remarks: Remarks) -> Iterator[Any]:
+    if isinstance(entries, Mapping):
+        yield from entries.values()
+    elif isinstance(entries, list):
+        yield from entries
+    elif entries is not None:
         remarks.warn("the lorebook's entries are neither a list nor an object and were left out")
 
 
@@ -156,10 +156,10 @@ def _entry(entry: Any) -> Record:
     }
 
 
-def _keys(given: Any) -> list[str]:
-    if given is None:
+def _keys(value: Any) -> list[str]:
+    if value is None:
         return []
-    keys = given.split(",") if isinstance(given, str) else given
+    keys = value.split(",") if isinstance(value, str) else value
     if not isinstance(keys, list) or not all(isinstance(key, str | int | float) for key in keys):
         raise ValueError("its keys are no list of texts")
     return [text for key in keys if (text := str(key).strip())]

@@ -1,4 +1,4 @@
-"""Where images carry character cards: PNG text chunks, and the EXIF and XMP of WebP. Only the texts are read."""
+"""Character cards in images: in PNG text chunks, and in the EXIF and XMP of WebP. Only the texts are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from commonplace.ingest.imports.source import Remarks, Unreadable
 
 PNG = b"\x89PNG\r\n\x1a\n"
 LARGEST_TEXT = 32 * 1024 * 1024
-"""What all texts of an image may unpack to: many times any real card, far less than a bomb."""
+"""Bytes that all texts of an image may unpack to: many times any real card, far less than a bomb."""
 CARD_NAMES = ("ccv3", "chara")
 """The newer first."""
 
@@ -25,8 +25,8 @@ def is_webp(data: bytes) -> bool:
 
 
 def png_texts(data: bytes, remarks: Remarks) -> list[tuple[str, str]]:
-    """(keyword, text) of the chunks that may hold a card. A damaged chunk is passed over with a warning."""
-    found: list[tuple[str, str]] = []
+    """Return the (keyword, text) of the chunks that may hold a card. A damaged chunk is left out with a warning."""
+    texts: list[tuple[str, str]] = []
     left = LARGEST_TEXT
     for kind, body, whole in _png_chunks(data, remarks):
         if kind not in (b"tEXt", b"zTXt", b"iTXt"):
@@ -43,14 +43,14 @@ def png_texts(data: bytes, remarks: Remarks) -> list[tuple[str, str]]:
             remarks.warn(f'the PNG chunk "{name}" is broken: {error}')
             continue
         left -= len(text)
-        found.append((name, text))
+        texts.append((name, text))
         if not whole:
             remarks.warn(f'the checksum of the PNG chunk "{name}" is wrong; it was read all the same')
-    return found
+    return texts
 
 
 def _png_chunks(data: bytes, remarks: Remarks) -> Iterator[tuple[bytes, bytes, bool]]:
-    """(type, bytes, whether its checksum is right) of every chunk that is there in full."""
+    """Yield the (type, bytes, whether its checksum is right) of every chunk that is there in full."""
     view, at = memoryview(data), len(PNG)
     while at + 12 <= len(data):
         length, kind = struct.unpack(">I4s", view[at : at + 8])
@@ -80,7 +80,7 @@ def _text_of(kind: bytes, rest: bytes, most: int) -> str:
 
 
 def _unpacked(data: bytes, most: int) -> bytes:
-    """What zlib packed, unless there is more than any card."""
+    """Return the bytes that zlib packed, unless there are more than of any card."""
     inflater = zlib.decompressobj()
     text = inflater.decompress(data, max(1, most))  # nothing at all would mean no limit
     if inflater.unconsumed_tail or most < 1:
@@ -91,8 +91,8 @@ def _unpacked(data: bytes, most: int) -> bytes:
 
 
 def webp_texts(data: bytes) -> list[tuple[str, str]]:
-    """(where it stands, text) of everything in EXIF and XMP that may be a card."""
-    found: list[tuple[str, str]] = []
+    """Return the (place, text) of everything in EXIF and XMP that may be a card."""
+    found_texts: list[tuple[str, str]] = []
     at, left = 12, LARGEST_TEXT
     while at + 8 <= len(data):
         kind, length = struct.unpack("<4sI", data[at : at + 8])
@@ -100,24 +100,24 @@ def webp_texts(data: bytes) -> list[tuple[str, str]]:
         if kind == b"EXIF":
             texts = _exif_texts(body.removeprefix(b"Exif\0\0"), left)
             left -= sum(len(text) for _, text in texts)
-            found += texts
+            found_texts += texts
         elif kind == b"XMP ":
-            found += _xmp_texts(body)
+            found_texts += _xmp_texts(body)
         at += 8 + length + length % 2
-    return sorted(found, key=lambda text: CARD_NAMES.index(text[0]) if text[0] in CARD_NAMES else len(CARD_NAMES))
+    return sorted(found_texts, key=lambda text: CARD_NAMES.index(text[0]) if text[0] in CARD_NAMES else len(CARD_NAMES))
 
 
 def _exif_texts(data: bytes, most: int) -> list[tuple[str, str]]:
     order = {b"II": "<", b"MM": ">"}.get(data[:2])
     if order is None or len(data) < 8:
         return []
-    found: list[tuple[str, str]] = []
-    places, seen = [int(struct.unpack(f"{order}I", data[4:8])[0])], set[int]()
-    while places and len(seen) < 8:
+    texts: list[tuple[str, str]] = []
+    places, visited = [int(struct.unpack(f"{order}I", data[4:8])[0])], set[int]()
+    while places and len(visited) < 8:
         place = places.pop()
-        if place in seen:
+        if place in visited:
             continue
-        seen.add(place)
+        visited.add(place)
         for tag, value in _exif_tags(data, place, order):
             if tag == _EXIF_IFD and len(value) == 4:
                 places.append(int(struct.unpack(f"{order}I", value)[0]))
@@ -125,8 +125,8 @@ def _exif_texts(data: bytes, most: int) -> list[tuple[str, str]]:
                 most -= len(value)  # any number of them may point at the same bytes
                 if most < 0:
                     raise Unreadable(f"the texts of its EXIF have more than {LARGEST_TEXT:,} bytes")
-                found.append(("exif", _exif_text(tag, value, order)))
-    return found
+                texts.append(("exif", _exif_text(tag, value, order)))
+    return texts
 
 
 def _exif_tags(data: bytes, place: int, order: str) -> Iterator[tuple[int, bytes]]:
@@ -159,18 +159,18 @@ def _exif_text(tag: int, value: bytes, order: str) -> str:
 
 
 def _xmp_texts(data: bytes) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    texts: list[tuple[str, str]] = []
     names: list[str] = []
     words: list[str] = []
 
     def start(name: str, attributes: Mapping[str, str]) -> None:
         words.clear()
         names.append(name)
-        found.extend((key.lower(), value) for key, value in attributes.items())
+        texts.extend((key.lower(), value) for key, value in attributes.items())
 
     def end(name: str) -> None:
         if words:
-            found.append(
+            texts.append(
                 (next((one.lower() for one in names[::-1] if one.lower() in CARD_NAMES), "xmp"), "".join(words))
             )
         words.clear()
@@ -180,4 +180,4 @@ def _xmp_texts(data: bytes) -> list[tuple[str, str]]:
         read_xml(data.strip(b"\0"), start, end, words.append)
     except BadXml as error:
         raise Unreadable(f"its XMP cannot be read: {error}") from None
-    return [(name, text.strip()) for name, text in found if text.strip()]
+    return [(name, text.strip()) for name, text in texts if text.strip()]

@@ -14,7 +14,7 @@ from commonplace.ingest.imports.card_images import PNG, is_webp, png_texts, webp
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.json_stream import parsed, whole
 from commonplace.ingest.imports.sections import read_sections
-from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, Unknown, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Piece, Record, Remarks, Unknown, Unreadable
 
 LARGEST_CARD = 64 * 1024 * 1024
 _FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*(?:json[c5]?)?[ \t]*\r?\n(.*?)^\1[ \t]*\r?$", re.MULTILINE | re.DOTALL)
@@ -29,8 +29,8 @@ _SECTIONS = {
 }  # fmt: skip
 
 
-def read_card(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """A card, in whatever it comes. What it is in is told by its first bytes, then by its name."""
+def read_card(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield a card, in whatever it comes: told by its first bytes, then by its name."""
     head = source.head(64)
     if head.startswith(PNG):
         yield Piece(_from_image(source, remarks, "image/png"))
@@ -46,7 +46,7 @@ def read_card(source: Source, remarks: Remarks) -> Iterator[Piece]:
         raise Unknown
 
 
-def _from_image(source: Source, remarks: Remarks, mime_type: str) -> Record:
+def _from_image(source: ImportFile, remarks: Remarks, mime_type: str) -> Record:
     data = source.read()
     texts = png_texts(data, remarks) if mime_type == "image/png" else webp_texts(data)
     if mime_type == "image/png":
@@ -61,7 +61,7 @@ def _from_image(source: Source, remarks: Remarks, mime_type: str) -> Record:
 
 
 def _card_in(text: str) -> Any | None:
-    """The JSON in a text: plain, as base64, or as the numbers of its bytes."""
+    """Return the JSON in a text: plain, as base64, or as the numbers of its bytes."""
     text = text.strip()
     try:
         if _BYTES.fullmatch(text):
@@ -80,7 +80,7 @@ def _from_json(card: Any, remarks: Remarks) -> Record:
     return card_record(card, remarks)
 
 
-def _from_charx(source: Source, remarks: Remarks) -> Record:
+def _from_charx(source: ImportFile, remarks: Remarks) -> Record:
     try:
         with source.open() as stream, opened(stream) as archive:
             try:
@@ -102,7 +102,10 @@ def _from_charx(source: Source, remarks: Remarks) -> Record:
 
 
 def _icon(card: Mapping[str, Any]) -> str:
-    """Where the archive keeps the character's picture. The scheme is spelt with one d in the specification."""
+    """Return the path of the character's picture in the archive.
+
+    The scheme is spelled with one d in the specification.
+    """
     data = card.get("data")
     assets = data.get("assets") if isinstance(data, Mapping) else None
     icons = [one for one in assets if isinstance(one, Mapping) and one.get("type") == "icon"] if assets else []
@@ -111,8 +114,8 @@ def _icon(card: Mapping[str, Any]) -> str:
     return next((place[1] for place in places if place), "")
 
 
-def _from_markdown(source: Source, remarks: Remarks) -> Record:
-    """A card as JSON in a fence, or front matter with what the sections say."""
+def _from_markdown(source: ImportFile, remarks: Remarks) -> Record:
+    """Return a card from JSON in a fence, or from front matter with what the sections say."""
     text = source.text(remarks)
     for fence in _FENCE.finditer(text):
         card = _card_in(fence[2]) if fence[2].lstrip().startswith("{") else None

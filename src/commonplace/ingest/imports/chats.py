@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from commonplace.ingest.imports.dates import moment
-from commonplace.ingest.imports.json_stream import Shape, items, lines, shape_of, whole
+from commonplace.ingest.imports.json_stream import JsonShape, items, lines, shape_of, whole
 from commonplace.ingest.imports.notes import ID, LONGEST_TITLE
 from commonplace.ingest.imports.source import (
+    ImportFile,
     Piece,
     Record,
     Remarks,
-    Source,
     Unknown,
     Unreadable,
     first_of,
@@ -28,8 +28,8 @@ _PAIR_NAMES = ("char_name", "character", "name")
 _GREETING_MARK = "<|BEGIN-VISIBLE-CHAT|>"
 
 
-def format_of(shape: Shape) -> str:
-    """Whose export a JSON text is, by the names in it, or nothing."""
+def format_of(shape: JsonShape) -> str:
+    """Return whose export a JSON text is, by the names in it, or ""."""
     names = shape.names
     if "mapping" in names:
         return "chatgpt"
@@ -42,42 +42,42 @@ def format_of(shape: Shape) -> str:
     return "messages" if "messages" in names or {"role", "content"} <= names else ""
 
 
-def read_claude(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """An export of Claude: a list of conversations, or one of them."""
-    for number, given in enumerate(conversations_in(source, remarks, "chat_messages"), start=1):
-        messages = given.get("chat_messages")
+def read_claude(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield the conversations of an export of Claude: a list of them, or one."""
+    for number, entry in enumerate(conversations_in(source, remarks, "chat_messages"), start=1):
+        messages = entry.get("chat_messages")
         if not isinstance(messages, list):
             raise Unreadable(f'conversation {number} has no "chat_messages"')
-        said = [_claude_message(one) for one in messages if isinstance(one, Mapping)]
-        about = {"id": given.get("uuid"), "title": given.get("name"), "created_at": given.get("created_at")}
-        about |= {"updated_at": given.get("updated_at")}
-        yield from conversation(about, said, remarks, f"conversation {number}", source.stem)
+        records = [_claude_message(one) for one in messages if isinstance(one, Mapping)]
+        about = {"id": entry.get("uuid"), "title": entry.get("name"), "created_at": entry.get("created_at")}
+        about |= {"updated_at": entry.get("updated_at")}
+        yield from conversation(about, records, remarks, f"conversation {number}", source.stem)
 
 
-def _claude_message(given: Mapping[str, Any]) -> Record:
-    blocks = given.get("content")
+def _claude_message(entry: Mapping[str, Any]) -> Record:
+    blocks = entry.get("content")
     texts = [one.get("text") for one in blocks if _is_text(one)] if isinstance(blocks, list) else []
     texts = [text for text in texts if isinstance(text, str) and text.strip()]
     if not texts:
-        texts = [text] if isinstance(text := given.get("text"), str) and text.strip() else []
-    attached = [one for one in _list(given.get("attachments")) if isinstance(one, Mapping)]
+        texts = [text] if isinstance(text := entry.get("text"), str) and text.strip() else []
+    attached = [one for one in _list(entry.get("attachments")) if isinstance(one, Mapping)]
     texts += [text for one in attached if isinstance(text := one.get("extracted_content"), str) and text.strip()]
-    if not texts and (attached or _list(given.get("files"))):
+    if not texts and (attached or _list(entry.get("files"))):
         texts = ["[file]"]
-    role = "user" if given.get("sender") == "human" else "assistant"
-    return spoken_message(given.get("uuid"), _SENDERS[role], role, "\n\n".join(texts), given.get("created_at"))
+    role = "user" if entry.get("sender") == "human" else "assistant"
+    return spoken_message(entry.get("uuid"), _SENDERS[role], role, "\n\n".join(texts), entry.get("created_at"))
 
 
-def read_sillytavern(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """A chat of SillyTavern: a header, then a message a line. Of several swipes only the one that was chosen."""
+def read_sillytavern(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield a chat of SillyTavern: a header, then a message a line. Of several swipes only the chosen one is read."""
     header: Mapping[str, Any] = {}
-    said: list[Record] = []
+    messages: list[Record] = []
     character = ""
     for number, line in lines(source, remarks):
         if not isinstance(line, Mapping):
             raise Unreadable("this line is no message", number)
         text = line.get("mes")
-        if text is None and not said and not header:
+        if text is None and not messages and not header:
             header = line
             continue
         if not isinstance(text, str):
@@ -85,35 +85,35 @@ def read_sillytavern(source: Source, remarks: Remarks) -> Iterator[Piece]:
         role = "system" if line.get("is_system") is True else "user" if line.get("is_user") is True else "assistant"
         sender = text_or_none(line.get("name")) or _SENDERS[role]
         character = character or (sender if role == "assistant" else "")
-        said.append(spoken_message(None, sender, role, text, line.get("send_date")))
-    named = text_or_none(header.get("character_name"))
-    name = named if named and named != "unused" else character
+        messages.append(spoken_message(None, sender, role, text, line.get("send_date")))
+    character_name = text_or_none(header.get("character_name"))
+    name = character_name if character_name and character_name != "unused" else character
     about = {"title": source.stem, "created_at": header.get("create_date"), "character": name}
-    yield from conversation(about, said, remarks, "the chat", source.stem)
+    yield from conversation(about, messages, remarks, "the chat", source.stem)
 
 
-def read_pairs(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """`[user, reply]` pairs with the name of whoever replies."""
-    given = whole(source, remarks)
-    if not isinstance(given, Mapping):
+def read_pairs(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield a conversation of `[user, reply]` pairs with the name of whoever replies."""
+    value = whole(source, remarks)
+    if not isinstance(value, Mapping):
         raise Unknown
-    history = given.get("history", given)
+    history = value.get("history", value)
     if isinstance(history, Mapping):
         history = first_of(history, ("internal", "visible"))
     if not isinstance(history, list):
         raise Unreadable('its "history" is no list of pairs')
-    name = text_or_none(first_of(given, _PAIR_NAMES)) or ""
-    user = text_or_none(first_of(given, ("user_name", "your_name"))) or "User"
-    said = []
+    name = text_or_none(first_of(value, _PAIR_NAMES)) or ""
+    user = text_or_none(first_of(value, ("user_name", "your_name"))) or "User"
+    messages = []
     for number, pair in enumerate(history, start=1):
         if not _is_pair(pair):
             remarks.warn(f"pair {number} is not [user, reply] and was left out")
             continue
         for text, sender, role in ((pair[0], "User", "user"), (pair[1], name or "Assistant", "assistant")):
             if text and text != _GREETING_MARK:
-                said.append(spoken_message(None, sender, role, _named(text, user, name or "Assistant"), None))
-    about = {"title": given.get("title"), "character": name, "created_at": first_of(given, ("created_at", "date"))}
-    yield from conversation(about, said, remarks, "the history", source.stem)
+                messages.append(spoken_message(None, sender, role, _named(text, user, name or "Assistant"), None))
+    about = {"title": value.get("title"), "character": name, "created_at": first_of(value, ("created_at", "date"))}
+    yield from conversation(about, messages, remarks, "the history", source.stem)
 
 
 def _is_pair(pair: Any) -> bool:
@@ -121,13 +121,13 @@ def _is_pair(pair: Any) -> bool:
 
 
 def _named(text: str, user: str, character: str) -> str:
-    """The text with names where its author left places for them."""
+    """Return the text with names where its author left places for them."""
     text = re.sub(r"\{\{user\}\}|<USER>", lambda _: user, text, flags=re.IGNORECASE)
     return re.sub(r"\{\{char\}\}|<CHAR>|<BOT>", lambda _: character, text, flags=re.IGNORECASE)
 
 
-def read_messages(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """`{"title", "messages": [{"role", "content"}]}`, a list or lines of such, or the bare list of messages."""
+def read_messages(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield `{"title", "messages": [{"role", "content"}]}`, a list or lines of such, or the bare list of messages."""
     shape = shape_of(source)
     if shape.type == "array" and "messages" not in shape.names:
         entries: Iterable[Any] = [{"messages": list(items(source))}]
@@ -135,50 +135,50 @@ def read_messages(source: Source, remarks: Remarks) -> Iterator[Piece]:
         entries = (value for _, value in lines(source, remarks))
     else:
         entries = conversations_in(source, remarks, "messages")
-    for number, given in enumerate(entries, start=1):
+    for number, entry in enumerate(entries, start=1):
         place = f"conversation {number}"
-        messages = given.get("messages") if isinstance(given, Mapping) else None
+        messages = entry.get("messages") if isinstance(entry, Mapping) else None
         if not isinstance(messages, list):
             raise Unreadable(f'{place} has no "messages"')
-        said = [_listed_message(one, f"message {at} of {place}") for at, one in enumerate(messages, start=1)]
-        about = {"id": first_of(given, ("id", "conversation_id", "uuid")), "title": first_of(given, ("title", "name"))}
-        about |= {name: given.get(name) for name in ("created_at", "updated_at", "character")}
-        yield from conversation(about, said, remarks, place, source.stem)
+        records = [_listed_message(one, f"message {at} of {place}") for at, one in enumerate(messages, start=1)]
+        about = {"id": first_of(entry, ("id", "conversation_id", "uuid")), "title": first_of(entry, ("title", "name"))}
+        about |= {name: entry.get(name) for name in ("created_at", "updated_at", "character")}
+        yield from conversation(about, records, remarks, place, source.stem)
 
 
-def _listed_message(given: Any, place: str) -> Record:
-    if not isinstance(given, Mapping):
+def _listed_message(entry: Any, place: str) -> Record:
+    if not isinstance(entry, Mapping):
         raise Unreadable(f"{place} is no object")
-    role = text_or_none(first_of(given, ("role", "sender", "from")))
+    role = text_or_none(first_of(entry, ("role", "sender", "from")))
     if role is None:
         raise Unreadable(f'{place} has no "role"')
-    sender = text_or_none(first_of(given, ("name", "sender"))) or _SENDERS.get(role.lower(), role)
-    content = first_of(given, ("content", "text", "value"))
-    when = first_of(given, ("timestamp", "created_at", "create_time", "date"))
+    sender = text_or_none(first_of(entry, ("name", "sender"))) or _SENDERS.get(role.lower(), role)
+    content = first_of(entry, ("content", "text", "value"))
+    when = first_of(entry, ("timestamp", "created_at", "create_time", "date"))
     role = _ROLES.get(role.lower(), role.lower())
-    return spoken_message(given.get("id"), _SENDERS.get(sender.lower(), sender), role, _parts(content), when)
+    return spoken_message(entry.get("id"), _SENDERS.get(sender.lower(), sender), role, _parts(content), when)
 
 
 def _parts(content: Any) -> str:
-    """What a message says: a text, or parts of which some are none."""
+    """Return the words of a message: a text, or parts of which some are none."""
     if isinstance(content, str):
         return content
-    said = []
+    texts = []
     for one in _list(content):
         if isinstance(one, str):
-            said.append(one)
+            texts.append(one)
         elif isinstance(one, Mapping):
             text = one.get("text")
             kind = str(one.get("type", ""))
-            said.append(text if isinstance(text, str) else "[image]" if "image" in kind else "[file]")
-    return "\n\n".join(text for text in said if text.strip())
+            texts.append(text if isinstance(text, str) else "[image]" if "image" in kind else "[file]")
+    return "\n\n".join(text for text in texts if text.strip())
 
 
 def conversation(
-    about: Mapping[str, Any], said: Sequence[Record], remarks: Remarks, place: str, stem: str
+    about: Mapping[str, Any], records: Sequence[Record], remarks: Remarks, place: str, stem: str
 ) -> Iterator[Piece]:
-    """The record of a conversation, unless nothing is said in it."""
-    messages = [message for message in said if message["content"].strip()]
+    """Yield the record of a conversation, unless nothing is said in it."""
+    messages = [message for message in records if message["content"].strip()]
     name = text_or_none(about.get("title")) or ""
     title = " ".join(name.split())[:LONGEST_TITLE]
     if not messages:
@@ -197,7 +197,7 @@ def conversation(
 
 
 def _digits(when: str) -> str:
-    """Sorts as the moments do, however many digits their seconds have."""
+    """Return a text that sorts as the moments do, however many digits their seconds have."""
     return when.removesuffix("Z")
 
 
@@ -207,24 +207,24 @@ def _untitled(messages: Sequence[Record], stem: str) -> str:
 
 
 def _distinct(messages: Sequence[Record]) -> list[Record]:
-    """Each id once: a message that repeats one goes without."""
-    seen: set[str] = set()
-    kept = []
+    """Return messages with each id once: a message that repeats one goes without."""
+    ids: set[str] = set()
+    distinct = []
     for message in messages:
-        if message.get("id") in seen:
+        if message.get("id") in ids:
             message = {name: value for name, value in message.items() if name != "id"}
-        seen.add(message.get("id", ""))
-        kept.append(message)
-    return kept
+        ids.add(message.get("id", ""))
+        distinct.append(message)
+    return distinct
 
 
 def spoken_message(id: Any, sender: str, role: str, content: str, when: Any) -> Record:
-    given = {"id": _id(id), "sender": sender, "content": content, "role": role, "timestamp": moment(when)}
-    return {name: value for name, value in given.items() if value is not None}
+    record = {"id": _id(id), "sender": sender, "content": content, "role": role, "timestamp": moment(when)}
+    return {name: value for name, value in record.items() if value is not None}
 
 
 def _id(value: Any) -> str | None:
-    """An id that can be kept. One that cannot is nothing anybody would look for."""
+    """Return an id that can be kept, or None: one that cannot is nothing anybody would look for."""
     return value if isinstance(value, str) and ID.fullmatch(value) else None
 
 
@@ -236,14 +236,14 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def conversations_in(source: Source, remarks: Remarks, name: str) -> Iterator[Mapping[str, Any]]:
-    """The conversations of a list that may be larger than memory, or the one that stands alone."""
+def conversations_in(source: ImportFile, remarks: Remarks, name: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the conversations of a list that may be larger than memory, or the one that stands alone."""
     shape = shape_of(source)
     if shape.type == "object" and "conversations" in shape.names and name not in shape.names:
-        found: Iterator[Any] = items(source, "conversations.item")
+        entries: Iterator[Any] = items(source, "conversations.item")
     else:
-        found = items(source) if shape.type == "array" else iter([whole(source, remarks)])
-    for number, entry in enumerate(found, start=1):
+        entries = items(source) if shape.type == "array" else iter([whole(source, remarks)])
+    for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, Mapping):
             raise Unreadable(f"conversation {number} is no object")
         yield entry

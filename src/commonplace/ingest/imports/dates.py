@@ -21,10 +21,10 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def moment(value: Any) -> str | None:
-    """The moment that is meant, as ISO 8601 in UTC with a `Z`, or None when it is none. Naive means UTC."""
+    """Return the moment as ISO 8601 in UTC with a `Z`, or None when the value is none. Naive means UTC."""
     try:
-        found = _moment(value)
-        return found.astimezone(UTC).isoformat().replace("+00:00", "Z") if found else None
+        when = _moment(value)
+        return when.astimezone(UTC).isoformat().replace("+00:00", "Z") if when else None
     except (ValueError, OverflowError):  # a 13th month, the year 0, a zone that leaves the calendar
         return None
 
@@ -54,22 +54,22 @@ def _unix(value: float) -> datetime | None:
 
 
 def _stamped(text: str) -> datetime | None:
-    """`2023-6-12 @19h 28m 3s 456ms`, with or without the clock."""
-    found = _STAMP.fullmatch(text)
-    if found is None:
+    """Return the moment of `2023-6-12 @19h 28m 3s 456ms`, with or without the clock; None for any other text."""
+    match = _STAMP.fullmatch(text)
+    if match is None:
         return None
-    year, month, day, hour, minute, second, ms = (int(part or 0) for part in found.groups())
+    year, month, day, hour, minute, second, ms = (int(part or 0) for part in match.groups())
     return datetime(year, month, day, hour, minute, second, ms * 1000, UTC)
 
 
 def _worded(text: str) -> datetime | None:
-    """`June 12, 2023 7:28pm`, the clock of twelve or of twenty-four hours."""
-    found = _WORDS.fullmatch(" ".join(text.split()))
-    month = found[1][:3].lower() if found else ""
-    if found is None or month not in _MONTHS:
+    """Return the moment of `June 12, 2023 7:28pm`, the clock of 12 or of 24 hours; None for any other text."""
+    match = _WORDS.fullmatch(" ".join(text.split()))
+    month = match[1][:3].lower() if match else ""
+    if match is None or month not in _MONTHS:
         return None
-    hour = int(found[4] or 0)
-    if found[7]:
-        hour = hour % 12 + (12 if found[7].lower() == "pm" else 0)
-    parts = int(found[3]), _MONTHS.index(month) + 1, int(found[2]), hour, int(found[5] or 0), int(found[6] or 0)
+    hour = int(match[4] or 0)
+    if match[7]:
+        hour = hour % 12 + (12 if match[7].lower() == "pm" else 0)
+    parts = int(match[3]), _MONTHS.index(month) + 1, int(match[2]), hour, int(match[5] or 0), int(match[6] or 0)
     return datetime(*parts, tzinfo=UTC)

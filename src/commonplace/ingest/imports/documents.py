@@ -14,10 +14,10 @@ from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.notes import LONGEST_TITLE, first_heading, front_record
 from commonplace.ingest.imports.source import (
+    ImportFile,
     Piece,
     Record,
     Remarks,
-    Source,
     Unreadable,
     decoded,
     text_or_none,
@@ -32,8 +32,8 @@ _NO_TEXT = (
 )
 
 
-def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """A PDF. Its pages bound its passages."""
+def read_document_pdf(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield a PDF. Its pages bound its passages."""
     try:
         with source.seekable() as stream:
             book = read_pdf(stream)
@@ -52,7 +52,7 @@ def read_document_pdf(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "pdf", body, book.title, about))
 
 
-def read_document_epub(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_epub(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     try:
         with source.seekable() as stream:
             book = read_epub(stream)
@@ -62,7 +62,7 @@ def read_document_epub(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "epub", book.text, book.title, about))
 
 
-def read_document_docx(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_docx(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     try:
         with source.seekable() as stream:
             document = read_docx(stream)
@@ -73,7 +73,7 @@ def read_document_docx(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "docx", document.text, document.title, about))
 
 
-def read_document_html(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_html(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     page = html_article(_page_source(source.read(), remarks))
     about = {"author": page.author, "language": page.language, "created_at": moment(page.published)}
     url = page.url if page.url.startswith(("http://", "https://")) else ""
@@ -90,25 +90,25 @@ def _page_source(data: bytes, remarks: Remarks) -> str:
     return text
 
 
-def read_document_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_markdown(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     parted = part(source.text(remarks), remarks)
-    given = front_record(parted.fields, remarks)
-    metadata = given.get("metadata", {})
+    record = front_record(parted.fields, remarks)
+    metadata = record.get("metadata", {})
     for name in ("url", "author", "language"):
         if value := text_or_none(metadata.get(name)):
-            given[name] = value
+            record[name] = value
             del metadata[name]
-    yield Piece(_record(source, "markdown", parted.body, given.pop("title", ""), given))
+    yield Piece(_record(source, "markdown", parted.body, record.pop("title", ""), record))
 
 
-def read_document_text(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_document_text(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(_record(source, "txt", source.text(remarks), "", {}, heading=False))
 
 
 def _record(
-    source: Source, media_type: str, body: str, title: str, more: Mapping[str, Any], *, heading: bool = True
+    source: ImportFile, media_type: str, body: str, title: str, more: Mapping[str, Any], *, heading: bool = True
 ) -> Record:
-    """A document. Its title is its own, else its first heading, else the stem of its file."""
+    """Return a document. Its title is its own, else its first heading, else the stem of its file."""
     if not body.strip():
         raise Unreadable(_NO_TEXT)
     title = " ".join(title.split()) or (_any_heading(body) if heading else "") or source.stem
@@ -124,7 +124,7 @@ def _any_heading(body: str) -> str:
 
 
 def _paged(book: Pages) -> tuple[str, list[Record]]:
-    """Pages with a blank line between, and passages of which none spans two."""
+    """Return pages with a blank line between, and passages of which none spans two."""
     texts: list[str] = []
     chunks: list[Record] = []
     at = 0

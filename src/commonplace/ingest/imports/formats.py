@@ -1,4 +1,4 @@
-"""Which reader a file is for: told by what is in it, then by how its name ends, unless a format is forced."""
+"""The reader of a file: told by what is in it, then by how its name ends, unless a format is forced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commonplace.ingest.imports.cards import read_card
 from commonplace.ingest.imports.chatgpt import read_chatgpt
 from commonplace.ingest.imports.json_stream import shape_of
 from commonplace.ingest.imports.notes import read_note
-from commonplace.ingest.imports.source import Reader, Source, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Reader, Unreadable
 from commonplace.ingest.imports.subtitles import AUDIO, VIDEO, looks_like_srt, read_srt, read_vtt
 from commonplace.ingest.imports.whisper import is_whisper, read_whisper
 from commonplace.lazy_dataclass import dataclass
@@ -28,26 +28,26 @@ _MARKDOWN = {".md": "markdown", ".markdown": "markdown"}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What `import` takes of a kind."""
+    """The formats that `import` takes of a kind."""
 
     noun: str
     takes: str
     readers: Mapping[str, Reader]
     endings: Mapping[str, str]
-    tell: Callable[[Source, bytes], str]
+    tell: Callable[[ImportFile, bytes], str]
     """The format of a source by its first bytes, or nothing."""
 
 
-def choose(kind: str, source: Source, forced: str | None = None) -> Reader:
-    """The reader of a source. Raises Unreadable with what the kind takes."""
+def choose(kind: str, source: ImportFile, forced: str | None = None) -> Reader:
+    """Return the reader of a source. Raise Unreadable with what the kind takes."""
     about = KINDS[kind]
     if forced:
         return about.readers[forced]
     head = source.head()
-    found = about.tell(source, head) or about.endings.get(source.ending, "")
-    if not found or found not in about.readers:
+    format = about.tell(source, head) or about.endings.get(source.ending, "")
+    if not format or format not in about.readers:
         raise not_this(kind)
-    return about.readers[found]
+    return about.readers[format]
 
 
 def not_this(kind: str) -> Unreadable:
@@ -56,18 +56,18 @@ def not_this(kind: str) -> Unreadable:
 
 
 def check_format(kind: str, forced: str | None) -> None:
-    """A format that is forced has to be one of the kind's own."""
-    known = KINDS[kind].readers
-    if forced and forced not in known:
-        raise InvalidInput(f"import {kind} has no format {forced}. It has: {', '.join(known)}.", argument="format")
+    """Raise InvalidInput for a forced format that is not one of the kind's own."""
+    readers = KINDS[kind].readers
+    if forced and forced not in readers:
+        raise InvalidInput(f"import {kind} has no format {forced}. It has: {', '.join(readers)}.", argument="format")
 
 
-def is_known(kind: str, source: Source) -> bool:
-    """Whether a file found in a folder or archive is looked at."""
+def is_known(kind: str, source: ImportFile) -> bool:
+    """Return whether a file found in a folder or archive is looked at."""
     return source.ending in KINDS[kind].endings
 
 
-def is_recording(source: Source) -> bool:
+def is_recording(source: ImportFile) -> bool:
     return source.ending in AUDIO or source.ending in VIDEO
 
 
@@ -77,11 +77,11 @@ def is_export(name: str) -> bool:
     return dot != "" and ending == "json" and stem.rstrip("0123456789-_") == "conversations"
 
 
-def _nothing(source: Source, head: bytes) -> str:
+def _nothing(source: ImportFile, head: bytes) -> str:
     return ""
 
 
-def _media_format(source: Source, head: bytes) -> str:
+def _media_format(source: ImportFile, head: bytes) -> str:
     if b"%PDF-" in head[:1024]:
         return "pdf"
     if head.startswith(b"PK"):
@@ -99,8 +99,8 @@ def _media_format(source: Source, head: bytes) -> str:
     return ""
 
 
-def _zipped_format(source: Source) -> str:
-    """Which kind of document a ZIP is."""
+def _zipped_format(source: ImportFile) -> str:
+    """Return the kind of document that a ZIP is."""
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as archive:
             names = set(archive.namelist())
@@ -111,7 +111,7 @@ def _zipped_format(source: Source) -> str:
     return "docx" if "word/document.xml" in names else ""
 
 
-def _chat_format(source: Source, head: bytes) -> str:
+def _chat_format(source: ImportFile, head: bytes) -> str:
     opening = _start(head).lstrip()[:1]
     if opening not in ("{", "["):
         return "unknown"
@@ -119,11 +119,11 @@ def _chat_format(source: Source, head: bytes) -> str:
     return chats.format_of(shape) or "unknown"
 
 
-def _card_format(source: Source, head: bytes) -> str:
+def _card_format(source: ImportFile, head: bytes) -> str:
     return "card" if head.startswith(PNG) or is_webp(head) else ""
 
 
-def _prompt_format(source: Source, head: bytes) -> str:
+def _prompt_format(source: ImportFile, head: bytes) -> str:
     opening = _start(head).lstrip()[:1]
     if opening in ("{", "[") and source.ending != ".csv":
         shape = shape_of(source)

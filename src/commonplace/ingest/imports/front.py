@@ -29,19 +29,19 @@ _BLANK_LINES = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))*")
 
 
 class NoNames(Unreadable):
-    """What stands between the lines is a text or a list, and no front matter."""
+    """A text or a list between the lines, which is no front matter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """A text and what its front matter says."""
+    """A text and its front matter."""
 
     fields: dict[str, Any]
     body: str
 
 
 def part(text: str, remarks: Remarks) -> Parted:
-    """The front matter and what follows it. Where it is broken the whole text is the body, with a warning."""
+    """Return the front matter and what follows it. Where it is broken the whole text is the body, with a warning."""
     opened = _OPENING.match(text)
     if opened is None:
         return Parted({}, text)
@@ -76,7 +76,7 @@ def fields_of(matter: str) -> dict[str, Any]:
 
 def _yaml(source: str) -> dict[str, Any]:
     try:
-        found = _loaded(source)
+        fields = _loaded(source)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else None
         raise Unreadable(error.problem or "it is no YAML", line) from None
@@ -85,17 +85,18 @@ def _yaml(source: str) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError, OverflowError) as error:
         # Its constructors fail in many ways: a 13th month, a key that is a list, `!!timestamp x`.
         raise Unreadable(" ".join(str(error).split())[:100] or "it is no YAML") from None
-    if found is None:
+    if fields is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise NoNames("it holds no names and values")
-    return _values(found)
+    return _values(fields)
 
 
 def _loaded(source: str) -> Any:
-    """By the loader that is eight times as fast, where nothing is nested so deep that it would end the process.
+    """Return the value, by the fast loader where nothing is nested so deep that it would end the process.
 
-    What that one refuses the other reads again, and says in its own words what is wrong.
+    That one takes an eighth of the time. What it refuses the other reads again, and says in its own words what is
+    wrong.
     """
     fast = getattr(yaml, "CSafeLoader", None)
     shallow = len(source) <= MOST_FAST and source.count("[") + source.count("{") <= MOST_BRACKETS
@@ -115,28 +116,28 @@ def _toml(source: str) -> dict[str, Any]:
         raise Unreadable("it is nested too deeply") from None
 
 
-def _values(found: dict[Any, Any]) -> dict[str, Any]:
-    """Only what JSON has: a moment becomes text. Aliases that multiply, or bite their tail, are refused."""
+def _values(fields: dict[Any, Any]) -> dict[str, Any]:
+    """Return only what JSON has: a moment becomes text. Refuse aliases that multiply, or bite their tail."""
     left = MOST_VALUES
 
-    def value(given: Any, depth: int) -> Any:
+    def value(member_value: Any, depth: int) -> Any:
         nonlocal left
         left -= 1
         if left < 0 or depth > 20:
             raise Unreadable("it holds too much")
-        if isinstance(given, dict):
-            return {name(key): value(member, depth + 1) for key, member in given.items()}
-        if isinstance(given, list):
-            return [value(member, depth + 1) for member in given]
-        if isinstance(given, datetime):
-            return moment(given) or given.isoformat()
-        if isinstance(given, date | time):
-            return given.isoformat()
-        return plain(given)
+        if isinstance(member_value, dict):
+            return {name(key): value(member, depth + 1) for key, member in member_value.items()}
+        if isinstance(member_value, list):
+            return [value(member, depth + 1) for member in member_value]
+        if isinstance(member_value, datetime):
+            return moment(member_value) or member_value.isoformat()
+        if isinstance(member_value, date | time):
+            return member_value.isoformat()
+        return plain(member_value)
 
     def name(key: Any) -> str:
         if isinstance(key, str | int | float | date) or key is None:
             return str(plain(str(key)))
         raise Unreadable("a name in it is no text")
 
-    return {name(key): value(member, 1) for key, member in found.items()}
+    return {name(key): value(member, 1) for key, member in fields.items()}

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import ijson
 
-from commonplace.ingest.imports.source import Remarks, Source, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Remarks, Unreadable
 from commonplace.lazy_dataclass import dataclass
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -21,16 +21,16 @@ DEEPEST = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """What a JSON text is made of: the names in its object, or in the first object of its array."""
+class JsonShape:
+    """The outline of a JSON text: the names in its object, or in the first object of its array."""
 
     type: str
     """`object`, `array`, or nothing for anything else."""
     names: frozenset[str] = frozenset()
 
 
-def shape_of(source: Source) -> Shape:
-    """The shape of a JSON text. What is no JSON has none, and neither has what goes wrong before it is told."""
+def shape_of(source: ImportFile) -> JsonShape:
+    """Return the shape of a JSON text. What is no JSON has none, and neither has what goes wrong before it is told."""
     names: set[str] = set()
     kind, depth, opened = "", 0, 0
     try:
@@ -40,7 +40,7 @@ def shape_of(source: Source) -> Shape:
                     kind = {"start_map": "object", "start_array": "array"}.get(event, "")
                     opened = 1 if kind == "object" else 2
                     if not kind:
-                        return Shape("")
+                        return JsonShape("")
                 if event == "map_key" and depth == opened:
                     names.add(value)
                 depth += event in ("start_map", "start_array")
@@ -50,11 +50,11 @@ def shape_of(source: Source) -> Shape:
                     break
     except (ijson.JSONError, ValueError, OSError, Unreadable):
         pass
-    return Shape(kind, frozenset(names))
+    return JsonShape(kind, frozenset(names))
 
 
-def items(source: Source, prefix: str = "item") -> Iterator[Any]:
-    """The members of an array, each made when it is asked for."""
+def items(source: ImportFile, prefix: str = "item") -> Iterator[Any]:
+    """Yield the members of an array, each made when it is asked for."""
     try:
         with _utf8(source) as stream:
             yield from ijson.items(_Shallow(stream), prefix, use_float=True, buf_size=_BLOCK)
@@ -64,8 +64,8 @@ def items(source: Source, prefix: str = "item") -> Iterator[Any]:
         raise Unreadable(f"it is no JSON: {_first_line(error)}") from None
 
 
-def whole(source: Source, remarks: Remarks) -> Any:
-    """A JSON text in one piece, for formats that are one item."""
+def whole(source: ImportFile, remarks: Remarks) -> Any:
+    """Return a JSON text in one piece, for formats that are one item."""
     return parsed(source.text(remarks))
 
 
@@ -80,8 +80,8 @@ def parsed(text: str) -> Any:
         raise Unreadable(f"it is no JSON: {_first_line(error)}") from None
 
 
-def lines(source: Source, remarks: Remarks) -> Iterator[tuple[int, Any]]:
-    """(line number, value) of JSON Lines, one line in memory at a time."""
+def lines(source: ImportFile, remarks: Remarks) -> Iterator[tuple[int, Any]]:
+    """Yield the (line number, value) of JSON Lines, one line in memory at a time."""
     with _utf8(source) as stream:
         for number, line in enumerate(stream, start=1):
             try:
@@ -128,8 +128,8 @@ class _Shallow:
 
 
 @contextmanager
-def _utf8(source: Source) -> Iterator[BinaryIO]:
-    """The bytes as UTF-8 without a mark, whatever they came as."""
+def _utf8(source: ImportFile) -> Iterator[BinaryIO]:
+    """Yield the bytes as UTF-8 without a mark, whatever they came as."""
     with closing(source.open()) as stream:
         head = stream.read(3)
         stream.seek(3 if head == codecs.BOM_UTF8 else 0)

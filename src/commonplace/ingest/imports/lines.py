@@ -11,7 +11,7 @@ from typing import IO
 from commonplace.batches import batches
 from commonplace.errors import InvalidInput
 from commonplace.ingest.exports import refuse_others
-from commonplace.ingest.imports.run import BATCH_BYTES, BATCH_FILES, REFUSED, Options, Put, Summary, kept
+from commonplace.ingest.imports.run import BATCH_BYTES, BATCH_FILES, REFUSED, ImportOptions, Put, Summary, kept
 from commonplace.ingest.imports.source import Problem, Record, Unreadable, storable
 from commonplace.store.base import Store
 
@@ -20,7 +20,12 @@ Line = tuple[int, bytes]
 
 
 def import_lines(
-    store: Store, put: Put, lines: Iterable[bytes], path: str, options: Options = Options(), most: int = 1 << 30
+    store: Store,
+    put: Put,
+    lines: Iterable[bytes],
+    path: str,
+    options: ImportOptions = ImportOptions(),
+    most: int = 1 << 30,
 ) -> Summary:
     """Import the lines of a file, each of at most so many bytes, and report them in their order.
 
@@ -44,7 +49,7 @@ class _LineImport:
         self._done: dict[int, dict[str, str]] = {}
 
     def at_once(self, lines: Iterable[bytes], later: IO[bytes]) -> Iterator[Line]:
-        """The lines that need not wait; the others go where they are kept, so that memory stays small."""
+        """Yield the lines that need not wait. The others go where they are kept, so that memory stays small."""
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
@@ -74,15 +79,15 @@ class _LineImport:
     def _put_batch(self, batch: Sequence[Line]) -> None:
         for number, line in batch:
             try:
-                done = self._put(self._parsed(line), None)
+                result = self._put(self._parsed(line), None)
             except REFUSED as error:
                 self.summary.errors.append(Problem(self._path, str(error), number))
                 continue
-            self.summary.warnings += [Problem(self._path, reason, number) for reason in done.warnings]
-            self._done[number] = {"uri": done.uri, "status": done.status, "path": self._path}
+            self.summary.warnings += [Problem(self._path, reason, number) for reason in result.warnings]
+            self._done[number] = {"uri": result.uri, "status": result.status, "path": self._path}
 
     def _refuse_others(self, line: bytes, number: int) -> None:
-        """Take nothing of a file that another export wrote: what its lines have would be taken for something else."""
+        """Refuse a file that another export wrote: what its lines have would be taken for something else."""
         try:
             with suppress(Unreadable):
                 refuse_others(self._parsed(line), "jsonl")

@@ -8,7 +8,7 @@ from typing import Any
 
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.front import part
-from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, first_of, tags_of, text_or_none
+from commonplace.ingest.imports.source import ImportFile, Piece, Record, Remarks, first_of, tags_of, text_or_none
 from commonplace.ingest.imports.source import without_empty as filled
 from commonplace.text.structure import blocks, plain
 
@@ -20,8 +20,8 @@ _CREATED = ("created", "created_at", "date")
 _UPDATED = ("updated", "updated_at", "modified")
 
 
-def read_note(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """One note a file."""
+def read_note(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield the one note of a file."""
     parted = part(source.text(remarks), remarks)
     record = front_record(parted.fields, remarks)
     title = record.pop("title", None) or first_heading(parted.body) or source.stem
@@ -30,13 +30,13 @@ def read_note(source: Source, remarks: Remarks) -> Iterator[Piece]:
 
 
 def front_record(fields: Mapping[str, Any], remarks: Remarks) -> Record:
-    """What front matter says of any kind: id, title, tags, times; all else is metadata."""
+    """Return the fields of front matter that every kind has: id, title, tags, times; all else is metadata."""
     metadata = dict(fields)
     record: Record = {}
-    given = first_of(fields, ("id",))
-    if given is not None and ID.fullmatch(str(given)):
+    id = first_of(fields, ("id",))
+    if id is not None and ID.fullmatch(str(id)):
         record["id"] = str(metadata.pop("id"))
-    elif given is not None:
+    elif id is not None:
         remarks.warn('the "id" may hold only letters, digits and . _ ~ - (at most 128); it was kept as metadata', 1)
     if title := text_or_none(fields.get("title")):
         record["title"] = " ".join(title.split())
@@ -58,15 +58,15 @@ def front_record(fields: Mapping[str, Any], remarks: Remarks) -> Record:
 
 
 def first_heading(body: str) -> str:
-    """The words of the first heading of level 1, or nothing."""
+    """Return the words of the first heading of level 1, or ""."""
     if "# " not in body and "==" not in body:
         return ""
-    found = (plain(block.source) for block in blocks(body) if block.kind == "heading" and block.level == 1)
-    return next(filter(None, found), "")
+    titles = (plain(block.source) for block in blocks(body) if block.kind == "heading" and block.level == 1)
+    return next(filter(None, titles), "")
 
 
 def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
-    given = fields.get(name)
+    value = fields.get(name)
     return (
-        given.split(",") if isinstance(given, str) else given if isinstance(given, list) else [given] if given else []
+        value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value] if value else []
     )

@@ -12,10 +12,10 @@ from commonplace.ingest.imports.front import part
 from commonplace.ingest.imports.json_stream import items, shape_of, whole
 from commonplace.ingest.imports.sections import read_sections
 from commonplace.ingest.imports.source import (
+    ImportFile,
     Piece,
     Record,
     Remarks,
-    Source,
     Unknown,
     Unreadable,
     tags_of,
@@ -43,8 +43,8 @@ def is_prompt(names: frozenset[str]) -> bool:
     return "prompts" in names or bool(names & set(_NAMES["name"]))
 
 
-def read_prompts_json(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """An object, a list of them, or `{"prompts": […]}`."""
+def read_prompts_json(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield prompts from an object, a list of them, or `{"prompts": […]}`."""
     shape = shape_of(source)
     if shape.type == "array":
         entries = items(source)
@@ -60,8 +60,8 @@ def read_prompts_json(source: Source, remarks: Remarks) -> Iterator[Piece]:
         yield Piece(_prompt(entry, remarks, f"prompt {number}"))
 
 
-def read_prompts_csv(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """A header row, then a prompt a row."""
+def read_prompts_csv(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield prompts from a header row, then a prompt a row."""
     rows = parse_csv(source.text(remarks))
     _, header = next(rows, (0, []))
     names = [name.strip().casefold().replace(" ", "_") for name in header]
@@ -70,29 +70,32 @@ def read_prompts_csv(source: Source, remarks: Remarks) -> Iterator[Piece]:
     for line, row in rows:
         if len(row) > len(names):
             raise Unreadable(f"this row has {len(row)} cells, but the header has {len(names)}", line)
-        given = {name: cell for name, cell in zip(names, row, strict=False) if name and cell.strip()}
-        yield Piece(_prompt(given, remarks, "this row", line), line)
+        values = {name: cell for name, cell in zip(names, row, strict=False) if name and cell.strip()}
+        yield Piece(_prompt(values, remarks, "this row", line), line)
 
 
-def read_prompt_markdown(source: Source, remarks: Remarks) -> Iterator[Piece]:
-    """Front matter, and the parts under `System` and `User`; without such headings all of it is the user part."""
+def read_prompt_markdown(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
+    """Yield a prompt from front matter and the parts under `System` and `User`.
+
+    Without them all of it is the user part.
+    """
     parted = part(source.text(remarks), remarks)
-    given: dict[str, Any] = dict(parted.fields)
-    named = next((given[name] for name in _NAMES["name"] if given.get(name)), None)
-    read = read_sections(parted.body, _SECTIONS, named, ended_by_equals=False)
-    given |= read.fields if read.fields else {"user_prompt": parted.body.strip()}
+    values: dict[str, Any] = dict(parted.fields)
+    own_name = next((values[name] for name in _NAMES["name"] if values.get(name)), None)
+    read = read_sections(parted.body, _SECTIONS, own_name, ended_by_equals=False)
+    values |= read.fields if read.fields else {"user_prompt": parted.body.strip()}
     if read.fields and read.rest:
-        if any(given.get(name) for name in _NAMES["details"]):
+        if any(values.get(name) for name in _NAMES["details"]):
             remarks.warn("what stands outside of System and User was left out, since the front matter has the details")
         else:
-            given["details"] = read.rest
-    if not named:
-        given["name"] = read.heading or source.stem
-    yield Piece(_prompt(given, remarks, "this prompt"))
+            values["details"] = read.rest
+    if not own_name:
+        values["name"] = read.heading or source.stem
+    yield Piece(_prompt(values, remarks, "this prompt"))
 
 
 def parse_csv(text: str) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of each row that is not blank, as RFC 4180 reads them."""
+    """Yield the (line, cells) of each row that is not blank, as RFC 4180 reads them."""
     csv.field_size_limit(_LARGEST_CELL)
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     line = 1
@@ -105,8 +108,8 @@ def parse_csv(text: str) -> Iterator[tuple[int, list[str]]]:
         raise Unreadable(f"this row is no CSV: {error}", line) from None
 
 
-def _prompt(given: Mapping[str, Any], remarks: Remarks, place: str, line: int | None = None) -> Record:
-    rest = dict(given)
+def _prompt(values: Mapping[str, Any], remarks: Remarks, place: str, line: int | None = None) -> Record:
+    rest = dict(values)
     record: Record = {"kind": "prompt"}
     for field, names in _NAMES.items():
         found = next((name for name in names if rest.get(name) not in (None, "")), None)

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.imports.archives import (
-    Limits,
+    ArchiveLimits,
     archive_sources,
     file_source,
     folder_sources,
@@ -22,11 +22,11 @@ from commonplace.ingest.imports.beside import recognized, within_exports
 from commonplace.ingest.imports.formats import check_format, choose, is_known, is_recording, not_this
 from commonplace.ingest.imports.known import is_shared, remembered, was_imported
 from commonplace.ingest.imports.source import (
+    ImportFile,
     Piece,
     Problem,
     Record,
     Remarks,
-    Source,
     Unknown,
     Unreadable,
     in_utf8,
@@ -41,10 +41,10 @@ from commonplace.store.rows import ImportSource
 READ_AHEAD_BYTES = 1 << 20
 """Files of at most this size are read before a transaction begins; of larger ones, what holds many items streams."""
 BATCH_FILES, BATCH_BYTES = 200, 8 << 20
-"""How much one transaction holds: enough to be fast, little enough to let others in."""
+"""Files and bytes in one transaction: enough to be fast, little enough to let others in."""
 
 REFUSED = (InvalidInput, Unreadable, AlreadyExists, NotFound, TooLarge)
-"""What is wrong with the input. Anything else is wrong with the library and ends the import."""
+"""Errors of the input. Any other is an error of the library and ends the import."""
 _RECORDING = "audio and video come in through their transcript: import its .srt, .vtt or Whisper .json file instead"
 _MANY_IN_ONE = ("chats", "prompts")
 
@@ -54,7 +54,7 @@ Progress = Callable[[int, int], None]
 
 
 class Done(Protocol):
-    """What became of a record."""
+    """The result of storing a record."""
 
     @property
     def uri(self) -> str: ...
@@ -73,20 +73,20 @@ Put = Callable[[Record, Item | None], Done]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a command line says of everything it imports."""
+class ImportOptions:
+    """The options of a command line, for everything it imports."""
 
     format: str | None = None
     tags: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
-    """What a record is to say whatever its file says: `media_type`, `title`, `url` …"""
+    """Values of every record, whatever its file says: `media_type`, `title`, `url` …"""
     dry_run: bool = False
     strict: bool = False
 
 
 @dataclass(slots=True)
 class Summary:
-    """What an import did."""
+    """The results of an import."""
 
     kind: str
     items: list[dict[str, str]] = field(default_factory=list)
@@ -102,8 +102,8 @@ class Summary:
         return sum(item["status"] in statuses for item in self.items)
 
     def line(self) -> str:
-        done = f"created {self.count('created')}, updated {self.count('updated', 'deleted')}"
-        return f"{done}, unchanged {self.count('unchanged')}, skipped {self.skipped}, failed {len(self.errors)}"
+        counts = f"created {self.count('created')}, updated {self.count('updated', 'deleted')}"
+        return f"{counts}, unchanged {self.count('unchanged')}, skipped {self.skipped}, failed {len(self.errors)}"
 
     def shown(self) -> dict[str, JSON]:
         counts = {"created": self.count("created"), "updated": self.count("updated", "deleted")}
@@ -119,7 +119,7 @@ class Summary:
 
 
 class _Undo(Exception):
-    """Nothing is to be kept."""
+    """An end of the transaction: nothing is to be kept."""
 
 
 def import_paths(
@@ -127,11 +127,14 @@ def import_paths(
     put: Put,
     kind: str,
     paths: Sequence[Path],
-    limits: Limits,
-    options: Options = Options(),
+    limits: ArchiveLimits,
+    options: ImportOptions = ImportOptions(),
     progress: Progress | None = None,
 ) -> Summary:
-    """Import files, folders and archives. Raises InvalidInput for options that do not go together."""
+    """Import files, folders and archives, and return what was done.
+
+    Raise InvalidInput for options that exclude each other.
+    """
     check_format(kind, options.format)
     summary = Summary(kind)
     with ExitStack() as closing:
@@ -146,8 +149,8 @@ def import_paths(
 
 
 @contextmanager
-def kept(store: Store, summary: Summary, options: Options) -> Iterator[None]:
-    """Everything inside is kept, or nothing where it was only tried or, where asked for, when anything failed."""
+def kept(store: Store, summary: Summary, options: ImportOptions) -> Iterator[None]:
+    """Keep everything inside, or nothing where it was only tried or, where asked for, when anything failed."""
     if not options.dry_run and not options.strict:
         yield
         return
@@ -162,32 +165,37 @@ def kept(store: Store, summary: Summary, options: Options) -> Iterator[None]:
 
 
 def _sources(
-    kind: str, paths: Sequence[Path], limits: Limits, options: Options, closing: ExitStack, summary: Summary
-) -> Iterator[Source]:
-    """The files to read, each once."""
-    seen: set[str] = set()
+    kind: str,
+    paths: Sequence[Path],
+    limits: ArchiveLimits,
+    options: ImportOptions,
+    closing: ExitStack,
+    summary: Summary,
+) -> Iterator[ImportFile]:
+    """Yield the files to read, each once."""
+    identities: set[str] = set()
     failed = summary.errors.append
     for path in paths:
         try:
             if path.is_dir():
                 inside = folder_sources(path, lambda error: failed(Problem(named(error.filename), said_of(error))))
-                found = _wanted(kind, list(inside), options, summary)
+                files = _wanted(kind, list(inside), options, summary)
             elif is_archive(path):
-                found = _wanted(kind, archive_sources(path, limits, closing), options, summary)
+                files = _wanted(kind, archive_sources(path, limits, closing), options, summary)
             else:
-                found = [file_source(path)]
+                files = [file_source(path)]
         except Unreadable as error:
             summary.missing += not path.exists()
             failed(Problem(named(path), str(error)))
             continue
-        for one in found:
-            if one.identity not in seen:
-                seen.add(one.identity)
+        for one in files:
+            if one.identity not in identities:
+                identities.add(one.identity)
                 yield one
 
 
-def _wanted(kind: str, sources: Sequence[Source], options: Options, summary: Summary) -> list[Source]:
-    """Those of the files that were found which are read. What an export of chats holds beside them is named."""
+def _wanted(kind: str, sources: Sequence[ImportFile], options: ImportOptions, summary: Summary) -> list[ImportFile]:
+    """Return the found files that are read. What an export of chats holds beside them is named."""
     beside = within_exports(sources) if kind == "chats" else set()
     others = [one for one in sources if one.identity in beside]
     chats = {one.identity for one in recognized(others, summary.warnings)}
@@ -199,8 +207,8 @@ def _wanted(kind: str, sources: Sequence[Source], options: Options, summary: Sum
     ]
 
 
-def _is_wanted(kind: str, source: Source, options: Options, summary: Summary) -> bool:
-    """Whether a file that was found, not named, is read. One of no known ending is passed over in silence."""
+def _is_wanted(kind: str, source: ImportFile, options: ImportOptions, summary: Summary) -> bool:
+    """Return whether a file that was found, not named, is read. One of no known ending is left out in silence."""
     if kind == "media" and is_recording(source):
         if not _has_transcript(source):
             summary.skipped += 1
@@ -209,7 +217,7 @@ def _is_wanted(kind: str, source: Source, options: Options, summary: Summary) ->
     return is_known(kind, source) or (options.format is not None and source.ending == "")
 
 
-def _has_transcript(source: Source) -> bool:
+def _has_transcript(source: ImportFile) -> bool:
     return any(f"{source.stem}{ending}" in source.beside for ending in (".srt", ".vtt", ".json"))
 
 
@@ -217,7 +225,7 @@ def _has_transcript(source: Source) -> bool:
 class _Read:
     """A file that was read, or is being read, and what there is to say about it."""
 
-    source: Source
+    source: ImportFile
     pieces: Iterable[Piece]
     remarks: Remarks
     positions: set[str] = field(default_factory=set)
@@ -226,12 +234,14 @@ class _Read:
 class _Import:
     """One import of one kind."""
 
-    def __init__(self, store: Store, put: Put, kind: str, limits: Limits, options: Options, summary: Summary) -> None:
+    def __init__(
+        self, store: Store, put: Put, kind: str, limits: ArchiveLimits, options: ImportOptions, summary: Summary
+    ) -> None:
         self._store, self._put, self._kind = store, put, kind
         self._limits, self._options, self._summary = limits, options, summary
         self._whence: dict[str, str] = {}  # address -> the file it came from just now
 
-    def all(self, sources: Sequence[Source], progress: Progress | None) -> None:
+    def all(self, sources: Sequence[ImportFile], progress: Progress | None) -> None:
         batch: list[_Read] = []
         total, done = sum(source.size for source in sources) // KIB, 0
         tell = progress if progress and total >= READ_AHEAD_BYTES // KIB else None
@@ -249,8 +259,8 @@ class _Import:
             if tell:
                 tell(done // KIB, total)
 
-    def _read(self, source: Source) -> _Read | None:
-        """The pieces of a file. What is small, or one item, is read here, before anything is locked."""
+    def _read(self, source: ImportFile) -> _Read | None:
+        """Return the pieces of a file. What is small, or one item, is read here, before anything is locked."""
         remarks = Remarks(source.path)
         try:
             self._limits.check(source.size)
@@ -292,48 +302,57 @@ class _Import:
         mark = fingerprint(line)
         repeated = position in read.positions
         read.positions.add(position)
-        known = remembered(self._store, record, path, position, mark)
-        there = self._store.items([known.item_id], body=True) if known else []
-        if known and there and known.hash == mark:
+        source = remembered(self._store, record, path, position, mark)
+        there = self._store.items([source.item_id], body=True) if source else []
+        if source and there and source.hash == mark:
             self._note(there[0].uri, "unchanged", read.source)
             return
         if repeated:
             what, _, name = position.partition(" ")
             read.remarks.skip(f'the {what} "{name}" is there more than once; the first was kept', piece.line)
             return
-        if known and not _names_itself(record) and is_shared(self._store, known):
-            known, there = None, []
+        if source and not _names_itself(record) and is_shared(self._store, source):
+            source, there = None, []
         target = there[0] if there and not _names_itself(record) else None
         try:
-            done = self._put(self._linked(record), target)
+            result = self._put(self._linked(record), target)
         except REFUSED as error:
             raise Unreadable(str(error), piece.line) from None
-        for warning in done.warnings:
+        for warning in result.warnings:
             read.remarks.warn(warning, piece.line)
-        if known and there and done.status == "updated" and there[0].version != known.version:
-            read.remarks.warn(f"{done.uri} was changed in the library since it was imported; that change was replaced")
-        elif done.status == "updated" and (other := self._whence.get(done.uri)):
-            read.remarks.warn(f"{done.uri} is also what {other} is; what came from there was replaced")
-        elif done.status == "updated" and not known and not was_imported(self._store, done.item_id, done.version - 1):
-            read.remarks.warn(f"{done.uri} was in the library already; what it said was replaced")
-        self._store.set_import_source(ImportSource(kind, path, position, mark, done.item_id, done.version))
-        self._note(done.uri, done.status, read.source)
+        if source and there and result.status == "updated" and there[0].version != source.version:
+            read.remarks.warn(
+                f"{result.uri} was changed in the library since it was imported; that change was replaced"
+            )
+        elif result.status == "updated" and (other := self._whence.get(result.uri)):
+            read.remarks.warn(f"{result.uri} is also what {other} is; what came from there was replaced")
+        elif (
+            result.status == "updated"
+            and not source
+            and not was_imported(self._store, result.item_id, result.version - 1)
+        ):
+            read.remarks.warn(f"{result.uri} was in the library already; what it said was replaced")
+        self._store.set_import_source(ImportSource(kind, path, position, mark, result.item_id, result.version))
+        self._note(result.uri, result.status, read.source)
 
     def _amended(self, record: Record, read: _Read) -> Record:
-        """A record with what the command line says."""
+        """Return a record with what the command line says."""
         fields: Record = dict(self._options.fields)
         if self._options.tags:
             fields["tags"] = tags_of([*record.get("tags", []), *self._options.tags], read.remarks)
         return {**record, **fields}
 
     def _linked(self, record: Record) -> Record:
-        """A conversation names a character only where there is one of that name; its metadata keeps the name."""
+        """Return a conversation that names a character only where there is one of that name.
+
+        Its metadata keeps the name.
+        """
         name = record.get("character")
         if record["kind"] == "conversation" and name and not self._store.named("character", name):
             return {field: value for field, value in record.items() if field != "character"}
         return record
 
-    def _note(self, uri: str, status: str, source: Source) -> None:
+    def _note(self, uri: str, status: str, source: ImportFile) -> None:
         self._summary.items.append({"uri": uri, "status": status, "path": source.path})
 
     def _say(self, remarks: Remarks) -> None:
@@ -341,7 +360,7 @@ class _Import:
         self._summary.skipped += remarks.skipped
 
     def _fail(self, remarks: Remarks, error: CommonplaceError) -> None:
-        """What was said before it failed may be why."""
+        """Note an error, with what was said before it: that may be why."""
         if isinstance(error, Unknown):
             error = not_this(self._kind)
         line = error.line if isinstance(error, Unreadable) else None
@@ -349,7 +368,7 @@ class _Import:
         self._summary.errors.append(Problem(remarks.path, str(error), line))
 
 
-def _is_empty(source: Source) -> bool:
+def _is_empty(source: ImportFile) -> bool:
     return source.size == 0 or (source.size < 4096 and not source.read().strip(b" \t\r\n\f\v\xef\xbb\xbf"))
 
 
@@ -358,7 +377,7 @@ def _names_itself(record: Record) -> bool:
 
 
 def _position(record: Record, number: int) -> str:
-    """Which piece of its file a record is: by what it is called where that lasts, else by where it stands."""
+    """Return which piece of its file a record is: by its name where that lasts, else by its place."""
     if "id" in record:
         return f"id {record['id']}"
     return f"name {str(record['name']).casefold()}" if record["kind"] == "prompt" else str(number)

@@ -1,4 +1,4 @@
-"""What every reader is given and gives: a source, remarks about it, and pieces that each hold one record."""
+"""The input and output of every reader: a file, remarks about it, and pieces that each hold one record."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Unknown(Unreadable):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is to be said about a file: a warning, or why it failed."""
+    """A sentence about a file: a warning, or why it failed."""
 
     path: str
     reason: str
@@ -69,7 +69,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One record, and the line it begins at where that is known."""
+    """A record, and the line it begins at where that is known."""
 
     record: Record
     line: int | None = None
@@ -77,7 +77,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Remarks:
-    """What a reader has to say while it reads."""
+    """The warnings of a reader while it reads."""
 
     path: str
     warnings: list[Problem] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Remarks:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportFile:
     """A file to import, on disk or inside an archive. It can be opened as often as a reader likes."""
 
     path: str
@@ -126,19 +126,19 @@ class Source:
             return stream.read(size)
 
     def seekable(self) -> BinaryIO:
-        """A stream for readers that jump about: in memory where that is little, as jumps in an archive are slow."""
+        """Return a stream for readers that jump about: in memory if small, as jumps in an archive are slow."""
         return self.open() if self.size > LOOKED_THROUGH else io.BytesIO(self.read())
 
     def text(self, remarks: Remarks) -> str:
         return decoded(self.read(), remarks)
 
-    def watched(self, tell: Callable[[int], None]) -> Source:
-        """The same file, which tells how many bytes of it were read."""
+    def watched(self, tell: Callable[[int], None]) -> ImportFile:
+        """Return the same file, which tells how many bytes of it were read."""
         return replace(self, open=lambda: io.BufferedReader(_Watched(self.open(), tell), 1 << 18))
 
 
 class Relay(io.RawIOBase):
-    """Another stream's bytes, for who has to do with how they are read."""
+    """A stream over another stream's bytes, for who has to do with how they are read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -180,11 +180,14 @@ class _Watched(Relay):
         return data
 
 
-Reader = Callable[[Source, Remarks], Iterator[Piece]]
+Reader = Callable[[ImportFile, Remarks], Iterator[Piece]]
 
 
 def decoded(data: bytes, remarks: Remarks) -> str:
-    """UTF-8, UTF-16 with its mark, else Windows-1252 with a warning. A NUL makes it no text."""
+    """Return the text of bytes in UTF-8, UTF-16 with its mark, else Windows-1252 with a warning.
+
+    A NUL makes it no text.
+    """
     text = _decoded(data, remarks)
     if "\0" in text:
         raise Unknown
@@ -207,8 +210,8 @@ def _decoded(data: bytes, remarks: Remarks) -> str:
         return data.decode("cp1252", errors="replace")
 
 
-def in_utf8(source: Source, remarks: Remarks) -> Source:
-    """JSON that is not UTF-8 as if it were, like any other text. What is too large to look through stays as it is."""
+def in_utf8(source: ImportFile, remarks: Remarks) -> ImportFile:
+    """Return a file as UTF-8, like any other text. What is too large to look through stays as it is."""
     if source.ending not in (".json", ".jsonl") or source.size > LOOKED_THROUGH:
         return source
     data = source.read()
@@ -221,19 +224,19 @@ def in_utf8(source: Source, remarks: Remarks) -> Source:
 
 
 def storable(record: Record) -> tuple[Record, bytes]:
-    """A record the store can take, and its bytes: lone surrogates and NULs, which it cannot, become U+FFFD."""
+    """Return a record the store can take, and its bytes. Lone surrogates and NULs, which it cannot, become U+FFFD."""
     try:
         line = json.dumps(record, ensure_ascii=False, allow_nan=False)
         if "\\u0000" not in line:
             return record, line.encode("utf-8")
     except (ValueError, RecursionError):
         pass
-    kept: Record = plain(record)
-    return kept, json.dumps(kept, ensure_ascii=False).encode("utf-8")
+    plain_record: Record = plain(record)
+    return plain_record, json.dumps(plain_record, ensure_ascii=False).encode("utf-8")
 
 
 def plain(value: Any, depth: int = 0) -> JSON:
-    """A value with only what JSON and the store can hold."""
+    """Return a value with only what JSON and the store can hold."""
     if depth > DEEPEST:
         raise Unreadable(f"it is nested more than {DEEPEST} deep")
     if isinstance(value, str):
@@ -252,14 +255,14 @@ def plain(value: Any, depth: int = 0) -> JSON:
 
 
 def tags_of(value: Any, remarks: Remarks, separators: str = ",") -> list[str]:
-    """Tags of a list or of one text: trimmed, a leading `#` dropped, unique ignoring case, the first spelling kept."""
+    """Return the tags of a list or of one text: trimmed, without a leading `#`, each in its first spelling alone."""
     if isinstance(value, str):
         for separator in separators[1:]:
             value = value.replace(separator, separators[0])
         value = value.split(separators[0])
-    given = value if isinstance(value, list | tuple) else [] if value is None else [value]
-    found: dict[str, str] = {}
-    for one in given:
+    values = value if isinstance(value, list | tuple) else [] if value is None else [value]
+    tag_by_fold: dict[str, str] = {}
+    for one in values:
         if not isinstance(one, str | int | float):
             remarks.warn("a tag that is no text was left out")
             continue
@@ -267,14 +270,14 @@ def tags_of(value: Any, remarks: Remarks, separators: str = ",") -> list[str]:
         if len(tag) > LONGEST_TAG:
             remarks.warn(f'the tag "{tag[:20]}…" has more than {LONGEST_TAG} characters and was left out')
         elif tag:
-            found.setdefault(tag.casefold(), tag)
-    if len(found) > MOST_TAGS:
-        remarks.warn(f"only the first {MOST_TAGS} of {len(found)} tags were kept")
-    return list(found.values())[:MOST_TAGS]
+            tag_by_fold.setdefault(tag.casefold(), tag)
+    if len(tag_by_fold) > MOST_TAGS:
+        remarks.warn(f"only the first {MOST_TAGS} of {len(tag_by_fold)} tags were kept")
+    return list(tag_by_fold.values())[:MOST_TAGS]
 
 
 def text_or_none(value: Any) -> str | None:
-    """A scalar as text; None for what is none, or blank."""
+    """Return a scalar as text; None for what is none, or blank."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     text = str(value).strip()
@@ -282,10 +285,10 @@ def text_or_none(value: Any) -> str | None:
 
 
 def without_empty(record: Mapping[str, Any]) -> Record:
-    """A record without the members that say nothing."""
+    """Return a record without the members that say nothing."""
     return {name: value for name, value in record.items() if value not in (None, "", [], {})}
 
 
-def first_of(given: Mapping[str, Any], names: Iterable[str]) -> Any:
-    """The first of several names that is there, whatever it says; else None."""
-    return next((given[name] for name in names if given.get(name) is not None), None)
+def first_of(record: Mapping[str, Any], names: Iterable[str]) -> Any:
+    """Return the first of several names that is there, whatever it says; else None."""
+    return next((record[name] for name in names if record.get(name) is not None), None)

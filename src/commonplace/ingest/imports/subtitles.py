@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from commonplace.ingest.imports.source import Piece, Record, Remarks, Source, Unreadable
+from commonplace.ingest.imports.source import ImportFile, Piece, Record, Remarks, Unreadable
 from commonplace.lazy_dataclass import dataclass
 
 AUDIO = frozenset({".mp3", ".m4a", ".wav", ".flac", ".ogg", ".oga", ".opus", ".aac", ".wma", ".aiff", ".aif", ".amr"})
@@ -30,8 +30,8 @@ _TEXT_OF_SRT = re.compile(r"\A\s*(?:\d{1,9}\s*(?:\r\n|\r|\n)\s*)?(?:\d{1,4}:)?\d
 
 
 @dataclass(frozen=True, slots=True)
-class Cue:
-    """What was said from one moment to another. `line` is where it stands in its file."""
+class SubtitleCue:
+    """A text said from one moment to another. `line` is its place in its file."""
 
     start_ms: int
     end_ms: int
@@ -48,16 +48,16 @@ def looks_like_srt(head: str) -> bool:
     return bool(_TEXT_OF_SRT.match(head))
 
 
-def read_srt(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_srt(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(timed_record(parse_srt(source.text(remarks), remarks), source, remarks, "video"))
 
 
-def read_vtt(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_vtt(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(timed_record(parse_vtt(source.text(remarks), remarks), source, remarks, "video"))
 
 
-def timed_record(cues: Sequence[Cue], source: Source, remarks: Remarks, otherwise: str) -> Record:
-    """Cues as media: sorted by their start, none ending before it starts."""
+def timed_record(cues: Sequence[SubtitleCue], source: ImportFile, remarks: Remarks, otherwise: str) -> Record:
+    """Return cues as media: sorted by their start, none ending before it starts."""
     if not cues:
         raise Unreadable("there is no cue in it, so there is nothing to import")
     ordered = sorted((_forwards(cue, remarks) for cue in cues), key=lambda cue: cue.start_ms)
@@ -65,8 +65,8 @@ def timed_record(cues: Sequence[Cue], source: Source, remarks: Remarks, otherwis
     return record | {"cues": [cue.shown() for cue in ordered]}
 
 
-def type_beside(source: Source) -> str:
-    """The type of a media file with the same stem in the same folder, or nothing."""
+def type_beside(source: ImportFile) -> str:
+    """Return the type of a media file with the same stem in the same folder, or ""."""
     stem = source.stem.casefold()
     for name in sorted(source.beside):
         front, dot, ending = name.rpartition(".")
@@ -77,8 +77,11 @@ def type_beside(source: Source) -> str:
     return ""
 
 
-def parse_srt(text: str, remarks: Remarks) -> list[Cue]:
-    """Every line with a timing opens a cue; what follows, up to the next one and its number, is what it says."""
+def parse_srt(text: str, remarks: Remarks) -> list[SubtitleCue]:
+    """Return the cues of a text.
+
+    Every line with a timing opens one; what follows, up to the next one and its number, is its text.
+    """
     lines = _LINES.split(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
     at = [number for number, line in enumerate(lines) if _OPENS.match(line)]
     cues = []
@@ -87,28 +90,28 @@ def parse_srt(text: str, remarks: Remarks) -> list[Cue]:
         if times is None:
             remarks.warn("this timing cannot be read, so its cue was left out", place + 1)
             continue
-        said = lines[place + 1 : end]
-        if end < len(lines) and _is_number(said, lines[at[0] - 1] if at[0] else ""):
-            said.pop()
-        if words := _joined(_STYLE.sub("", _OVERRIDE.sub("", line)) for line in said):
-            cues.append(Cue(*times, words, line=place + 1))
+        spoken_lines = lines[place + 1 : end]
+        if end < len(lines) and _is_number(spoken_lines, lines[at[0] - 1] if at[0] else ""):
+            spoken_lines.pop()
+        if words := _joined(_STYLE.sub("", _OVERRIDE.sub("", line)) for line in spoken_lines):
+            cues.append(SubtitleCue(*times, words, line=place + 1))
     return cues
 
 
-def _is_number(said: Sequence[str], first: str) -> bool:
-    """Whether the last line before the next timing is that cue's number, not words of this one."""
-    if not said or not _NUMBER.fullmatch(said[-1]):
+def _is_number(lines: Sequence[str], first: str) -> bool:
+    """Return whether the last line before the next timing is that cue's number, not words of this one."""
+    if not lines or not _NUMBER.fullmatch(lines[-1]):
         return False
-    stands_alone = len(said) == 1 or not said[-2].strip()
+    stands_alone = len(lines) == 1 or not lines[-2].strip()
     return stands_alone or bool(_NUMBER.fullmatch(first))  # a file that numbers its first cue numbers them all
 
 
-def parse_vtt(text: str, remarks: Remarks) -> list[Cue]:
-    """Blocks between blank lines. Those without a timing say nothing that is kept."""
+def parse_vtt(text: str, remarks: Remarks) -> list[SubtitleCue]:
+    """Return the cues of blocks between blank lines. Those without a timing say nothing that is kept."""
     lines = _LINES.split(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
     if not re.match(r"WEBVTT(?:[ \t]|\Z)", lines[0]):
         raise Unreadable("it does not begin with WEBVTT", 1)
-    cues: list[Cue] = []
+    cues: list[SubtitleCue] = []
     number = 1
     while number < len(lines):
         line = lines[number]
@@ -128,24 +131,24 @@ def parse_vtt(text: str, remarks: Remarks) -> list[Cue]:
     return cues
 
 
-def _voices(start: int, end: int, said: Sequence[str], line: int) -> Iterator[Cue]:
-    """A cue for each voice that speaks in it, at the same time."""
-    text = "\n".join(said)
+def _voices(start: int, end: int, spoken_lines: Sequence[str], line: int) -> Iterator[SubtitleCue]:
+    """Yield a cue for each voice that speaks in it, at the same time."""
+    text = "\n".join(spoken_lines)
     speaker, at = "", 0
     for voice in [*_VOICE.finditer(text), None]:
         words = _joined(html.unescape(_TAG.sub("", part)) for part in text[at : voice and voice.start()].split("\n"))
         if words:
-            yield Cue(start, end, words, speaker, line)
+            yield SubtitleCue(start, end, words, speaker, line)
         if voice is not None:
             speaker = " ".join(html.unescape(voice[1] or "").split())
             at = voice.end()
 
 
 def _times(line: str) -> tuple[int, int] | None:
-    found = _TIMING.fullmatch(line)
-    if found is None:
+    match = _TIMING.fullmatch(line)
+    if match is None:
         return None
-    parts = found.groups()
+    parts = match.groups()
     return _ms(parts[:4]), _ms(parts[4:])
 
 
@@ -159,8 +162,8 @@ def _joined(lines: Iterable[str]) -> str:
     return "\n".join(line for line in lines if line.strip())
 
 
-def _forwards(cue: Cue, remarks: Remarks) -> Cue:
+def _forwards(cue: SubtitleCue, remarks: Remarks) -> SubtitleCue:
     if cue.end_ms >= cue.start_ms:
         return cue
     remarks.warn("this cue ends before it starts, so its end was set to its start", cue.line)
-    return Cue(cue.start_ms, cue.start_ms, cue.text, cue.speaker, cue.line)
+    return SubtitleCue(cue.start_ms, cue.start_ms, cue.text, cue.speaker, cue.line)

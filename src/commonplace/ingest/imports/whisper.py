@@ -1,4 +1,4 @@
-"""What Whisper heard: OpenAI's and WhisperX's `segments`, a bare list of them, or whisper.cpp's `transcription`."""
+"""Transcripts of Whisper: OpenAI's and WhisperX's `segments`, a bare list of them, or whisper.cpp's `transcription`."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite
 from typing import Any
 
-from commonplace.ingest.imports.json_stream import Shape, items, shape_of
-from commonplace.ingest.imports.source import Piece, Remarks, Source, Unknown, text_or_none
-from commonplace.ingest.imports.subtitles import Cue, timed_record
+from commonplace.ingest.imports.json_stream import JsonShape, items, shape_of
+from commonplace.ingest.imports.source import ImportFile, Piece, Remarks, Unknown, text_or_none
+from commonplace.ingest.imports.subtitles import SubtitleCue, timed_record
 
 LARGEST_MS = 10**12
 
 
-def is_whisper(shape: Shape) -> bool:
+def is_whisper(shape: JsonShape) -> bool:
     if shape.type == "array":
         return {"start", "end", "text"} <= shape.names
     return bool({"segments", "transcription"} & shape.names)
 
 
-def read_whisper(source: Source, remarks: Remarks) -> Iterator[Piece]:
+def read_whisper(source: ImportFile, remarks: Remarks) -> Iterator[Piece]:
     shape = shape_of(source)
     if not is_whisper(shape):
         raise Unknown
@@ -35,7 +35,7 @@ def read_whisper(source: Source, remarks: Remarks) -> Iterator[Piece]:
     yield Piece(record)
 
 
-def _cue(segment: Any, number: int, remarks: Remarks) -> Cue | None:
+def _cue(segment: Any, number: int, remarks: Remarks) -> SubtitleCue | None:
     place = f"segment {number + 1}"
     if not isinstance(segment, Mapping):
         remarks.warn(f"{place} is no object and was left out")
@@ -53,18 +53,18 @@ def _cue(segment: Any, number: int, remarks: Remarks) -> Cue | None:
         remarks.warn(f"{place} has no times and was left out")
         return None
     lines = "\n".join(line for line in words.splitlines() if line.strip())
-    return Cue(start, end, lines, text_or_none(segment.get("speaker")) or "")
+    return SubtitleCue(start, end, lines, text_or_none(segment.get("speaker")) or "")
 
 
 def _ms(value: Any, factor: int) -> int | None:
-    """To the nearest millisecond, halves up, of the number as it was written."""
+    """Return a number to the nearest millisecond, halves up, as it was written; None for what is no number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         return None
-    found = int((Decimal(str(value)) * factor).to_integral_value(ROUND_HALF_UP))
-    return found if 0 <= found <= LARGEST_MS else None
+    milliseconds = int((Decimal(str(value)) * factor).to_integral_value(ROUND_HALF_UP))
+    return milliseconds if 0 <= milliseconds <= LARGEST_MS else None
 
 
-def _about(source: Source, shape: Shape) -> tuple[str | None, int | None]:
+def _about(source: ImportFile, shape: JsonShape) -> tuple[str | None, int | None]:
     if shape.type == "array":
         return None, None
     language = next(items(source, "language"), None) if "language" in shape.names else None

@@ -9,7 +9,7 @@ from commonplace.errors import CommonplaceError
 from commonplace.model import Filter
 from commonplace.models import EXTRACTIVE, open_summarizer
 from commonplace.models.generator import Generator
-from commonplace.models.providers.failures import Refused, TooLong
+from commonplace.models.providers.failures import RequestRefused, TooLong
 from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Job
@@ -153,4 +153,4 @@ class Summaries:
 
 def _is_about_the_text(error: CommonplaceError) -> bool:
     """Return whether the text is at fault, so that a provider would give the same error tomorrow."""
-    return isinstance(error, TooLong) or (isinstance(error, Refused) and error.answered in (400, 413, 422))
+    return isinstance(error, TooLong) or (isinstance(error, RequestRefused) and error.answered in (400, 413, 422))

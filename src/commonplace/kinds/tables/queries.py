@@ -11,7 +11,7 @@ from commonplace.errors import InvalidInput, TooLarge, Unavailable
 from commonplace.kinds.tables.query_worker import LARGEST
 from commonplace.kinds.tables.values import DEEPEST_MESSAGE, is_deeper
 from commonplace.model import JSON
-from commonplace.workers.worker import Gone, Late, Program, Worker, Workers
+from commonplace.workers.worker import Gone, Late, Program, Worker, WorkerPool
 
 SECONDS = 2.0
 """Seconds that an evaluation may take."""
@@ -53,7 +53,7 @@ class Queries:
     """The worker processes of one library, at most `MOST_WORKERS`, kept while it is open."""
 
     def __init__(self) -> None:
-        self._workers = Workers(_program, MOST_WORKERS)
+        self._workers = WorkerPool(_program, MOST_WORKERS)
 
     def run(self, expression: str, data: str) -> JSON:
         """Return the value of an expression over a JSON text. Raise InvalidInput, TooLarge or Unavailable."""

@@ -1,4 +1,4 @@
-"""What providers answer, checked before anyone believes it."""
+"""The answers of providers, checked before anyone believes them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Nonsense(ValueError):
     """An answer of another form than the provider's own description has."""
 
 
-def read_vectors(found: Any, count: int) -> Vectors:
-    """So many vectors, all of one length and of finite numbers."""
-    if not isinstance(found, Sequence) or len(found) != count:
-        raise Nonsense(f"{_count(found)} vectors for {count} texts")
+def read_vectors(answer: Any, count: int) -> Vectors:
+    """Return `count` vectors, all of one length and of finite numbers. Raise Nonsense for anything else."""
+    if not isinstance(answer, Sequence) or len(answer) != count:
+        raise Nonsense(f"{_count(answer)} vectors for {count} texts")
     try:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, which is told below
-            vectors = np.array(found, dtype=np.float32)
+            vectors = np.array(answer, dtype=np.float32)
     except (ValueError, TypeError, OverflowError):
         raise Nonsense("vectors of different lengths, or of something else than numbers") from None
     if vectors.ndim != 2 or not vectors.shape[1] or not np.isfinite(vectors).all():
@@ -31,12 +31,12 @@ def read_vectors(found: Any, count: int) -> Vectors:
     return vectors
 
 
-def read_indexed(found: Any, count: int, value: str) -> list[Any]:
-    """`[{index, value}…]`, in whatever order, as the values in the order asked for: each once."""
-    if not isinstance(found, Sequence) or len(found) != count:
-        raise Nonsense(f"{_count(found)} results for {count} texts")
+def read_indexed(answer: Any, count: int, value: str) -> list[Any]:
+    """Return the values of `[{index, value}…]`, which come in any order, in the order asked for: each once."""
+    if not isinstance(answer, Sequence) or len(answer) != count:
+        raise Nonsense(f"{_count(answer)} results for {count} texts")
     placed: dict[float, Any] = {}
-    for place, one in enumerate(found):
+    for place, one in enumerate(answer):
         if not isinstance(one, Mapping) or value not in one:
             raise Nonsense(f"a result without {value}")
         index = one.get("index", place)
@@ -47,31 +47,31 @@ def read_indexed(found: Any, count: int, value: str) -> list[Any]:
     return [placed[place] for place in range(count)]
 
 
-def read_text(found: Any, *path: str | int) -> str:
-    """The text at a path of an answer, with U+FFFD for what neither a store nor a door can take.
+def read_text(answer: Any, *path: str | int) -> str:
+    """Return the text at a path of an answer, with U+FFFD for what neither a store nor a door can take.
 
     Models that stop in the middle of an emoji send half of it.
     """
     for step in path:
         try:
-            found = found[step]
+            answer = answer[step]
         except (KeyError, IndexError, TypeError):
             raise Nonsense("no text") from None
-    if not isinstance(found, str):
+    if not isinstance(answer, str):
         raise Nonsense("no text")
-    return whole_characters(found).replace("\0", _REPLACEMENT)
+    return whole_characters(answer).replace("\0", _REPLACEMENT)
 
 
 def printable(text: str) -> str:
-    """A text for a log, a terminal and a door: without what would steer one, or cannot be written to another."""
+    """Return a text for a log, a terminal and a door, without what would steer one or cannot be written to another."""
     return "".join(sign if sign.isprintable() else _REPLACEMENT for sign in text)
 
 
-def member(found: Any, name: str) -> Any:
-    if not isinstance(found, Mapping) or name not in found:
+def member(answer: Any, name: str) -> Any:
+    if not isinstance(answer, Mapping) or name not in answer:
         raise Nonsense(f"no {name}")
-    return found[name]
+    return answer[name]
 
 
-def _count(found: Any) -> int:
-    return len(found) if isinstance(found, Sequence) and not isinstance(found, str) else 0
+def _count(answer: Any) -> int:
+    return len(answer) if isinstance(answer, Sequence) and not isinstance(answer, str) else 0

@@ -1,4 +1,4 @@
-"""When to leave a provider alone."""
+"""A circuit breaker, which leaves a failing provider alone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LONGEST_REST_S = 300.0
 
 
 class Breaker:
-    """Opens after some failures in a row and lets nobody through for a while; then one tries, and the others wait.
+    """A circuit breaker: after some failures in a row it lets nobody through for a while, and then one who tries.
 
-    Threads may share it.
+    The others wait for what that one finds. Threads may share it.
     """
 
     def __init__(self, failures: int = FAILURES, rest: float = REST_S) -> None:
@@ -23,7 +23,10 @@ class Breaker:
         self._lock = threading.Lock()
 
     def wait(self) -> float:
-        """Seconds until somebody may try; 0 means that the caller may, and that others wait for what it finds."""
+        """Return the seconds until somebody may try.
+
+        0 means that the caller may, and that others wait for what it finds.
+        """
         with self._lock:
             now = time.monotonic()
             if now < self._until:
@@ -43,6 +46,6 @@ class Breaker:
                 self._until = time.monotonic() + self._rest
 
     def rest(self, seconds: float) -> None:
-        """Leave it alone for as long as it has asked for."""
+        """Leave the provider alone for as long as it has asked for."""
         with self._lock:
             self._until = max(self._until, time.monotonic() + min(seconds, LONGEST_REST_S))

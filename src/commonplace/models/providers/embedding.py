@@ -18,23 +18,23 @@ from commonplace.models.catalog import Progress
 from commonplace.models.embedder import Vectors, unit
 from commonplace.models.hurry import hurried, time_left
 from commonplace.models.providers.answers import Nonsense, member, read_indexed, read_vectors
-from commonplace.models.providers.failures import ProviderFailed, Refused, TooLong
+from commonplace.models.providers.failures import ProviderFailed, RequestRefused, TooLong
 from commonplace.models.providers.known import Prefixes
 from commonplace.models.providers.learned import PAIRS, Learned, keep_learned, measure, read_learned
-from commonplace.models.providers.wire import Line
+from commonplace.models.providers.wire import ProviderLine
 from commonplace.text.tokens import reach, safe_cut
 
 QUERY_S = 10.0
-"""How long a question is waited for, where nobody is in a greater hurry."""
+"""Seconds that a question is waited for, where nobody is in a greater hurry."""
 WINDOW = 6000
 """Tokens, as estimated here, of the longest text that is sent whole; halved whenever a model finds one too long."""
 LEAST_WINDOW = 48
 _RULES = "1"
-"""How texts are cut and pooled here. Raise it when vectors change: stored ones are then made anew."""
+"""The version of how texts are cut and pooled here. Raise it when vectors change: stored ones are then made anew."""
 
 
-class Api(Protocol):
-    """How a provider wants to be asked for vectors, and where they are in its answer."""
+class EmbeddingApi(Protocol):
+    """A provider's way to be asked for vectors, and their place in its answer."""
 
     def request(self, model: str, texts: Sequence[str], dims: int) -> tuple[str, dict[str, Any]]: ...
     def read(self, answer: Any, count: int) -> Vectors: ...
@@ -42,7 +42,7 @@ class Api(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OllamaApi:
-    """`/api/embed`. A text that is too long is an error there unless it is told to cut."""
+    """Ollama's `/api/embed`. A text that is too long is an error there unless it is told to cut."""
 
     context: int = 0
     truncate: bool = False
@@ -61,7 +61,7 @@ class OllamaApi:
 
 @dataclass(frozen=True, slots=True)
 class OpenAIApi:
-    """`/embeddings` under a base such as `…/v1`; Azure's under the name of a deployment."""
+    """OpenAI's `/embeddings` under a base such as `…/v1`; Azure's under the name of a deployment."""
 
     azure: bool = False
 
@@ -76,14 +76,14 @@ class OpenAIApi:
 
 
 class HttpEmbedder:
-    """Vectors from a provider. Opening one contacts nobody; what is learned at the first contact is kept."""
+    """An embedder that a provider serves. Opening one contacts nobody; what is learned at the first contact is kept."""
 
     languages: frozenset[str] = frozenset()
 
     def __init__(
-        self, line: Line, api: Api, prefixes: Prefixes, cache: Path, *, dims: int = 0, batch: int = 32
+        self, line: ProviderLine, api: EmbeddingApi, prefixes: Prefixes, cache: Path, *, dims: int = 0, batch: int = 32
     ) -> None:
-        """`dims`: what is asked for, 0 for whatever the model has. `cache`: where models are kept."""
+        """Take `dims` as what is asked for, 0 for whatever the model has, and `cache` as the folder of models."""
         self._line, self._api, self._prefixes = line, api, prefixes
         self._wanted, self._batch = dims, batch
         self._asks_dims = dims > 0
@@ -147,8 +147,8 @@ class HttpEmbedder:
     def _known(self) -> Learned:
         if self._learned is not None:
             return self._learned
-        left = time_left()
-        if not self._learning.acquire(timeout=-1 if left is None else left):
+        seconds = time_left()
+        if not self._learning.acquire(timeout=-1 if seconds is None else seconds):
             raise ProviderFailed(f"{self._where} has not answered its first request yet. Try again in a moment.")
         try:
             if self._learned is None:
@@ -158,13 +158,13 @@ class HttpEmbedder:
             self._learning.release()
 
     def _introduction(self) -> Learned:
-        """One request: what the vectors of a few questions and answers say of the model."""
+        """Return what the vectors of a few questions and answers say of the model, asked for in one request."""
         questions = [f"{self._prefixes.query}{question}" for question, _ in PAIRS]
         answers = [f"{self._prefixes.passage}{answer}" for _, answer in PAIRS]
-        found = self._ask([*questions, *answers])
-        if not found.any(axis=1).all():
+        raw_vectors = self._ask([*questions, *answers])
+        if not raw_vectors.any(axis=1).all():
             raise self._makes_no_sense("vectors of nothing but zeros")
-        vectors = np.stack([unit(vector) for vector in found])
+        vectors = np.stack([unit(vector) for vector in raw_vectors])
         if self._wanted:
             self._require_dims(vectors.shape[1], self._wanted)
         learned = measure(vectors[: len(PAIRS)], vectors[len(PAIRS) :])
@@ -174,41 +174,44 @@ class HttpEmbedder:
     # texts to vectors
 
     def _embed(self, texts: Sequence[str], prefix: str, progress: Progress | None) -> Vectors:
-        """Blank texts have the zero vector: many providers refuse them, and there is nothing to find."""
+        """Return the vectors of texts.
+
+        Blank ones have the zero vector: many providers refuse them, and there is nothing to find.
+        """
         dims, window = self.dims, self._window
         pieces = [(place, piece) for place, text in enumerate(texts) for piece in _pieces(text, window)]
-        found = np.zeros((len(texts), dims), dtype=np.float32)
+        sums = np.zeros((len(texts), dims), dtype=np.float32)
         batches = [pieces[start : start + self._batch] for start in range(0, len(pieces), self._batch)]
         done = 0
         for batch, vectors in zip(batches, self._in_turn(batches, prefix), strict=True):
             for (place, piece), vector in zip(batch, vectors, strict=True):
-                found[place] += unit(vector) * np.float32(len(piece))  # a long piece says more of its text
+                sums[place] += unit(vector) * np.float32(len(piece))  # a long piece says more of its text
             done = batch[-1][0] + 1
             if progress:
                 progress(done, len(texts))
         if progress and done < len(texts):
             progress(len(texts), len(texts))
-        return np.stack([unit(vector) for vector in found]) if len(texts) else found
+        return np.stack([unit(vector) for vector in sums]) if len(texts) else sums
 
     def _in_turn(self, batches: Sequence[Sequence[tuple[int, str]]], prefix: str) -> Iterator[Vectors]:
-        """The vectors of each batch in order, several batches under way at once."""
+        """Yield the vectors of each batch in order, several batches under way at once."""
         if len(batches) == 1:
             yield self._of_pieces([piece for _, piece in batches[0]], prefix)
             return
         with ThreadPoolExecutor(self._line.endpoint.concurrency) as pool:
-            asked = [
+            requests = [
                 pool.submit(copy_context().run, self._of_pieces, [piece for _, piece in batch], prefix)
                 for batch in batches
             ]
             try:
-                for one in asked:
+                for one in requests:
                     yield one.result()
             finally:
-                for one in asked:
+                for one in requests:
                     one.cancel()
 
     def _of_pieces(self, pieces: Sequence[str], prefix: str) -> Vectors:
-        """A vector a piece. What the model finds too long is cut in halves until it does not."""
+        """Return a vector for each piece. A piece that the model finds too long is cut in halves until it does not."""
         window = self._window
         try:
             vectors = self._ask([f"{prefix}{piece}" for piece in pieces])
@@ -231,7 +234,7 @@ class HttpEmbedder:
         path, body = self._api.request(model, texts, dims)
         try:
             answer = self._line.ask(path, body)
-        except Refused as refused:
+        except RequestRefused as refused:
             if not dims or refused.answered not in (400, 422):
                 raise
             self._asks_dims = False  # most models have one length only and refuse to be asked; what comes is checked
@@ -250,11 +253,11 @@ class HttpEmbedder:
             f"Check that {self._line.endpoint.model} is an embedding model."
         )
 
-    def _require_dims(self, found: int, expected: int) -> None:
-        if found != expected:
+    def _require_dims(self, dims: int, expected: int) -> None:
+        if dims != expected:
             raise ProviderFailed(
-                f"{self._where} gave vectors of {found} dimensions for {self._line.endpoint.model}, not {expected}, so "
-                f"nothing was stored. If it serves another model now, set COMMONPLACE_EMBEDDER_DIMS={found} and run "
+                f"{self._where} gave vectors of {dims} dimensions for {self._line.endpoint.model}, not {expected}, so "
+                f"nothing was stored. If it serves another model now, set COMMONPLACE_EMBEDDER_DIMS={dims} and run "
                 "`commonplace embed`.",
                 code="wrong_dimensions",
             )
@@ -265,7 +268,7 @@ class HttpEmbedder:
 
 
 def _pieces(text: str, window: int) -> Iterator[str]:
-    """A text in pieces of at most so many tokens, cut at blanks where there are any; nothing of a blank one."""
+    """Yield a text in pieces of at most so many tokens, cut at blanks where there are any; nothing of a blank one."""
     start = 0
     while start < len(text):
         end = reach(text, start, 4 * window)

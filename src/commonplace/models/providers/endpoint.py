@@ -1,4 +1,4 @@
-"""Where a model is served, and how its server is to be treated."""
+"""The address at which a model is served, and the limits to be kept with its server."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Misconfigured(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What is known of a provider before anyone talks to it."""
+    """A provider as far as it is known before anyone talks to it."""
 
     name: str
     address: str
-    """Where its name stands for; empty where only the user can know."""
+    """The address that its name stands for; empty where only the user can know."""
     key_variable: str = ""
     address_variable: str = ""
     needs_key: bool = False
@@ -48,7 +48,7 @@ PROVIDERS: Mapping[str, Provider] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ModelEndpoint:
     """A model at an address. Two that are equal share one line: its connections, its limits and its rest."""
 
     provider: str
@@ -77,28 +77,31 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """The address as part of a model's identity: one machine has several names for itself."""
+        """Return the address as part of a model's identity: one machine has several names for itself."""
         parts = urlsplit(self.url)
         host = "localhost" if parts.hostname in ("127.0.0.1", "::1", "localhost") else parts.hostname
         return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}{parts.path}"
 
 
 def is_provided(name: str) -> bool:
-    """Whether a model's name says that somebody serves it: `ollama:nomic-embed-text`."""
+    """Return whether a model's name says that somebody serves it: `ollama:nomic-embed-text`."""
     return name.partition(":")[0] in PROVIDERS and ":" in name
 
 
 def split_name(name: str, offered: tuple[str, ...], setting: str) -> tuple[Provider, str]:
-    """Provider and model of `provider:model`; one that cannot do what is wanted is Misconfigured."""
+    """Return the provider and the model of `provider:model`.
+
+    Raise Misconfigured for one that cannot do what is wanted.
+    """
     provider, _, model = name.partition(":")
     if provider not in offered or not model.strip():
-        named = ", ".join(f"{one}:MODEL" for one in offered)
-        raise Misconfigured(f"{setting} must be one of {named}, not {name!r}.")
+        provider_name = ", ".join(f"{one}:MODEL" for one in offered)
+        raise Misconfigured(f"{setting} must be one of {provider_name}, not {name!r}.")
     return PROVIDERS[provider], model.strip()
 
 
 def read_address(given: str, setting: str, *, port: int | None = None) -> str:
-    """An address as it is connected to. `port` is assumed where neither a scheme nor a port is written."""
+    """Return an address as it is connected to. `port` is assumed where neither a scheme nor a port is written."""
     written = given.strip()
     if "://" not in written:
         written = f"http://{written}"

@@ -1,4 +1,4 @@
-"""How asking a provider can fail. Apart from the line itself, so that knowing these takes no HTTP client."""
+"""The failures of asking a provider. They are apart from the line itself, so that knowing them takes no HTTP client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ class ProviderFailed(Unavailable):
     """A provider that did not give what it was asked for. The sentence never has the key in it."""
 
 
-class Refused(ProviderFailed):
+class RequestRefused(ProviderFailed):
     """A request that the provider understood and does not want, now or later."""
 
     def __init__(self, sentence: str, status: int) -> None:

@@ -1,4 +1,4 @@
-"""What publishers say of models that many people serve: the words a question or a passage must begin with."""
+"""Prefixes of models that many people serve: the words that a question or a passage must begin with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _KNOWN: tuple[tuple[str, Prefixes], ...] = (
 
 
 def prefixes_of(model: str) -> Prefixes:
-    """Those of the model with this name, whatever tag, owner or folder stands around it; none where none are known."""
+    """Return the prefixes of the model with this name, whatever tag, owner or folder stands around it.
+
+    They are empty where none are known.
+    """
     name = model.lower()
     if "instruct" in name and "qwen3" not in name:
         return Prefixes()

@@ -1,4 +1,4 @@
-"""What a provider's embedder is like: asked of the model itself, once, and kept.
+"""The traits of a provider's embedder: asked of the model itself, once, and kept.
 
 Scores need to know how alike a question and its answer usually are for a model, and how alike strangers. Nobody
 publishes that, so a few questions with their answers are embedded when a model is first used on a machine.
@@ -51,12 +51,12 @@ USUAL_WORTH = 0.06
 """Evidence times spread of the default model: what a good embedder's opinion weighs beside words."""
 LEAST_SPREAD = 0.02
 PLAINNESS = 0.45
-"""How far above strangers a real answer is, of what these plain pairs are: so it is for the catalogue's models."""
+"""The part of these plain pairs' distance above strangers that a real answer has, as it is for the catalog's models."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """How long a model's vectors are, and what cosines a question has with its answer and with strangers."""
+    """The length of a model's vectors, and the cosines a question has with its answer and with strangers."""
 
     dims: int
     related: float
@@ -64,13 +64,13 @@ class Learned:
 
     @property
     def evidence(self) -> float:
-        """A model that cannot tell a pair from strangers counts next to nothing."""
+        """Return the weight of its cosine. A model that cannot tell a pair from strangers counts next to nothing."""
         spread = self.related - self.unrelated
         return USUAL_WORTH / spread if spread > LEAST_SPREAD else 0.1
 
 
 def measure(questions: Vectors, answers: Vectors) -> Learned:
-    """From the vectors of PAIRS, at length one: the 95th percentile of strangers, the median of pairs above it."""
+    """Return what the vectors of PAIRS say: the 95th percentile of strangers, and the median of pairs above it."""
     cosines = questions @ answers.T
     pairs = np.diagonal(cosines)
     strangers = cosines[~np.eye(len(PAIRS), dtype=np.bool_)]
@@ -80,17 +80,17 @@ def measure(questions: Vectors, answers: Vectors) -> Learned:
 
 
 def read_learned(path: Path) -> Learned | None:
-    """What was kept, or None where nothing that can be used was."""
+    """Return what was kept, or None where nothing that can be used was."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        learned = Learned(int(found["dims"]), float(found["related"]), float(found["unrelated"]))
+        record = json.loads(path.read_text(encoding="utf-8"))
+        learned = Learned(int(record["dims"]), float(record["related"]), float(record["unrelated"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return learned if learned.dims > 0 and -1 <= learned.unrelated < learned.related <= 1 else None
 
 
 def keep_learned(path: Path, learned: Learned, model: str) -> None:
-    """Keep it; a folder that cannot be written costs asking again, and nothing else."""
+    """Store what was learned. A folder that cannot be written costs asking again, and nothing else."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")

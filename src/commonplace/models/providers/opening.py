@@ -14,8 +14,8 @@ from commonplace.models.providers import embedding, reranking, writing
 from commonplace.models.providers.embedding import HttpEmbedder
 from commonplace.models.providers.endpoint import (
     OLLAMA_PORT,
-    Endpoint,
     Misconfigured,
+    ModelEndpoint,
     Provider,
     read_address,
     split_name,
@@ -39,7 +39,7 @@ _AZURE_VERSION = "2024-02-01"
 
 
 def provided_embedder(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpEmbedder:
-    """The embedder of a name such as `ollama:nomic-embed-text`. Contacts nobody."""
+    """Return the embedder of a name such as `ollama:nomic-embed-text`. Contacts nobody."""
     provider, model = split_name(name, EMBEDDERS, "model")
     endpoint = replace(
         _endpoint(provider, model, "embedder", settings.embedder_url, settings, environment),
@@ -48,7 +48,7 @@ def provided_embedder(name: str, settings: Settings, environment: Mapping[str, s
         pause=settings.embedder_pause_ms / 1000,
         concurrency=settings.embedder_concurrency,
     )
-    api: embedding.Api = embedding.OpenAIApi(azure=provider.name == "azure")
+    api: embedding.EmbeddingApi = embedding.OpenAIApi(azure=provider.name == "azure")
     if provider.name == "ollama":
         api = embedding.OllamaApi(settings.embedder_context, settings.embedder_truncate)
     known = prefixes_of(model)
@@ -66,7 +66,7 @@ def provided_embedder(name: str, settings: Settings, environment: Mapping[str, s
 
 
 def provided_reranker(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpReranker:
-    """The reranker of a name such as `jina:jina-reranker-v2-base-multilingual`. Contacts nobody."""
+    """Return the reranker of a name such as `jina:jina-reranker-v2-base-multilingual`. Contacts nobody."""
     provider, model = split_name(name, RERANKERS, "reranker")
     endpoint = _endpoint(provider, model, "reranker", settings.reranker_url, settings, environment)
     endpoint = replace(endpoint, timeout=max(1.0, settings.rerank_ms / 1000), attempts=2, pause=0.2)
@@ -75,14 +75,16 @@ def provided_reranker(name: str, settings: Settings, environment: Mapping[str, s
 
 
 def provided_generator(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpGenerator:
-    """The generator of a name such as `ollama:qwen3:4b`. Contacts nobody."""
+    """Return the generator of a name such as `ollama:qwen3:4b`. Contacts nobody."""
     provider, model = split_name(name, GENERATORS, "generator")
     return _generator(provider, model, "generator", settings.generator_url, settings, environment)
 
 
 def provided_summarizer(name: str, settings: Settings, environment: Mapping[str, str] = os.environ) -> HttpGenerator:
-    """The generator that writes summaries and nothing else. It has the other's address and key only where both are
-    of one provider: a key is not sent to somebody else."""
+    """Return the generator that writes summaries and nothing else.
+
+    It has the other's address and key only where both are of one provider: a key is not sent to somebody else.
+    """
     provider, model = split_name(name, GENERATORS, "memory_summarizer")
     if settings.generator.partition(":")[0] in ("", provider.name):
         return _generator(provider, model, "generator", settings.generator_url, settings, environment)
@@ -100,7 +102,7 @@ def _generator(
         concurrency=settings.generator_concurrency,
     )
     effort = settings.generator_effort
-    api: writing.Api = writing.OpenAIChat(
+    api: writing.WritingApi = writing.OpenAIChat(
         azure=provider.name == "azure", original=urlsplit(endpoint.url).hostname == "api.openai.com", effort=effort
     )
     if provider.name == "ollama":
@@ -111,7 +113,7 @@ def _generator(
 
 
 class Unusable:
-    """Stands for a model that is set in a way that cannot work: whoever asks it is told, and goes without."""
+    """A stand-in for a model that is set in a way that cannot work: whoever asks it is told, and goes without."""
 
     def __init__(self, name: str, problem: Misconfigured) -> None:
         self.name, self.problem = name, str(problem)
@@ -125,7 +127,7 @@ class Unusable:
 
 
 def unless_misconfigured(name: str, make: Callable[[str, Settings], M], settings: Settings) -> M | Unusable:
-    """The model, or one that says why there is none: a wrong setting must not end what works without it."""
+    """Return the model, or one that says why there is none: a wrong setting must not end what works without it."""
     try:
         return make(name, settings)
     except Misconfigured as problem:
@@ -134,7 +136,7 @@ def unless_misconfigured(name: str, make: Callable[[str, Settings], M], settings
 
 def _endpoint(
     provider: Provider, model: str, role: str, url: str, settings: Settings, environment: Mapping[str, str]
-) -> Endpoint:
+) -> ModelEndpoint:
     setting = f"{PREFIX}{role.upper()}_URL"
     own = environment.get(provider.address_variable, "").strip()
     given = url or own or provider.address
@@ -153,7 +155,7 @@ def _endpoint(
     if provider.needs_key and not key:
         variable = provider.key_variable if is_own else f"{PREFIX}{role.upper()}_KEY"
         raise Misconfigured(f"{provider.name}:{model} needs a key. Set {variable}.")
-    return Endpoint(
+    return ModelEndpoint(
         provider=provider.name,
         model=model,
         url=address,
@@ -165,7 +167,7 @@ def _endpoint(
 
 
 def _base(provider: Provider, address: str) -> str:
-    """What paths are added to: for OpenAI's way with its version, for all others without."""
+    """Return what paths are added to: for OpenAI's way with its version, for all others without."""
     if provider.name == "openai":
         return address if urlsplit(address).path else f"{address}/v1"
     return _VERSION.sub("", address)

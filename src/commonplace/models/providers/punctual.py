@@ -12,7 +12,7 @@ from commonplace.models.hurry import time_left
 
 
 class PunctualBackend(httpcore2.SyncBackend):
-    """Connects as ever; what is read then comes within the hurry of whoever reads, be it of a head or of a body."""
+    """A network backend whose reads, of a head or of a body, come within the hurry of whoever reads."""
 
     def connect_tcp(
         self,

@@ -10,20 +10,20 @@ from typing import Any
 from commonplace.lazy_dataclass import dataclass
 from commonplace.models.providers.answers import Nonsense, member, read_indexed
 from commonplace.models.providers.failures import ProviderFailed
-from commonplace.models.providers.wire import Line
+from commonplace.models.providers.wire import ProviderLine
 from commonplace.text.tokens import reach
 
 
 @dataclass(frozen=True, slots=True)
 class RerankApi:
-    """How a server wants to be asked: its path, what it calls the passages and the scores, how many it takes."""
+    """A server's way to be asked: its path, its names for the passages and the scores, and how many it takes."""
 
     path: str
     passages: str
     score: str
     most: int
     bare: bool
-    """It serves one model, and its answer is the list itself."""
+    """True: it serves one model, and its answer is the list itself."""
 
     def request(self, model: str, query: str, passages: Sequence[str]) -> dict[str, Any]:
         body: dict[str, Any] = {"query": query, self.passages: list(passages)}
@@ -32,8 +32,8 @@ class RerankApi:
         return {**body, "model": model, "top_n": len(passages)}
 
     def read(self, answer: Any, count: int) -> list[float]:
-        found = answer if self.bare else member(answer, "results")
-        return [_number(value) for value in read_indexed(found, count, self.score)]
+        results = answer if self.bare else member(answer, "results")
+        return [_number(value) for value in read_indexed(results, count, self.score)]
 
 
 APIS = {
@@ -44,16 +44,16 @@ APIS = {
 
 
 class HttpReranker:
-    """Scores from a provider. One request, or as few as the server's own limit allows, and `batch` where it is set.
+    """A reranker that a provider serves. It sends one request, or as few as the server's limit and `batch` allow.
 
     `tokens`: of a passage, as estimated here; cross-encoders read no more than some hundreds at once.
     """
 
-    def __init__(self, line: Line, api: RerankApi, *, tokens: int = 512, batch: int = 0) -> None:
+    def __init__(self, line: ProviderLine, api: RerankApi, *, tokens: int = 512, batch: int = 0) -> None:
         self._line, self._api, self._tokens = line, api, tokens
         self._most = min(api.most, batch or api.most)
         self._raw = False
-        """Whether the server sends what the model's last layer says, which once seen is so of all its scores."""
+        """True: the server sends what the model's last layer says, which once seen is so of all its scores."""
 
     @property
     def name(self) -> str:

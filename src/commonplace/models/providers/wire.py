@@ -20,14 +20,14 @@ import httpx2
 from commonplace.models.hurry import hurried, time_left
 from commonplace.models.providers.answers import printable
 from commonplace.models.providers.breaker import Breaker
-from commonplace.models.providers.endpoint import PROVIDERS, Endpoint
-from commonplace.models.providers.failures import ProviderFailed, Refused, TooLong
+from commonplace.models.providers.endpoint import PROVIDERS, ModelEndpoint
+from commonplace.models.providers.failures import ProviderFailed, RequestRefused, TooLong
 from commonplace.models.providers.punctual import PunctualBackend
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 64 << 20
-"""How large an answer may be: a batch of vectors as JSON is a tenth of that."""
+"""The largest answer: a batch of vectors as JSON is a tenth of that."""
 LONGEST_PAUSE_S = 30.0
 SHOWN = 200
 """Characters of what a provider says that an error repeats."""
@@ -48,14 +48,14 @@ class _Late(_Again):
 
 
 @cache
-def line_to(endpoint: Endpoint) -> Line:
-    """The one line of this process to an endpoint: whoever uses it shares its limits and knows of its failures."""
-    return Line(endpoint)
+def line_to(endpoint: ModelEndpoint) -> ProviderLine:
+    """Return the one line of this process to an endpoint: all who use it share its limits and know of its failures."""
+    return ProviderLine(endpoint)
 
 
 @cache
 def _client() -> httpx2.Client:
-    """One pool for all. It follows no redirect, and asks neither for a proxy nor for somebody's .netrc."""
+    """Return the one pool for all. It follows no redirect, and asks neither for a proxy nor for somebody's .netrc."""
     limits = httpx2.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=20.0)
     transport = httpx2.HTTPTransport(verify=ssl.create_default_context(), trust_env=False, limits=limits)
     with suppress(AttributeError):  # its own, for it takes a backend from nobody: another version may not have it
@@ -65,10 +65,10 @@ def _client() -> httpx2.Client:
     return client
 
 
-class Line:
-    """Asks one endpoint. Safe to use from several threads; as many ask at once as the endpoint allows."""
+class ProviderLine:
+    """A line to one endpoint. Safe to use from several threads; as many ask at once as the endpoint allows."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: ModelEndpoint) -> None:
         self.endpoint = endpoint
         self._slots = threading.BoundedSemaphore(endpoint.concurrency)
         self._health, self._haste = Breaker(), Breaker(failures=3)
@@ -76,12 +76,12 @@ class Line:
         """Why it did not answer the last time; "" where it did, or was never asked."""
 
     def ask(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The JSON that a POST is answered with. Raises ProviderFailed, whose sentence says what to do."""
+        """Return the JSON that a POST is answered with. Raise ProviderFailed, whose sentence says what to do."""
         endpoint = self.endpoint
-        given = time_left()
-        patience = (endpoint.timeout + LONGEST_PAUSE_S) * endpoint.attempts if given is None else given
+        seconds_left = time_left()
+        patience = (endpoint.timeout + LONGEST_PAUSE_S) * endpoint.attempts if seconds_left is None else seconds_left
         deadline = time.monotonic() + patience
-        self._require_well(hurried=given is not None and given < endpoint.timeout)
+        self._require_well(hurried=seconds_left is not None and seconds_left < endpoint.timeout)
         if not self._slots.acquire(timeout=max(0.0, patience)):
             raise self._failed("is still busy with earlier requests. Try again, or raise the concurrency")
         try:
@@ -97,12 +97,12 @@ class Line:
     def _attempts(self, path: str, body: Mapping[str, Any], deadline: float) -> Any:
         reason = "was given no time to answer"
         for attempt in range(self.endpoint.attempts):
-            left = deadline - time.monotonic()
-            if left <= 0:
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0:
                 break
             try:
-                answer = self._once(path, body, left)
-            except (Refused, TooLong):
+                answer = self._once(path, body, seconds_left)
+            except (RequestRefused, TooLong):
                 self._health.succeeded()  # it answers, if only to say no
                 raise
             except _Late as late:
@@ -125,13 +125,13 @@ class Line:
                 return answer
         raise self._failed(f"{reason}. {self._advice}")
 
-    def _once(self, path: str, body: Mapping[str, Any], left: float) -> Any:
+    def _once(self, path: str, body: Mapping[str, Any], seconds_left: float) -> Any:
         endpoint = self.endpoint
-        seconds = min(endpoint.timeout, left)
+        seconds = min(endpoint.timeout, seconds_left)
         try:
             status, headers, data = self._post(path, body, seconds)
         except httpx2.TimeoutException:
-            late = _Late if left < endpoint.timeout else _Again
+            late = _Late if seconds_left < endpoint.timeout else _Again
             raise late(f"did not answer within {seconds:.1f} s") from None
         except httpx2.ConnectError:
             raise _Again("cannot be reached") from None
@@ -149,14 +149,14 @@ class Line:
             raise _Again("sent an answer that cannot be read") from None
 
     def _post(self, path: str, body: Mapping[str, Any], seconds: float) -> tuple[int, httpx2.Headers, bytes]:
-        """Status, headers and body, whole and in time: a server that only trickles is late, too."""
+        """Return status, headers and body, whole and in time: a server that only trickles is late, too."""
         endpoint = self.endpoint
         pieces, size = list[bytes](), 0
         query = {"api-version": endpoint.version} if endpoint.version else None
-        asked = _client().stream(
+        exchange = _client().stream(
             "POST", f"{endpoint.url}{path}", json=body, params=query, headers=self._headers(), timeout=seconds
         )
-        with hurried(seconds), asked as reply:
+        with hurried(seconds), exchange as reply:
             for piece in reply.iter_bytes():
                 size += len(piece)
                 if size > MOST_BYTES:
@@ -194,34 +194,34 @@ class Line:
         if wait:
             raise self._failed(f"failed several times and is left alone for another {wait:.0f} s. {self._advice}")
 
-    def _refused(self, status: int, data: bytes) -> Refused:
-        return Refused(f"{self._label} {self._why_refused(status, data)}.", status)
+    def _refused(self, status: int, data: bytes) -> RequestRefused:
+        return RequestRefused(f"{self._label} {self._why_refused(status, data)}.", status)
 
     def _why_refused(self, status: int, data: bytes) -> str:
-        endpoint, said = self.endpoint, self._said(data)
+        endpoint, detail = self.endpoint, self._said(data)
         if status in (401, 403):
             variable = PROVIDERS[endpoint.provider].key_variable
-            asked = f"Set {variable}, or put" if variable else "Put"
-            return f'refuses the key ({status}). {asked} "{endpoint.host}" = "the key" into the file of keys'
+            advice = f"Set {variable}, or put" if variable else "Put"
+            return f'refuses the key ({status}). {advice} "{endpoint.host}" = "the key" into the file of keys'
         if 300 <= status < 400:
             return f"redirects ({status}), which is not followed. Set {endpoint.setting} to where it leads"
         if status == 404:
             hint = f"Run `ollama pull {endpoint.model}`" if endpoint.provider == "ollama" else "Check its name"
-            return f"does not have the model {endpoint.model}{said}. {hint}, and {endpoint.setting}"
-        return f"did not accept the request for {endpoint.model} ({status}){said}"
+            return f"does not have the model {endpoint.model}{detail}. {hint}, and {endpoint.setting}"
+        return f"did not accept the request for {endpoint.model} ({status}){detail}"
 
     def _is_too_long(self, status: int, data: bytes) -> bool:
-        """Whether a refusal is about the length of a text. llama.cpp makes an error of its own (500) of that."""
-        said = self._said(data).lower()
-        return status in (400, 413, 422, 500) and any(word in said for word in _TOO_LONG)
+        """Return whether a refusal is about the length of a text. llama.cpp makes an error of its own (500) of that."""
+        detail = self._said(data).lower()
+        return status in (400, 413, 422, 500) and any(word in detail for word in _TOO_LONG)
 
     def _said(self, data: bytes) -> str:
-        """What the provider says of an error, in brackets, without the key should it repeat that."""
+        """Return what the provider says of an error, in brackets, without the key should it repeat that."""
         try:
-            found = json.loads(data)
+            body = json.loads(data)
         except (ValueError, RecursionError):
             return ""
-        error = found.get("error", found.get("message", found.get("detail"))) if isinstance(found, dict) else None
+        error = body.get("error", body.get("message", body.get("detail"))) if isinstance(body, dict) else None
         text = error.get("message") if isinstance(error, dict) else error
         if not isinstance(text, str) or not text.strip():
             return ""
@@ -231,19 +231,19 @@ class Line:
         return f" ({printable(words[:SHOWN]).rstrip('. ')})"
 
     def _pause(self, attempt: int) -> float:
-        """Longer each time, and never the same for two who wait: 50 to 100 % of base · 2^attempt."""
+        """Return seconds: longer each time, and never the same for two who wait: 50 to 100 % of base · 2^attempt."""
         spread = random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, guards nothing
         return min(LONGEST_PAUSE_S, spread * self.endpoint.pause * float(2**attempt))
 
 
 def _retry_after(headers: httpx2.Headers) -> float:
-    """Seconds that a Retry-After asks for, written as a number or as a date; 0 where there is none."""
-    written = headers.get("retry-after", "").strip()
+    """Return the seconds that a Retry-After asks for, written as a number or as a date; 0 where there is none."""
+    value = headers.get("retry-after", "").strip()
     try:
-        return min(max(0.0, float(written)), 86_400.0)
+        return min(max(0.0, float(value)), 86_400.0)
     except ValueError:
         pass
     try:
-        return min(max(0.0, parsedate_to_datetime(written).timestamp() - time.time()), 86_400.0)
+        return min(max(0.0, parsedate_to_datetime(value).timestamp() - time.time()), 86_400.0)
     except (ValueError, TypeError, IndexError, OverflowError):
         return 0.0

@@ -10,7 +10,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.models.hurry import hurried
 from commonplace.models.providers.answers import Nonsense, member, read_text
 from commonplace.models.providers.failures import ProviderFailed
-from commonplace.models.providers.wire import Line
+from commonplace.models.providers.wire import ProviderLine
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _UNFINISHED = re.compile(r"<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE)
@@ -18,7 +18,7 @@ _UNFINISHED = re.compile(r"<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to write."""
+    """A text to be written: its prompt, its system prompt and its bound."""
 
     prompt: str
     system: str
@@ -26,12 +26,12 @@ class Order:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        told = [{"role": "system", "content": self.system}] if self.system else []
-        return [*told, {"role": "user", "content": self.prompt}]
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, {"role": "user", "content": self.prompt}]
 
 
-class Api(Protocol):
-    """How a provider wants to be told what to write, and where its text is."""
+class WritingApi(Protocol):
+    """A provider's way to be told what to write, and the place of its text in the answer."""
 
     def request(self, model: str, order: Order) -> tuple[str, dict[str, Any]]: ...
     def read(self, answer: Any) -> str: ...
@@ -39,7 +39,7 @@ class Api(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OllamaChat:
-    """`/api/chat`, the whole answer at once."""
+    """Ollama's `/api/chat`, the whole answer at once."""
 
     context: int = 0
 
@@ -55,7 +55,7 @@ class OllamaChat:
 
 @dataclass(frozen=True, slots=True)
 class OpenAIChat:
-    """`/chat/completions` under a base such as `…/v1`; Azure's under the name of a deployment."""
+    """OpenAI's `/chat/completions` under a base such as `…/v1`; Azure's under the name of a deployment."""
 
     azure: bool = False
     original: bool = False
@@ -76,7 +76,7 @@ class OpenAIChat:
 
 @dataclass(frozen=True, slots=True)
 class AnthropicChat:
-    """`/v1/messages`."""
+    """Anthropic's `/v1/messages`."""
 
     effort: str = ""
 
@@ -100,9 +100,9 @@ class AnthropicChat:
 
 
 class HttpGenerator:
-    """Texts from a provider, without what it thought on the way."""
+    """A generator that a provider serves. Its texts come without what it thought on the way."""
 
-    def __init__(self, line: Line, api: Api) -> None:
+    def __init__(self, line: ProviderLine, api: WritingApi) -> None:
         self._line, self._api = line, api
 
     @property
@@ -119,10 +119,10 @@ class HttpGenerator:
         with hurried(timeout):
             answer = self._line.ask(path, body)
         try:
-            written = self._api.read(answer)
+            text = self._api.read(answer)
         except Nonsense as nonsense:
             raise ProviderFailed(
                 f"{endpoint.provider} at {endpoint.host} answered with {nonsense}. "
                 f"Check that {endpoint.model} is a chat model."
             ) from None
-        return _UNFINISHED.sub("", _THOUGHT.sub("", written)).strip()
+        return _UNFINISHED.sub("", _THOUGHT.sub("", text)).strip()

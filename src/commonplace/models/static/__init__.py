@@ -27,13 +27,16 @@ _DTYPES = {"F32": np.float32, "F16": np.float16}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A row per token. With scales, row i is `codes[i] * scales[i]`; both stay in the file until they are read."""
+    """A table with a row per token.
+
+    With scales, row i is `codes[i] * scales[i]`; both stay in the file until they are read.
+    """
 
     codes: NDArray[Any]
     scales: NDArray[np.float32] | None = None
 
     def mean(self, ids: Sequence[int]) -> Vectors:
-        """The direction of the mean row; zero when there is none."""
+        """Return the direction of the mean row; zero when there is none."""
         if not ids:
             return np.zeros(self.codes.shape[1], np.float32)
         rows = self.codes[ids].astype(np.float32)
@@ -42,13 +45,13 @@ class Table:
 
 
 def quantize(rows: Vectors) -> Table:
-    """Each row in int8, scaled by its own largest value."""
+    """Return the rows in int8, each scaled by its own largest value."""
     scales = np.maximum(np.abs(rows).max(axis=1), 1e-12).astype(np.float32) / 127
     return Table(np.round(rows / scales[:, None]).astype(np.int8), scales)
 
 
 def open_table(model: Path) -> Table:
-    """`codes.npy` with `scales.npy` beside it, or a model2vec `model.safetensors`."""
+    """Return the table in `codes.npy` with `scales.npy` beside it, or in a model2vec `model.safetensors`."""
     try:
         if model.suffix == ".npy":
             codes = np.load(model, mmap_mode="r").view(np.ndarray)  # mapped all the same, and quicker to index
@@ -101,7 +104,7 @@ class StaticEmbedder(Carded):
 
 
 def _read_safetensors(path: Path) -> NDArray[Any]:
-    """The one tensor of a model2vec file, mapped, not copied."""
+    """Return the one tensor of a model2vec file, mapped, not copied."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))

@@ -15,8 +15,8 @@ from commonplace.cli.lazy import as_called
 from commonplace.cli.library import pull_default
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.cleaning import clean, rubbish
-from commonplace.ingest.embed_run import Limits, Outcome, embed_documents
-from commonplace.ingest.embedding import AlreadyEmbedding
+from commonplace.ingest.embed_lock import AlreadyEmbedding
+from commonplace.ingest.embed_run import EmbedLimits, EmbedOutcome, embed_documents
 from commonplace.kinds.documents.folders.folders import Collection
 from commonplace.library import Library
 from commonplace.network import require_allowed
@@ -101,7 +101,7 @@ def embed(
     """Compute the missing vectors. You may stop it at any time: it continues where it was."""
     for name in names:
         library.folders.get(name)
-    limits = Limits(
+    limits = EmbedLimits(
         documents=max_docs_per_batch, bytes=int(max_batch_mb * MEGABYTE), seconds=timeout * 60 if timeout else None
     )
     pull_default(library)
@@ -116,7 +116,7 @@ def embed(
     return _say(library, outcome, timeout)
 
 
-def _say(library: Library, outcome: Outcome, minutes: float) -> int:
+def _say(library: Library, outcome: EmbedOutcome, minutes: float) -> int:
     if outcome.passages:
         said = f"{outcome.passages} passages of {outcome.documents} documents"
         click.echo(f"✓ Embedded {said} with {library.embedding.chosen}")

@@ -25,14 +25,14 @@ from commonplace.ingest.files.read import (
     BINARY,
     DAMAGED,
     EMPTY,
+    FileText,
     Skipped,
-    Text,
     folder_stamp_of,
     no_text,
     read_text,
     reader_of,
 )
-from commonplace.ingest.files.stage import Stage
+from commonplace.ingest.files.stage import StagedWrites
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.folders.collections import Collection, change, find_collection
 from commonplace.kinds.documents.folders.locks import collection_lock
@@ -148,7 +148,7 @@ class _Update:
         self._report.unread = survey.unread
         pending = [file for file in survey.files if not self._settled(file)]
         self._keep_unreadable(survey)
-        with Stage(self._folder) as stage:
+        with StagedWrites(self._folder) as stage:
             for done, file in enumerate(pending, start=1):
                 self._look_into(file, stage)
                 if self._progress:
@@ -215,7 +215,7 @@ class _Update:
             self._kept.update(path for path in self._versions if path.startswith(folder))
             self._seen.update(path for path in self._records if path.startswith(folder))
 
-    def _look_into(self, file: File, stage: Stage) -> None:
+    def _look_into(self, file: File, stage: StagedWrites) -> None:
         read_at = time.time_ns()
         try:
             found, data = read_file(self._root, file)
@@ -242,7 +242,7 @@ class _Update:
         if not same or new.read_at - new.mtime_ns >= YOUNG_NS > old.read_at - old.mtime_ns:
             self._fresh.append(new)
 
-    def _convert(self, record: FileRecord, data: bytes, stage: Stage) -> None:
+    def _convert(self, record: FileRecord, data: bytes, stage: StagedWrites) -> None:
         try:
             text = read_text(data, record.path)
             known = properties_of(text.body) if reader_of(record.path).properties else Properties()
@@ -268,7 +268,7 @@ class _Update:
         else:
             self._report.added += 1
 
-    def _draft(self, record: FileRecord, text: Text, known: Properties) -> Draft:
+    def _draft(self, record: FileRecord, text: FileText, known: Properties) -> Draft:
         return Draft(
             "document",
             record.path,
@@ -284,7 +284,7 @@ class _Update:
             spans=known.spans,
         )
 
-    def _write(self, stage: Stage) -> None:
+    def _write(self, stage: StagedWrites) -> None:
         gone = [path for path in self._versions if path not in self._kept]
         forgotten = [path for path in self._records if path not in self._seen]
         if self._dry:

@@ -6,7 +6,7 @@ import codecs
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from commonplace.ingest.files.read import EMPTY, Skipped, Text, read_text
+from commonplace.ingest.files.read import EMPTY, FileText, Skipped, read_text
 from commonplace.kinds.documents.packages.places import LeftOut, Refused
 from commonplace.text.outline import outline_of
 
@@ -14,7 +14,7 @@ BLANK = "The file has nothing but white space."
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def document_text(data: bytes, name: str) -> Text:
+def document_text(data: bytes, name: str) -> FileText:
     """The text of a file, whose name tells its format. Any NUL byte makes it binary, save in UTF-16 with its mark.
 
     It has no title where nothing but the name would be one: a document is not found by its name.

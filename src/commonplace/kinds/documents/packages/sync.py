@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.index.files import writable
 from commonplace.ingest.files.read import READERS, no_text, reader_of, stamp_of
-from commonplace.ingest.files.stage import Stage
+from commonplace.ingest.files.stage import StagedWrites
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.folders.locks import collection_lock
 from commonplace.kinds.documents.folders.update import YOUNG_NS, Progress, file_moment
@@ -116,7 +116,7 @@ class _Sync:
     def run(self) -> Outcome:
         with self._clones() as clones, open_package(self._wanted(clones)) as package:
             self._outcome.commit = package.commit
-            with Stage(self._keeping.folder) as stage:
+            with StagedWrites(self._keeping.folder) as stage:
                 if package.manifest is None:
                     for record in self._records.values():
                         self._count(record)
@@ -170,7 +170,7 @@ class _Sync:
             and all(record.skipped or self._is_whole(record) for record in self._records.values())
         )
 
-    def _compare(self, package: Package, stage: Stage) -> None:
+    def _compare(self, package: Package, stage: StagedWrites) -> None:
         for id, sentence in package.listing.failed.items():
             self._fail(id, sentence)
         for id, reason in package.listing.skipped.items():
@@ -257,7 +257,7 @@ class _Sync:
         if self._records.get(record.path) != record:
             self._fresh.append(record)
 
-    def _look_into(self, listed: Listed, content: Content | Refused | LeftOut, stage: Stage) -> None:
+    def _look_into(self, listed: Listed, content: Content | Refused | LeftOut, stage: StagedWrites) -> None:
         old = self._records.get(listed.id)
         if isinstance(content, Refused):
             self._fail(listed.id, str(content))
@@ -268,7 +268,7 @@ class _Sync:
         elif old is not None:
             self._count(old)
 
-    def _look_at_bytes(self, listed: Listed, content: Content, data: bytes, stage: Stage) -> None:
+    def _look_at_bytes(self, listed: Listed, content: Content, data: bytes, stage: StagedWrites) -> None:
         digest = hashlib.sha256(data).digest()
         if listed.hash and listed.hash != digest.hex():
             self._fail(listed.id, f"The file does not match its hash: its SHA-256 is {digest.hex()}.")
@@ -291,7 +291,7 @@ class _Sync:
         if not same or new.read_at - new.mtime_ns >= YOUNG_NS > old.read_at - old.mtime_ns:
             self._fresh.append(new)
 
-    def _convert(self, listed: Listed, record: FileRecord, data: bytes, stage: Stage) -> None:
+    def _convert(self, listed: Listed, record: FileRecord, data: bytes, stage: StagedWrites) -> None:
         try:
             text = document_text(data, _name(listed))
             draft = Draft(
@@ -329,7 +329,7 @@ class _Sync:
         else:
             self._outcome.unchanged += 1
 
-    def _finish(self, package: Package, stage: Stage) -> None:
+    def _finish(self, package: Package, stage: StagedWrites) -> None:
         gone = [id for id in self._versions if id not in self._kept]
         forgotten = [id for id in self._records if id not in self._seen]
         outcome = self._outcome

@@ -1,4 +1,4 @@
-"""What is remembered: items that get their vectors without anybody asking, which are all but documents.
+"""Vectors that are made without anybody asking: those of all items but documents and rows of tables.
 
 Documents get their first vectors by a command that says so, and rows of tables by the jobs that make them.
 """
@@ -15,8 +15,11 @@ OTHERS = frozenset({"document", "table", "collection"})
 """Kinds that do not belong here."""
 
 
-class Kept:
-    """Made once per library, or for one run: it remembers how far in the log everything kept has its vectors."""
+class AutomaticVectors:
+    """The maker of vectors that nobody asks for. It remembers how far in the log all of them are there.
+
+    There is one for a library, or one for a run.
+    """
 
     def __init__(self, store: Store, embedding: Embedding) -> None:
         self._store, self._embedding = store, embedding
@@ -29,13 +32,14 @@ class Kept:
         """
         changes = self._store.changes(after, most)
         ids = sorted({change.item_id for change in changes if change.op == "put"})
-        kept = [item.id for item in self._store.items(ids) if item.kind not in without] if ids else []
-        return kept, changes[-1].seq if changes else after
+        item_ids = [item.id for item in self._store.items(ids) if item.kind not in without] if ids else []
+        return item_ids, changes[-1].seq if changes else after
 
     def fill(self, model: Model | None, progress: Progress | None = None) -> int:
-        """Make the vectors they lack, for who is exclusive; returns how many. Without a model the first is chosen.
+        """Make the missing vectors, for a caller that has the lock, and return how many.
 
-        Each step is kept as soon as it is made, and where nothing is kept no model is chosen.
+        Without a model the first is chosen. Each step is kept as soon as it is made. Where there is no such item no
+        model is chosen.
         """
         reached, done = self._reached(model), 0
         while True:
@@ -58,9 +62,10 @@ class Kept:
         return done
 
     def _reached(self, model: Model | None) -> int:
-        """A backup that was restored, or another model, begins anew."""
+        """Return the change to go on after. A backup that was restored, or another model, begins anew."""
         key, reached = self._level
         return reached if key == self._key(model) and reached <= self._store.last_change() else 0
 
     def _key(self, model: Model | None) -> str:
+        """Return (log id, model fingerprint) as text. `_level` is valid only for this pair."""
         return f"{self._store.log} {model.fingerprint if model else ''}"
