@@ -132,7 +132,7 @@ class Embedding:
                 break
             chosen = now  # another process has put another model in its place, and dropped the vectors of this one
         if found is None:
-            raise Unavailable("there are no vectors yet; `commonplace embed` makes them", code="vector_index_missing")
+            raise Unavailable("There are no vectors yet; `commonplace embed` makes them.", code="vector_index_missing")
         return found
 
     def _answering(self, chosen: str | None) -> tuple[NearIndex, Embedder] | None:
