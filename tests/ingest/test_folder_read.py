@@ -17,11 +17,11 @@ from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from world import NOTEBOOK, PAGE, WORLD
 
+from commonplace.ingest.files.endings import DEFAULT_PATTERN
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.notebook import notebook_text
 from commonplace.ingest.files.pdf import _workers, read_pdf
 from commonplace.ingest.files.read import (
-    DEFAULT_PATTERN,
     READERS,
     Reader,
     Skipped,
@@ -347,6 +347,11 @@ def test_common_files_are_taken_unasked(name: str) -> None:
     assert matcher(DEFAULT_PATTERN)(name)
     if not name.endswith("PDF"):
         assert read_text(b"retries = 3\n", name).body == "retries = 3\n"
+
+
+def test_every_file_that_has_a_reader_is_taken_unasked() -> None:
+    takes = matcher(DEFAULT_PATTERN)
+    assert [ending for ending in READERS if not takes(f"sub/a{ending}")] == []
 
 
 @pytest.mark.parametrize(

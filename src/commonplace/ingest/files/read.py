@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import PurePosixPath
 
 from commonplace.ingest.files.charset import guessed_encoding, mark_of, page_encoding, wide_encoding
+from commonplace.ingest.files.endings import PLAIN
 from commonplace.ingest.prepare import RULES
 from commonplace.lazy_dataclass import dataclass
 from commonplace.text.chunk import LONGEST_PATH
@@ -124,19 +125,6 @@ def _docx(data: bytes) -> tuple[str, str]:
 _MARKDOWN = Reader("markdown", 2, properties=1)
 _TEXT, _HTML = Reader("text"), Reader("markdown", 4, _html)
 _TYPESCRIPT, _JAVASCRIPT, _C = Reader("typescript", 3), Reader("javascript", 3), Reader("c", 2)
-_PLAIN = (
-    "cpp cc cxx hpp hh hxx cs swift kt kts scala rb php pl pm lua r jl dart ex exs erl hs ml mli clj fs groovy gradle "
-    "m mm zig nim proto graphql tf cmake vue svelte sh bash zsh fish ps1 bat awk css scss sass less sql json jsonc "
-    "yaml yml toml ini cfg conf properties xml csv tsv tex bib adoc"
-)
-"""Endings of files whose text is kept as it is, and cut at blank lines."""
-_CAPITALS = "MD TXT HTM HTML PDF EPUB DOCX CSV XML JSON R"
-"""Endings that people and their programs write in capitals, too: globs tell them apart."""
-_NAMES = (
-    "README,LICENSE,NOTICE,CHANGELOG,AUTHORS,CONTRIBUTING,INSTALL,TODO,Dockerfile,Containerfile,Makefile,makefile,"
-    "GNUmakefile,Jenkinsfile,Vagrantfile,Procfile,Gemfile,Rakefile,Brewfile,Justfile,justfile"
-)
-"""Files of text without an ending."""
 READERS: dict[str, Reader] = {
     ".md": _MARKDOWN, ".markdown": _MARKDOWN, ".mdx": _MARKDOWN, ".txt": Reader("markdown", 2),
     ".rst": Reader("rst", 2), ".org": Reader("org"),
@@ -148,9 +136,8 @@ READERS: dict[str, Reader] = {
     ".ts": _TYPESCRIPT, ".mts": _TYPESCRIPT, ".cts": _TYPESCRIPT, ".tsx": Reader("tsx", 3),
     ".js": _JAVASCRIPT, ".mjs": _JAVASCRIPT, ".cjs": _JAVASCRIPT, ".jsx": _JAVASCRIPT,
     ".go": Reader("go", 2), ".rs": Reader("rust"), ".java": Reader("java"), ".c": _C, ".h": _C,
-    **{f".{ending}": _TEXT for ending in _PLAIN.split()},
+    **{f".{ending}": _TEXT for ending in PLAIN.split()},
 }  # fmt: skip
-DEFAULT_PATTERN = f"**/*.{{{','.join([*(ending[1:] for ending in READERS), *_CAPITALS.split()])}}},**/{{{_NAMES}}}"
 
 
 def reader_of(path: str) -> Reader:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commonplace.errors import AlreadyExists, Busy, InvalidInput, NotFound, VersionConflict
+from commonplace.ingest.files.endings import DEFAULT_PATTERN
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
@@ -29,19 +30,13 @@ _FORMER_DEFAULT = (
 """What collections have that were stored with the default of their day."""
 
 
-def _default_pattern() -> str:
-    from commonplace.ingest.files.read import DEFAULT_PATTERN
-
-    return DEFAULT_PATTERN
-
-
 @dataclass(frozen=True, slots=True)
 class Collection:
     """A folder whose files are documents here."""
 
     name: str
     root: Path
-    pattern: str = field(default_factory=_default_pattern)
+    pattern: str = DEFAULT_PATTERN
     ignore: tuple[str, ...] = ()
     gitignore: bool = True
     """Whether .gitignore files in it count."""
@@ -65,7 +60,7 @@ class Collection:
     @property
     def takes_all(self) -> bool:
         """Return whether it takes every file that can be read."""
-        return self.pattern == _default_pattern()
+        return self.pattern == DEFAULT_PATTERN
 
     @property
     def place(self) -> str:
@@ -262,7 +257,7 @@ def _write(collection: Collection, expected_version: int) -> Write:
 
 def _draft(collection: Collection) -> Draft:
     fields: dict[str, JSON] = {"root": str(collection.root)}
-    if collection.pattern != _default_pattern():  # a default is not stored: it grows
+    if collection.pattern != DEFAULT_PATTERN:  # a default is not stored: it grows
         fields["pattern"] = collection.pattern
     if collection.ignore:
         fields["ignore"] = list(collection.ignore)
@@ -283,7 +278,7 @@ def _collection(item: Item) -> Collection:
     return Collection(
         name=item.key,
         root=Path(str(fields["root"])),
-        pattern=_default_pattern() if pattern == _FORMER_DEFAULT else str(pattern),
+        pattern=DEFAULT_PATTERN if pattern == _FORMER_DEFAULT else str(pattern),
         ignore=tuple(fields.get("ignore", ())),
         gitignore=bool(fields.get("gitignore", True)),
         included=bool(fields.get("included", True)),

@@ -13,7 +13,7 @@ from pathlib import Path
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
 from commonplace.index.base import WordIndex
 from commonplace.ingest.embedding import Embedding
-from commonplace.ingest.files.read import DEFAULT_PATTERN
+from commonplace.ingest.files.endings import DEFAULT_PATTERN
 from commonplace.kinds.documents.folders import collections, contexts
 from commonplace.kinds.documents.folders.collections import Collection
 from commonplace.kinds.documents.folders.contexts import Context
