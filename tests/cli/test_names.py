@@ -128,11 +128,11 @@ def test_a_memory_has_a_thread_an_end_metadata_and_what_it_replaces(line: Line) 
     ("arguments", "sentence"),
     [
         (["remember"], "Say what to remember, or write - to read it from standard input."),
-        (["remember", " "], "text has nothing in it. Give what is to be remembered."),
+        (["remember", " "], "text is empty. Give what is to be remembered."),
         (["remember", "x", "--metadata", "[1]"], "--metadata is not a JSON object."),
         (["remember", "x", "--expires", "2999-01-01"], "expires_at goes with kind memory"),
         (["revise", "notes://nothing", "x"], "There is no notes://nothing. Find it with a search."),
-        (["revise", "vim", "x"], "only notes and memories can be revised"),
+        (["revise", "vim", "x"], "Only notes and memories can be revised"),
         (["forget", "notes://nothing", "--yes"], "There is no notes://nothing. Find it with a search."),
     ],
 )
