@@ -371,10 +371,10 @@ def _named(plan: LexicalPlan, request: Request) -> LexicalPlan:
 
 def _doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, request: Request) -> list[str]:
     """What was guessed at, and whether nothing that was found is close, by its words or in meaning."""
-    if not len(ranking.scores):
-        return []
     alone = request.mode == "semantic"
     guesses = [] if alone else list(lexical.plan.guesses)
+    if not len(ranking.scores):
+        return guesses
     far = alone or ranking.scores[0] < CLOSE
     nearness = ranking.vector[~np.isnan(ranking.vector)]
     if far and vector is not None and len(nearness):
