@@ -374,7 +374,7 @@ def _doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, req
     alone = request.mode == "semantic"
     guesses = [] if alone else list(lexical.plan.guesses)
     if not len(ranking.scores):
-        return guesses
+        return guesses if lexical.plan.query else []
     far = alone or ranking.scores[0] < CLOSE
     nearness = ranking.vector[~np.isnan(ranking.vector)]
     if far and vector is not None and len(nearness):
