@@ -66,6 +66,10 @@ def test_a_folder_is_added_searched_read_and_kept_up_to_date(run: Run, notes: Pa
     assert "commonplace get notes/bread.md:3" in run("query", "baking", "a", "loaf", "--expand", "--rerank").stdout
     assert run("get", "notes/tea.md", "--section", "green").stdout == "## Green\n\nEighty degrees.\n"
     assert run("outline", "notes/tea.md").stdout.split() == ["1", "Tea", "5", "Green"]
+    by_meaning = run("vsearch", "baking a loaf", "-n", "1").stdout
+    assert by_meaning.startswith("Bread ")
+    assert "commonplace get notes/bread.md:3" in by_meaning
+    assert json.loads(run("vsearch", "baking a loaf", "--json").stdout)[0]["uri"] == "qmd://notes/bread.md"
     assert "commonplace get notes/bread.md" in run("related", "qmd://notes/tea.md").stdout
     assert "commonplace get notes/bread.md" in run("related", "notes/tea.md").stdout
 
@@ -191,7 +195,7 @@ def test_advice_is_for_the_home_and_the_space_that_were_named(run: Run, notes: P
     assert f"{named} embed`" in run(*there, "status").stdout
     assert f"{named} embed`" in run(*there, "query", "oolong").stderr
     assert f"{named} collections list`" in run(*there, "search", "oolong", "-c", "nots", code=1).stderr
-    assert "'commonplace --space ann embed'" in run("--space", "ann", "vsearch", "oolong", code=69).stderr
+    assert "`commonplace --space ann embed`" in run("--space", "ann", "vsearch", "oolong", code=69).stderr
     assert "`commonplace --space ann add FOLDER`" in run("--space", "ann", "collections", "list").stderr
     assert "`commonplace add FOLDER`" in run("collections", "list").stderr
 
@@ -364,7 +368,7 @@ def timeless(results: str) -> str:
 
 def test_what_a_search_leaves_out_of_what_was_asked_is_said_beside_the_answer(run: Run, notes: Path) -> None:
     run("add", str(notes), "--no-embed")
-    assert "By words only: there are no vectors yet" in run("query", "oolong").stderr
+    assert "By words only: There are no vectors yet" in run("query", "oolong").stderr
     for form in ((), ("--json",), ("--explain",)):
         plain, expanded = run("search", "oolong", *form), run("search", "oolong", "--expand", *form)
         assert plain.stderr == ""
@@ -386,7 +390,7 @@ def test_a_collection_that_is_not_there_is_said_also_beside_one_that_has_hits(ru
 def test_sentences_name_the_commands_of_the_program_that_was_called(run: Run, notes: Path) -> None:
     assert "Run 'commonplace add .'" in run("ls").stderr
     run("add", str(notes), "--no-embed")
-    assert "Run 'commonplace embed'" in run("vsearch", "tea", code=69).stderr
+    assert run("vsearch", "tea", code=69).stderr == "There are no vectors yet; `commonplace embed` makes them.\n"
     assert "'commonplace context add'" in run("context", "list").stderr
     assert "commonplace context add PATH" in run("context", "check").stderr
     assert "'commonplace get qmd://notes/tea.md'" in run("multi-get", "notes/tea.md", "--max-bytes", "3").stdout

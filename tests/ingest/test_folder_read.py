@@ -349,6 +349,11 @@ def test_common_files_are_taken_unasked(name: str) -> None:
         assert read_text(b"retries = 3\n", name).body == "retries = 3\n"
 
 
+def test_every_file_that_has_a_reader_is_taken_unasked() -> None:
+    takes = matcher(DEFAULT_PATTERN)
+    assert [ending for ending in READERS if not takes(f"sub/a{ending}")] == []
+
+
 @pytest.mark.parametrize(
     "name", ["a.png", "a.zip", "a.log", "a.lock", "a.pyc", "a.exe", "a", ".env", "cpp", "a.md.bak"]
 )

@@ -261,6 +261,15 @@ def test_browse_walks_the_folders_of_a_collection(vault: Call) -> None:
     assert places == [at for at, _, _ in shown("document/vault")]
 
 
+def test_a_folder_is_browsed_by_its_name_in_any_case(vault: Call, library: Library) -> None:
+    assert vault("browse", at="document/VAULT/Ops") == vault("browse", at="document/vault/ops")
+    assert vault("browse", at="document/vault/OPS/Archive/") == vault("browse", at="document/vault/ops/archive")
+    library.put(Draft("document", "Ops/other.md", parent="vault", title="Other", body="Text."))
+    assert [one["at"] for one in vault("browse", at="document/vault/Ops")["entries"]] == ["qmd://vault/Ops/other.md"]
+    with pytest.raises(NotFound, match=r'^There is no folder "OPS" in vault\. Did you mean Ops or ops\?$'):
+        vault("browse", at="document/vault/OPS")
+
+
 def test_a_folder_that_is_not_there_is_said_with_the_nearest(vault: Call) -> None:
     with pytest.raises(NotFound, match=r'^There is no folder "opz" in vault\. Did you mean ops\?$'):
         vault("browse", at="document/vault/opz")

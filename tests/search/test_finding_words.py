@@ -130,7 +130,8 @@ def test_what_only_removed_texts_had_is_looked_for_as_what_nobody_has(library: L
 
 def test_a_word_that_is_nowhere_is_told_from_a_query_without_words(library: Library) -> None:
     library.put(Draft("note", "tea", body="oolong"))
-    assert library.search("qqqq", mode="lexical").notes == ()  # a slip of four letters was looked for
+    (said,) = library.search("qqqq", mode="lexical").notes
+    assert said == 'No text has "qqqq", so words spelled much like that were looked for.'
     assert library.search("qq", mode="lexical").notes == ("No text has a word of the query, nor one like it.",)
 
 

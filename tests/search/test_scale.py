@@ -94,6 +94,11 @@ def test_what_was_guessed_is_said(noted: Library) -> None:
     assert noted.search("idempotency", mode="lexical").notes == ()
 
 
+def test_an_answer_without_hits_says_which_words_are_unknown(noted: Library) -> None:
+    page = noted.search("qzxv vwxq", mode="lexical")
+    assert (page.hits, [note.split(",")[0] for note in page.notes]) == ((), ['No text has "qzxv" or "vwxq"'])
+
+
 @pytest.mark.parametrize("mode", WORDY)
 def test_where_nothing_is_close_the_answer_says_so(noted: Library, mode: Mode) -> None:
     for query in ("who won the chess tournament in 1972", "fan noise of a laptop", "quarterly revenue forecast"):

@@ -75,6 +75,7 @@ def test_a_part_of_a_document_is_named_behind_any_of_its_names(call: Call) -> No
     assert [entry["name"] for entry in call("browse", at="vim#motions")["entries"]] == ["Marks"]
     assert [entry["name"] for entry in call("browse", at="vim:5:5")["entries"]] == ["Marks"]
     assert text("c# 101:2") == "# C#\n\nSharp.\n", "a name counts before a part"
+    assert text("c# 101:2.md:3") == "Sharp.\n"
     assert text("c# 101:2.md#c") == "# C#\n\nSharp."
 
 

@@ -303,6 +303,7 @@ COMMANDS = {
     "embed": embed,
     "search": _finder("search", "lexical", "Find passages by their words. Instant: no model is loaded."),
     "query": _finder("query", "auto", "Find passages by words and meaning together."),
+    "vsearch": _finder("vsearch", "semantic", "Find passages by meaning alone."),
     "related": related,
     "get": get,
     "outline": outline,

@@ -22,7 +22,7 @@ _COMMANDS = {
     ),
     "search": (".library", "Find passages by their words. Instant: no model is loaded."),
     "query": (".library", "Find passages by words and meaning together."),
-    "vsearch": ("commonplace.qmd.cli.finding", "Find documents by meaning alone."),
+    "vsearch": (".library", "Find passages by meaning alone."),
     "ls": ("commonplace.qmd.cli.reading", "List collections, or the documents of one."),
     "get": (".library", "Print an item, or part of it."),
     "browse": (".browse", "List kinds, tags, collections and folders, level by level."),

@@ -119,7 +119,7 @@ class Embedding:
                 break
             chosen = now  # another process has put another model in its place, and dropped the vectors of this one
         if pair is None:
-            raise Unavailable("there are no vectors yet; `commonplace embed` makes them", code="vector_index_missing")
+            raise Unavailable("There are no vectors yet; `commonplace embed` makes them.", code="vector_index_missing")
         return pair
 
     def _answering(self, chosen: str | None) -> tuple[NearIndex, Embedder] | None:

@@ -159,9 +159,9 @@ def rows_of(ranking: Ranking, rows: Ids) -> Ranking:
 
 def doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, *, only_meaning: bool) -> list[str]:
     """What was guessed at, and whether nothing that was found is close, by its words or in meaning."""
-    if not len(ranking.scores):
-        return []
     guesses = [] if only_meaning else list(lexical.plan.guesses)
+    if not len(ranking.scores):
+        return guesses if lexical.plan.query else []
     far = only_meaning or ranking.scores[0] < CLOSE
     if not lexical.plan.unknown and lexical.plan.telling < TELLS:
         return guesses  # words that many texts have tell nobody which of them is meant

@@ -25,6 +25,8 @@ _FLATTENED = bytes(ord(_FLAT.get(chr(code), chr(code).lower())) for code in rang
 _LONGEST_HINT = 6
 _LONGEST_SHOWN = 64  # of a longer token only the part that matches: it may be a line of its own
 _PART = regex.compile(r"[^\W_]+")
+_UNBRACKETED = regex.compile(r"[^()\[\]{}<>\"`=,;|]+")
+"""What stands between the brackets and quotes of code, which no blank sets apart."""
 _WORD = re.compile(r"[^\W_]+")
 _SPACED = regex.compile(f"[^{UNSPACED.pattern[1:]}+")
 _OTHER_LETTERS = re.compile("[\u00aa-\u0dff\uff10-\uff5a]")
@@ -133,6 +135,9 @@ class Matcher:
             return ()
         if len(token) > _LONGEST_SHOWN and (inside := self._within_parts(token, _PART)):
             return inside
+        apart = self._within_parts(token, _UNBRACKETED)
+        if {number for _, _, number in apart}.issuperset(numbers):
+            return apart
         low, high = _core(token)
         return [(low, high, number) for number in numbers]
 

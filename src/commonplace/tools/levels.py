@@ -41,10 +41,16 @@ def level(paths: Iterable[str], folder: str) -> tuple[dict[str, int], list[str]]
     return dict(sorted(folders.items())), sorted(own)
 
 
+def folder_called(folder: str, paths: Iterable[str]) -> str:
+    """Return the folder of some paths that goes by a name in any case; the name itself where none does, or several."""
+    names = _folders_of(paths)
+    same = [name for name in names if name.casefold() == folder.casefold()]
+    return same[0] if len(same) == 1 and folder not in names else folder
+
+
 def no_folder(folder: str, collection: str, paths: Iterable[str]) -> str:
     """Return what is said of a folder that is not there, with the nearest of those that are."""
-    names = {path[:at] for path in paths for at, mark in enumerate(path) if mark == "/"}
-    return f'There is no folder "{folder}" in {collection}.{guess(folder, sorted(names))}'
+    return f'There is no folder "{folder}" in {collection}.{guess(folder, sorted(_folders_of(paths)))}'
 
 
 def unknown_tags(library: Library, tags: Sequence[str], hits: Iterable[Hit] = ()) -> list[str]:
@@ -62,8 +68,12 @@ def unknown_path(library: Library, path: str) -> list[str]:
     if library.store.scan(Filter(kinds=("document",), paths=(path,)), limit=1):
         return []
     files = library.store.document_files()[1]
-    folders = {file[:at] for file in files for at, mark in enumerate(file) if mark == "/"}
-    return [f'No document is in "{path}".{guess(path.removesuffix("/**").strip("/"), sorted(folders))}']
+    guessed = guess(path.removesuffix("/**").strip("/"), sorted(_folders_of(files)))
+    return [f'No document is in "{path}".{guessed}']
+
+
+def _folders_of(paths: Iterable[str]) -> set[str]:
+    return {path[:at] for path in paths for at, mark in enumerate(path) if mark == "/"}
 
 
 def guess(name: str, names: Sequence[str]) -> str:

@@ -161,7 +161,7 @@ def _readings(given: str) -> Iterator[tuple[str, str, re.Match[str] | None]]:
         if part.find("#") >= 0:
             address, _, part = given.rpartition("#")
             yield address, part, None
-    if lines := LINES.search(given):
+    if (not mark or "://" not in given) and (lines := LINES.search(given)):
         yield given[: lines.start()], "", lines
     if "://" in given:
         yield given, "", None

@@ -85,6 +85,7 @@ def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON
     name, folder = _collection(call, place.strip("/"), parents)
     meant = places(call, [name])
     paths = {path: key for key in meant for path in store.document_versions(key)}
+    folder = levels.folder_called(folder, paths)
     folders, own = levels.level(paths, folder)
     if folder and not (folders or own):
         raise NotFound(levels.no_folder(folder, name, paths))
@@ -105,7 +106,9 @@ def _collection(call: Call, place: str, filled: Mapping[str, int]) -> tuple[str,
     names = [*accumulate(place.split("/"), "{}/{}".format)][::-1]
     for name in names:
         if _is_there(call.library, places(call, [name]), filled):
-            return name, place[len(name) :].strip("/")
+            called = collection_called(call.library, name)
+            spelled = called if called and called.casefold() == name.casefold() else name
+            return spelled, place[len(name) :].strip("/")
     for name in names:
         if collection := collection_called(call.library, name):
             return collection, place[len(name) :].strip("/")
