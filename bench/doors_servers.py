@@ -15,9 +15,9 @@ TOOL = "ping"
 
 
 def ours(door: str, port: int) -> None:
+    from commonplace.profiles import registry as profiles
     from commonplace.server.principal import OWNER
     from commonplace.settings import Settings
-    from commonplace.profiles import registry as profiles
 
     profiles.PROFILES["ping"] = "doors_profile"
     settings = Settings(home=Path(tempfile.mkdtemp()), model="static")

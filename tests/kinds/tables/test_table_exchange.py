@@ -72,7 +72,7 @@ def test_what_came_along_is_indexed_and_its_tools_work(shop: str, calls: Calls, 
     elsewhere.import_(calls.library.export())
     there = Calls(elsewhere)
     there.settle()
-    assert [hit["json_path"] for hit in there.hits("roasted", "find")] == ["/0/note"]
+    assert there.hits("roasted", "find")[0]["json_path"] == "/0/note"
     assert there("search_status")["tools"][0]["search_index"]["status"] == "ready"
     assert "error" not in there.run("add", elements=[{"content": {"name": "gyokuro"}}])
     assert len(there.data("stock", "/items")) == 3
