@@ -16,7 +16,7 @@ import numpy as np
 from commonplace.index.base import EntryFinder, WordIndex, WordReader
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, Scope, firsts
-from commonplace.index.words.entries import Found, nothing_found
+from commonplace.index.words.entries import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted
 from commonplace.kinds.memories.entry_times import EntryTimes
 from commonplace.lazy_dataclass import dataclass
@@ -40,7 +40,7 @@ FEW = 100
 class ByWords:
     """A lexical list, whether it had to do with less than all that was asked for, and the commit it was read from."""
 
-    found: Found
+    found: EntryHits
     relaxed: bool
     reader: WordReader
 
@@ -49,7 +49,7 @@ class ByWords:
 class ByMeaning:
     """A semantic list: `found.scores` are distances, lower is better."""
 
-    found: Found
+    found: EntryHits
     model: str
     embedding_ms: float
 
@@ -91,7 +91,7 @@ class RankedLists:
                 pass  # an old commit that cannot be read any more; the current one can be mended
         return self._lexical.ask(work)
 
-    def _entries(self, search: EntryFinder, filter: Filter, count: int, *, loosely: bool) -> Found:
+    def _entries(self, search: EntryFinder, filter: Filter, count: int, *, loosely: bool) -> EntryHits:
         scope, decided = _scope(filter)
         if decided:
             return search.best(count, scope, loosely=loosely)
@@ -110,7 +110,7 @@ class RankedLists:
         items = self._store.select(filter)
         return items if filter.entries is None else items[self._times.now().of(items) >= 0]
 
-    def _kept(self, found: Found, filter: Filter) -> Found:
+    def _kept(self, found: EntryHits, filter: Filter) -> EntryHits:
         if not len(found):
             return found
         allowed = self._created(found.items, filter) >= 0
@@ -140,11 +140,11 @@ class RankedLists:
             if found is not None:
                 return ByMeaning(found, semantic.embedder.name, spent)
         found = self._near(nearest, filter, count, self._selected(filter))
-        return ByMeaning(found or nothing_found(), semantic.embedder.name, spent)
+        return ByMeaning(found or no_entry_hits(), semantic.embedder.name, spent)
 
     def _near(
         self, nearest: Callable[[int, Ids | None], tuple[Ids, Floats]], filter: Filter, count: int, items: Ids | None
-    ) -> Found | None:
+    ) -> EntryHits | None:
         """The entries among the nearest chunks; None when too many of those that were not chosen are in the way."""
         k = count + FEWEST_CHECKED
         while True:
@@ -164,7 +164,7 @@ class RankedLists:
         distances = np.sqrt(np.maximum(0, 2 - 2 * cosines[best])).astype(np.float32)
         entries = entries[allowed]
         order = np.lexsort((-entries, -created, distances))
-        found = Found(entries, chunks[best], distances, created, complete).take(order, complete=complete)
+        found = EntryHits(entries, chunks[best], distances, created, complete).take(order, complete=complete)
         return found if complete and len(found) <= count else found.take(slice(count), complete=False)
 
 
