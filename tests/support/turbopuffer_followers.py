@@ -8,11 +8,11 @@ from typing import Any
 
 from commonplace.index.turbopuffer.index import TurbopufferIndex
 from commonplace.index.turbopuffer.settings import Naming, service
-from commonplace.index.turbopuffer.wire import Wire
+from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.library import Library
 
 
-class Late(Wire):
+class Late(TurbopufferWire):
     """Before its first write reaches the service, something else happens."""
 
     def __init__(self, meanwhile: Callable[[], object]) -> None:
@@ -26,10 +26,15 @@ class Late(Wire):
         super().write(*given, **more)
 
 
-def second(library: Library, folder: Path, wire: Wire | None = None) -> TurbopufferIndex:
+def second(library: Library, folder: Path, wire: TurbopufferWire | None = None) -> TurbopufferIndex:
     """The index of another server that follows the same log, with a ledger of its own."""
     identity = str(library.store.setting("identity"))
     naming = Naming(library.settings.turbopuffer_prefix, library.folder.name, identity)
     return TurbopufferIndex(
-        folder, library.store, "en", wire=wire or Wire(service()), naming=lambda: naming, models=library.store
+        folder,
+        library.store,
+        "en",
+        wire=wire or TurbopufferWire(service()),
+        naming=lambda: naming,
+        models=library.store,
     )

@@ -1,4 +1,4 @@
-"""What search asks of an index, whichever engine is behind it. The local ones and turbopuffer's both give it."""
+"""The interfaces of an index, whichever engine is behind it: the local ones and turbopuffer's both implement them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Change, IndexedItem
 from commonplace.text.terms import Term
 
-if TYPE_CHECKING:  # they bring tantivy along, which an index elsewhere need not load
+if TYPE_CHECKING:  # these modules load tantivy, which an index elsewhere does not need
     from commonplace.index.vectors.scan import Halves
     from commonplace.index.words.engine import Floats
-    from commonplace.index.words.entries import Found
-    from commonplace.index.words.items import Ranked, Scoring
+    from commonplace.index.words.entries import EntryHits
+    from commonplace.index.words.items import ItemScores, Scoring
     from commonplace.index.words.query import LexicalQuery
 
 T = TypeVar("T")
@@ -27,17 +27,25 @@ Progress = Callable[[int, int], None]
 
 
 class Unacknowledged(Unavailable):
-    """A service has taken what was written and does not say yet that it has it."""
+    """A service took a write and has not acknowledged it yet."""
 
     code = "index_busy"
 
 
 class WordSource(Protocol):
-    """What an index of words follows. The store implements it."""
+    """The source that an index of words follows. The store implements it."""
 
-    def last_change(self) -> int: ...
-    def changes(self, after: int, limit: int) -> list[Change]: ...
-    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]: ...
+    def last_change(self) -> int:
+        """Return the number of the latest change; 0 when there is none."""
+        ...
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        """Return the first `limit` changes after one, in order."""
+        ...
+
+    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
+        """Return those of these items that exist, with the texts to index."""
+        ...
 
 
 class EntryFinder(Protocol):
@@ -45,29 +53,29 @@ class EntryFinder(Protocol):
 
     @property
     def ranks(self) -> bool:
-        """Whether anything is looked for. Where things are only refused, the rest comes newest first."""
+        """Return True if the query looks for anything. Where it only refuses, the rest comes newest first."""
         ...
 
-    def best(self, k: int, scope: Scope, *, loosely: bool = False) -> Found:
-        """The first `k` entries. `loosely`: any that have some of what is sought, best coverage first."""
+    def best(self, k: int, scope: Scope, *, loosely: bool = False) -> EntryHits:
+        """Return the best `k` entries. `loosely`: also those that have only some of the atoms, best coverage first."""
         ...
 
 
 class ItemFinder(Protocol):
     """A search for whole items, over an index that has one entry for each."""
 
-    def best(self, count: int, without: Ids | None = None) -> Ranked:
-        """At least the best `count` items, and all that score as the last of them does; `without` may not answer."""
+    def best(self, count: int, without: Ids | None = None) -> ItemScores:
+        """Return at least the best `count` items, and all that tie with the last of them. `without` are left out."""
         ...
 
     def allowed(self) -> Ids:
-        """All items of the scopes that the query's phrases and exclusions let through, whatever words they have."""
+        """Return all items of the scopes that the query's phrases and exclusions admit, whatever words they have."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """What the vector side of a search is going to be asked."""
+class VectorQuery:
+    """The question that the index of vectors is about to be asked in the same search."""
 
     query: Floats
     items: Ids | None
@@ -75,125 +83,132 @@ class Near:
 
 
 class WordReader(Protocol):
-    """The words of one moment, for one search: what is asked of it twice is answered the same."""
+    """A reader of one commit of an index of words, for one search: the same question always has the same answer."""
 
     def languages(self) -> tuple[str, ...]:
-        """The languages that stem this library's queries, commonest first."""
+        """Return the languages that stem this library's queries, commonest first."""
         ...
 
     def rarer(self) -> tuple[str, ...]:
-        """The library's other languages."""
+        """Return the library's other languages."""
         ...
 
     def idf(self, form: str) -> float:
-        """How much a stem tells, as BM25 has it; 0 when no chunk has it."""
+        """Return the inverse document frequency of a stem, as BM25 defines it; 0 when no chunk has it."""
         ...
 
     def knows(self, language: str, form: str) -> bool:
-        """Whether a chunk in a language has a stem."""
+        """Return True if a chunk in a language has a stem."""
         ...
 
     def begins(self, prefix: str) -> bool:
-        """Whether any indexed word begins so."""
+        """Return True if an indexed word begins with `prefix`."""
         ...
 
     def occurs(self, word: str) -> bool:
-        """Whether an exact word is indexed, or was until a moment ago."""
+        """Return True if an exact word is indexed, or was until a moment ago."""
         ...
 
     def entries(self, wanted: Wanted, language: str) -> EntryFinder:
-        """A search for whole entries, stemmed as this language and the library's own are."""
+        """Return a search for whole entries, stemmed as this language and the library's own are."""
         ...
 
     def items(self, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int, scoring: Scoring) -> ItemFinder:
-        """A search for whole items in any of these scopes. `missing`: how many words of it are nowhere."""
+        """Return a search for whole items in any of these scopes.
+
+        `missing`: how many words of the query no item has. `scoring`: see `words.items.Scoring`.
+        """
         ...
 
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
-        """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
+        """Return chunk ids and BM25 scores, best first, ties by id; `k` of them where that many match the scope."""
         ...
 
-    def expect(self, query: LexicalQuery, k: int, scope: Scope, near: Near) -> None:
-        """Says that `search` and the vector index are about to be asked so: one request may do for both."""
+    def expect(self, query: LexicalQuery, k: int, scope: Scope, near: VectorQuery) -> None:
+        """Announce the next calls of `search` and of the vector index: a service may answer both in one request."""
         ...
 
     def waiting(self) -> bool:
-        """Whether an index elsewhere has yet to answer something that it was asked in this search."""
+        """Return True if a service has not answered a request of this search yet."""
         ...
 
     def scores(self, query: LexicalQuery, chunks: Ids) -> Floats:
-        """The BM25 scores these chunks have, on the same scale as those of `search`; 0 where nothing matches."""
+        """Return the BM25 score of each chunk, on the same scale as those of `search`; 0 where nothing matches."""
         ...
 
     def marks(self, terms: Sequence[Term], items: Ids) -> Iterator[tuple[Ids, Ids]]:
-        """Which terms the chunks of these items have: chunk ids and, for each, a bit per term, the first the lowest.
+        """Yield chunk ids of these items and, for each, a bit mask of the terms it has; the first term is bit 0.
 
-        One pair for every `lexical_reader.MOST_MARKS` terms.
+        There is one pair for every `words.reader.MOST_MARKS` terms.
         """
         ...
 
     def is_all(self, kinds: Sequence[str]) -> bool:
-        """Whether there is nothing but items of these kinds."""
+        """Return True if the index has no items of other kinds."""
         ...
 
     def passages(self) -> int:
-        """How many chunks there are."""
+        """Return the number of chunks."""
         ...
 
     def having(self, terms: tuple[Term, ...], most: int) -> Ids:
-        """The chunks with all of these terms, ascending; none where more than `most` items have them."""
+        """Return the chunks with all of these terms, ascending; none if more than `most` items have them."""
         ...
 
     def holders(self, query: LexicalQuery, scope: Scope) -> Ids:
-        """The items in scope with a passage that answers a query, ascending, however many there are."""
+        """Return all items in scope with a chunk that matches a query, ascending."""
         ...
 
 
 class WordIndex(Follower, Protocol):
-    """Finds passages by their words."""
+    """An index that finds chunks by their words."""
 
     def exists(self) -> bool:
-        """Whether it was ever made."""
+        """Return True if the index was ever created."""
         ...
 
-    def catch_up(self, progress: Progress | None = None) -> int: ...
+    def catch_up(self, progress: Progress | None = None) -> int:
+        """Apply what is pending and return the position."""
+        ...
 
     def check(self) -> list[str]:
-        """What is wrong with it, one sentence each, after reading all of it that can be read."""
+        """Return what is wrong with the index, one sentence each, after reading all of it that can be read."""
         ...
 
     def ask(self, work: Callable[[WordReader], T]) -> T:
-        """Do something with a reader that is level with the log."""
+        """Return `work` of a reader that is level with the log."""
         ...
 
     def languages(self) -> tuple[str, ...]:
-        """The languages that stem this library's queries, commonest first."""
+        """Return the languages that stem this library's queries, commonest first."""
         ...
 
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
-        """As a reader's."""
+        """Return what `WordReader.search` of a reader that is level with the log returns."""
         ...
 
     def places(self, chunks: Sequence[int]) -> Mapping[int, tuple[str, str]]:
-        """The namespace and the document's id of each chunk that a service holds."""
+        """Return the namespace and the row's id of each chunk that a service holds, by chunk id."""
         ...
 
 
 class ServiceIndex(Protocol):
-    """What else can be asked of an index of words that a service holds."""
+    """The further methods of an index of words that a service holds."""
 
     def position(self) -> int:
-        """The last change that the service has acknowledged."""
+        """Return the last change that the service has acknowledged."""
         ...
 
-    def catch_up(self, progress: Progress | None = None) -> int: ...
+    def catch_up(self, progress: Progress | None = None) -> int:
+        """Apply what is pending and return the position."""
+        ...
 
     def trouble(self) -> str:
-        """Why something is still pending, in one sentence; empty where nothing went wrong."""
+        """Return why something is still pending, in one sentence; empty where nothing went wrong."""
         ...
 
     def position_of(self, fingerprint: str) -> int:
-        """The same, of rows that have the vectors of a model."""
+        """Return the last change whose vectors of this model the service has acknowledged; 0 if its rows hold none."""
         ...
 
     def use(self, fingerprint: str, dims: int) -> None:
@@ -201,69 +216,75 @@ class ServiceIndex(Protocol):
         ...
 
     def raise_since(self, moment: float) -> None:
-        """Raise what kept the service from being caught up with since then (`time.monotonic`): it was asked enough."""
+        """Raise the error of a `catch_up` that failed since `moment` (`time.monotonic`), so that nobody waits twice."""
         ...
 
     def refusals(self) -> Sequence[tuple[int, str]]:
-        """The chunks that the service would not take, and why."""
+        """Return the chunks that the service rejected, and why."""
         ...
 
     def doubt(self, project_id: str, table_id: str) -> None:
-        """Have the rows of a table compared with what was sent, and put right, before the next search."""
+        """Mark a table's rows as in doubt: before the next search they are compared with what was sent, and mended."""
         ...
 
     def clean(self, tables: Sequence[tuple[str, str]], *, others: bool, dry_run: bool) -> tuple[int, int]:
-        """Remove the rows of these tables that nothing explains, and of `others` that are none of them all rows.
+        """Remove the unknown rows of these tables (project id, table id) and, with `others`, those of all other tables.
 
-        Tables are named by their projects and themselves. Returns how many rows that were, and how many tables could
-        not be looked at.
+        Returns how many rows that were, and how many tables could not be looked at. `dry_run` only counts.
         """
         ...
 
 
 MakeWords = Callable[[Path, WordSource, str], WordIndex]
-"""Makes an index of words of a folder, what it follows, and the language of texts whose own cannot be told."""
+"""Makes an index of words from (folder, source, language of texts whose own language is unknown)."""
 
 
-class NearSource(Protocol):
-    """What an index of vectors follows."""
+class VectorSource(Protocol):
+    """The source that an index of vectors follows."""
 
-    def last_change(self) -> int: ...
-    def changes(self, after: int, limit: int) -> list[Change]: ...
-    def vectors_of(self, item_ids: Sequence[int]) -> tuple[Ids, Halves]: ...
+    def last_change(self) -> int:
+        """Return the number of the latest change; 0 when there is none."""
+        ...
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        """Return the first `limit` changes after one, in order."""
+        ...
+
+    def vectors_of(self, item_ids: Sequence[int]) -> tuple[Ids, Halves]:
+        """Return ids and unit vectors of all chunks of these items that have a vector of the current model."""
+        ...
 
 
 class NearIndex(Follower, Protocol):
-    """Finds passages by their vectors."""
+    """An index that finds chunks by their vectors."""
 
     def __len__(self) -> int:
-        """How many passages have a vector here."""
+        """Return the number of chunks with a vector."""
         ...
 
     def compact(self) -> None:
-        """Catch up, and give back the room of what is gone."""
+        """Catch up, and free the disk space of removed vectors."""
         ...
 
     def check(self) -> list[str]:
-        """What is wrong with it, one sentence each; [] when nothing is."""
+        """Return what is wrong with the index, one sentence each; [] when nothing is."""
         ...
 
     def search(self, query: Floats, k: int, items: Ids | None = None, without: Ids | None = None) -> tuple[Ids, Floats]:
-        """The chunks nearest to the query and their exact cosines, best first, ties by chunk id.
+        """Return the `k` chunks nearest to the query and their exact cosines, best first, ties by chunk id.
 
-        `items`: the sorted, unique ids of the items that may answer; None lets all of them. `without`: the same of
-        those that may not.
+        `items`: the sorted, unique ids of the items to search; None searches all. `without`: of those to leave out.
         """
         ...
 
     def scores(self, query: Floats, chunk_ids: Ids) -> Floats:
-        """The exact cosine of each chunk; NaN for one that has no vector."""
+        """Return the exact cosine of each chunk; NaN for one that has no vector."""
         ...
 
     def sample(self) -> Floats:
-        """The vectors of some chunks, evenly spaced; all of them where they are few."""
+        """Return the vectors of some chunks, evenly spaced; of all where they are few."""
         ...
 
 
-MakeVectors = Callable[[Path, NearSource, int, str], NearIndex]
-"""Makes an index of vectors of a folder, what it follows, how many dimensions they have, and their fingerprint."""
+MakeVectors = Callable[[Path, VectorSource, int, str], NearIndex]
+"""Makes an index of vectors from (folder, source, dimensions, fingerprint of the model)."""

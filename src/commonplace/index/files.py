@@ -1,4 +1,4 @@
-"""What every index on disk needs: one writer at a time, commits that are whole or absent, files that can be checked."""
+"""Files of an index: one writer at a time, commits that are whole or absent, and seals that show damage."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 LOCK_NAME = "writer.lock"
 PART_SUFFIX = ".part"
 REBUILDS = 3
-"""How often one is begun anew: more than once, because whoever removes a folder does it file by file."""
+"""Rebuilds tried in a row: more than one, because whoever removes a folder does it file by file."""
 _READ_BYTES = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _LEAST_ROOM, _LEAST_FILES = 65_536, 16  # bytes, and files: a commit makes about a dozen
 _NOT_ALLOWED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _RUN_OUT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}  # the last: of threads
 REFUSALS = _NO_ROOM | _NOT_ALLOWED | _RUN_OUT
-"""What the system says that tells nothing about a file: one that is sound is not to be thrown away for it."""
+"""Error numbers that say nothing about a file: a sound index must not be thrown away because of them."""
 
 
 class Sealed(NamedTuple):
-    """A file as it was when it was last known to be right. JSON carries it as a list of three."""
+    """The state of a file when it was last known to be right. JSON carries it as a list of three."""
 
     size: int
     mtime_ns: int
@@ -41,10 +41,10 @@ class Sealed(NamedTuple):
 
 @contextmanager
 def writer_lock(folder: Path, timeout: float) -> Iterator[None]:
-    """Be the only writer of an index folder, among all threads and processes; `Busy` when that takes too long.
+    """Hold the writer lock of an index folder, among all threads and processes. Raise `Busy` after `timeout` seconds.
 
-    It is the operating system's lock on an open file, so a killed process gives it back. It is not reentrant. A folder
-    that somebody removes meanwhile is damage.
+    The lock is the operating system's on an open file, so a killed process releases it. It is not reentrant. Raise
+    `IndexDamaged` if somebody removes the folder meanwhile.
     """
     from filelock import FileLock, Timeout  # slow to load, and a search of a level index locks nothing
 
@@ -63,13 +63,13 @@ def writer_lock(folder: Path, timeout: float) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, folder: Path) -> None:
-    """Whoever removes an index may do so between any two steps, and is done in a moment."""
-    for left in reversed(range(100)):
+    """Take the lock; retry for 0.1 s while somebody removes the folder, who may do so between any two steps."""
+    for retries_left in reversed(range(100)):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except FileNotFoundError:
-            if not left:
+            if not retries_left:
                 raise
             time.sleep(0.001)
         else:
@@ -78,7 +78,7 @@ def _acquire(lock: FileLock, folder: Path) -> None:
 
 @contextmanager
 def room_on_disk(folder: Path) -> Iterator[None]:
-    """Say in plain words that the disk is full, wherever in the block it shows."""
+    """Raise `StorageFull` for any error in the block that says the disk is full."""
     try:
         yield
     except OSError as error:
@@ -88,6 +88,7 @@ def room_on_disk(folder: Path) -> Iterator[None]:
 
 
 def no_room(folder: Path) -> StorageFull:
+    """Return the error for a folder on a full disk."""
     return StorageFull(
         f"There is no room left on the disk that holds {folder}. Free some and repeat: nothing stored is lost, "
         "and the index goes on from where it stopped."
@@ -95,19 +96,19 @@ def no_room(folder: Path) -> StorageFull:
 
 
 def is_full(folder: Path) -> bool:
-    """Whether there is next to no room. A writer that dies of that does not always say so."""
+    """Return True if the disk is almost full: a writer that fails for that reason does not always say so."""
     try:
-        found = os.statvfs(folder)
+        disk = os.statvfs(folder)
     except OSError:
         return False
-    left = found.f_bavail if os.geteuid() else found.f_bfree
-    few_files = found.f_files > 0 and found.f_favail < _LEAST_FILES  # where files are not counted, both are 0
-    return few_files or left * found.f_frsize < _LEAST_ROOM
+    free_blocks = disk.f_bavail if os.geteuid() else disk.f_bfree
+    few_files = disk.f_files > 0 and disk.f_favail < _LEAST_FILES  # where files are not counted, both are 0
+    return few_files or free_blocks * disk.f_frsize < _LEAST_ROOM
 
 
 @contextmanager
 def writable(folder: Path) -> Iterator[None]:
-    """Say in plain words why the system lets nobody work in a folder of ours, wherever in the block it shows."""
+    """Raise `StorageFull`, `Busy` or `StorageBroken` for any error in the block that says the folder cannot be used."""
     try:
         with room_on_disk(folder):
             yield
@@ -128,7 +129,7 @@ def writable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """A file that is missing, or on a part of the disk that cannot be read any more, is damage."""
+    """Raise `IndexDamaged` if the block finds the file missing or unreadable. `REFUSALS` pass as they are."""
     try:
         yield
     except FileNotFoundError:
@@ -164,13 +165,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed writers left half written. Only for the holder of the writer lock."""
+    """Remove the partial files of killed writers. Only for the holder of the writer lock."""
     for part in folder.glob(f"*{PART_SUFFIX}"):
         part.unlink(missing_ok=True)
 
 
 def seal(folder: Path, names: Iterable[str], known: Mapping[str, Sequence[int]] | None = None) -> dict[str, Sealed]:
-    """What `check_seal` will compare these files with. A file that is still as `known` says is not read again."""
+    """Return the seals of these files, for `check_seal`. A file that is still as `known` says is not read again."""
     known = known or {}
     return {name: _sealed(folder / name, known.get(name)) for name in names}
 
@@ -198,24 +199,24 @@ def check_seal(folder: Path, seal: Mapping[str, Sequence[int]], *, thorough: boo
 
 
 def check_content(path: Path, expected: Sealed) -> None:
-    """Read the sealed part of a file, which may have grown since, and raise `IndexDamaged` if it is not the same."""
+    """Read the sealed part of a file, which may have grown since, and raise `IndexDamaged` if it differs."""
     if crc32_of(path, expected.size) != expected.crc32:
         raise IndexDamaged(f"{path} is not what was written: its checksum differs")
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """The size and time of change of a file; `IndexDamaged` when it is missing."""
+    """Return the size and modification time (ns) of a file. Raise `IndexDamaged` if it is missing."""
     with readable(path):
-        found = os.stat(path)
-    return found.st_size, found.st_mtime_ns
+        status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
 
 
 def crc32_of(path: Path, size: int) -> int:
-    """The checksum of the first `size` bytes of a file; `IndexDamaged` when it has fewer."""
-    crc, left = 0, size
+    """Return the CRC-32 of the first `size` bytes of a file. Raise `IndexDamaged` if it has fewer."""
+    crc, remaining = 0, size
     with readable(path), path.open("rb") as file:
-        while left and (data := file.read(min(left, _READ_BYTES))):
-            crc, left = zlib.crc32(data, crc), left - len(data)
-    if left:
-        raise IndexDamaged(f"{path} ends {left} bytes early")
+        while remaining and (data := file.read(min(remaining, _READ_BYTES))):
+            crc, remaining = zlib.crc32(data, crc), remaining - len(data)
+    if remaining:
+        raise IndexDamaged(f"{path} ends {remaining} bytes early")
     return crc

@@ -1,4 +1,4 @@
-"""What every index derived from the log promises."""
+"""The interface of every index derived from the log, and the error of a damaged one."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ class Follower(Protocol):
     """An index derived from the log, and disposable: `reset` then `catch_up` rebuilds it."""
 
     def position(self) -> int:
-        """The last change inside the latest durable commit; 0 when empty."""
+        """Return the number of the last change in the latest durable commit; 0 when empty."""
         ...
 
     def catch_up(self) -> int:
-        """Apply what is pending and return the position. Safe to kill, safe to repeat, safe in many processes."""
+        """Apply what is pending and return the position. Safe to kill, to repeat, and to run in many processes."""
         ...
 
     def reset(self) -> None:
-        """Forget everything, the position included."""
+        """Remove everything, the position included."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The memory of this process. What is freed stays with the allocator, and counts as used, until it is asked for it."""
+"""The memory of this process: freed memory stays with the allocator, and counts as used, until it is trimmed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def giving_back() -> Iterator[None]:
-    """Return to the system what the block leaves unused, where the C library can (glibc): 55 MB after a first index."""
+    """Return freed memory to the system after the block, where the C library can (glibc): 55 MB after a first index."""
     try:
         yield
     finally:

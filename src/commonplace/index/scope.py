@@ -14,29 +14,30 @@ Range = tuple[int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which items may answer, in the fields every index keeps beside its text. Empty: everything."""
+    """A restriction of a search by the fields that every index keeps beside its text; an empty one admits all."""
 
     kinds: tuple[str, ...] = ()
     parents: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    """Folded; any of them."""
+    """Case-folded; an item needs any of them."""
     created: Range = (None, None)
     updated: Range = (None, None)
     facets: tuple[str, ...] = ()
-    """Any of them; see `store.facets`."""
+    """An item needs any of them; see `store.facets`."""
     must: tuple[str, ...] = ()
-    """Facets, too, but all of these."""
+    """Facets of which an item needs all."""
     parts: tuple[str, ...] = ()
-    """Only these fields of records may answer, where not all of their chunks may."""
+    """The fields of records whose chunks may answer; empty: all chunks."""
     items: Ids | None = None
-    """Sorted ids of the only items that may answer, where the store had to decide."""
+    """Sorted ids of the only items that may answer, where the store had to evaluate the filter."""
     without: Ids | None = None
-    """Sorted ids of items that may not answer, whatever else lets them."""
+    """Sorted ids of items that may not answer, whatever else admits them."""
     known: Ids | None = None
-    """Sorted ids of exactly the items that the fields let through, where somebody has them anyway."""
+    """Sorted ids of exactly the items that the fields admit, where the caller has them anyway."""
 
     @property
     def by_fields(self) -> bool:
+        """Return True if any field of an item restricts the search."""
         return bool(
             self.kinds
             or self.parents
@@ -50,15 +51,15 @@ class Scope:
 
 
 def among(ids: Ids, known: Ids) -> NDArray[np.bool_]:
-    """Which of the ids are known. Those are sorted, and often very many more than are asked about."""
+    """Return for each id whether it is in `known`, which is sorted and often far longer than `ids`."""
     if not len(known):
         return np.zeros(len(ids), dtype=np.bool_)
-    found: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, ids), len(known) - 1)] == ids
-    return found
+    mask: NDArray[np.bool_] = known[np.minimum(np.searchsorted(known, ids), len(known) - 1)] == ids
+    return mask
 
 
 def distinct(ids: Ids) -> Ids:
-    """Ascending, each once. `np.unique` loads all of numpy's masked arrays for it, which take 10 MB."""
+    """Return the ids ascending, each once. `np.unique` would load numpy's masked arrays, which take 10 MB."""
     ids = np.sort(ids)
     first = np.ones(len(ids), dtype=np.bool_)
     first[1:] = ids[1:] != ids[:-1]
@@ -66,7 +67,7 @@ def distinct(ids: Ids) -> Ids:
 
 
 def firsts(ids: Ids) -> tuple[Ids, Ids]:
-    """Ids ascending, each once, and where each comes first. `np.unique` takes twice as long for so few."""
+    """Return the ids ascending, each once, and the index of each one's first place. Twice as fast as `np.unique`."""
     order = np.argsort(ids, kind="stable")
     ordered = ids[order]
     new = np.ones(len(ids), dtype=np.bool_)

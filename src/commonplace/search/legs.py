@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.index.base import Near, WordReader
+from commonplace.index.base import VectorQuery, WordReader
 from commonplace.index.scope import Ids, Scope, distinct
 from commonplace.index.words.query import LexicalQuery
 from commonplace.lazy_dataclass import dataclass
@@ -83,7 +83,7 @@ class LexicalLeg:
 
     def expect(self, vector: VectorLeg, depth: int) -> None:
         """Both legs are about to be asked for candidates: an index elsewhere looks for both at once."""
-        self.index.expect(self.plan.query, depth, self.scope, Near(vector.query, vector.items, vector.without))
+        self.index.expect(self.plan.query, depth, self.scope, VectorQuery(vector.query, vector.items, vector.without))
 
     def scores(self, chunks: Ids) -> Floats:
         return self._scaled(self.index.scores(self.plan.query, chunks))

@@ -19,14 +19,14 @@ import pytest
 from hypothesis import example, given, settings
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import Near
+from commonplace.index.base import VectorQuery
 from commonplace.index.scope import Scope
 from commonplace.index.turbopuffer import reader as turbopuffer_reader
 from commonplace.index.turbopuffer import wire as turbopuffer_wire
 from commonplace.index.turbopuffer.index import TurbopufferIndex
 from commonplace.index.turbopuffer.settings import Naming, service
 from commonplace.index.turbopuffer.vectors import TurbopufferVectors
-from commonplace.index.turbopuffer.wire import Wire
+from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.index.words.query import LexicalQuery
 from commonplace.kinds.knowledge.finding import SearchRequest
 from commonplace.library import Library
@@ -152,7 +152,7 @@ def nodes() -> Nodes:
 
 @pytest.fixture
 def index(server: TurbopufferServer, nodes: Nodes, tmp_path: Path) -> Iterator[TurbopufferIndex]:
-    wire = Wire(service())
+    wire = TurbopufferWire(service())
     yield TurbopufferIndex(
         tmp_path / "i", nodes, "en", wire=wire, naming=lambda: Naming("", "default", "log"), models=nodes
     )
@@ -197,7 +197,7 @@ def test_a_table_s_queries_name_the_table_the_generation_and_the_place(
     server.log.clear()
 
     def both(reader: Any) -> tuple[list[int], list[int]]:
-        reader.expect(WORD, 5, scope, Near(towards, items, None))
+        reader.expect(WORD, 5, scope, VectorQuery(towards, items, None))
         return reader.search(WORD, 5, scope)[0].tolist(), vectors.search(towards, 5, items)[0].tolist()
 
     assert index.ask(both) == ([chunk_id(1, 0)], [chunk_id(1, 0)])

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.index.turbopuffer.settings import Naming, document_id, is_table, service
-from commonplace.index.turbopuffer.wire import Wire
+from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.library import Library
 from commonplace.settings import BadSetting
 from opening import library_settings
@@ -70,7 +70,7 @@ def test_the_sdk_takes_the_environment_as_it_is(
         monkeypatch.delenv(name, raising=False)
     for name, value in (KEY | environment).items():
         monkeypatch.setenv(name, value)
-    wire = Wire(service())
+    wire = TurbopufferWire(service())
     try:
         assert str(wire._client_now().base_url).rstrip("/") == address
     finally:
@@ -79,7 +79,7 @@ def test_the_sdk_takes_the_environment_as_it_is(
 
 def test_an_error_of_the_sdk_s_own_is_a_sentence_that_names_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TURBOPUFFER_REGION", "here")
-    wire = Wire(service(KEY | PLACE))
+    wire = TurbopufferWire(service(KEY | PLACE))
     with pytest.raises(BadSetting, match="Check TURBOPUFFER_API_KEY, TURBOPUFFER_REGION and TURBOPUFFER_BASE_URL"):
         wire.namespaces("")
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.vectors import scan as vector_scan
-from commonplace.index.vectors.scan import BLOCK, NORM_TOLERANCE, SAMPLED, Rows, closest_codes, codes_of
+from commonplace.index.vectors.scan import BLOCK, NORM_TOLERANCE, SAMPLED, VectorRows, closest_codes, codes_of
 
 ROWS = 8 * SAMPLED + 1_000
 APART = 16 * (ROWS // SAMPLED)
@@ -61,10 +61,10 @@ def test_a_sample_that_is_like_nothing_else_costs_no_row(near_in_sample: bool) -
         assert sorted(found.tolist()) == by_sorting(codes, ids, code, count, None)
 
 
-def rows_of(vectors: NDArray[np.float32]) -> Rows:
+def rows_of(vectors: NDArray[np.float32]) -> VectorRows:
     kept, direction = vectors.astype(np.float16), np.zeros(vectors.shape[1], np.float32)
     codes = codes_of(kept.astype(np.float32), direction)
-    return Rows(np.arange(len(kept)), blocks_of(codes), kept, None, direction)
+    return VectorRows(np.arange(len(kept)), blocks_of(codes), kept, None, direction)
 
 
 def uneven(count: int, chance: np.random.Generator) -> NDArray[np.float32]:

@@ -1,8 +1,8 @@
 """Following the log: one run of the only writer of a ledger, which brings the service level with the store.
 
-Several servers may follow one log, each with a ledger of its own. So nothing is removed because it is not known: what
-is there when a namespace is first seen is compared with what should be, row by row, and every write and every removal
-says which version of the log it is of. What is there of a later one stays.
+Several servers may follow one log, each with a ledger of its own. So no row is removed just because the ledger does not
+know it: the rows of a namespace that is new to the ledger are compared with those that should be there, and every write
+and removal carries its version of the log. Rows of later versions stay.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from commonplace.index.base import Progress, WordSource
 from commonplace.index.scope import Ids
 from commonplace.index.turbopuffer.audit import compare, drop_gone
 from commonplace.index.turbopuffer.ledger import Ledger
-from commonplace.index.turbopuffer.parts import Hit
+from commonplace.index.turbopuffer.parts import ServiceHit
 from commonplace.index.turbopuffer.rows import Row, rows_of
 from commonplace.index.turbopuffer.send import Sender, Unit, full_requests
 from commonplace.index.turbopuffer.settings import Naming, is_table, model_tag
-from commonplace.index.turbopuffer.wire import Wire
+from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.index.vectors.scan import NORM_TOLERANCE, widen
 from commonplace.index.words.engine import Floats
 from commonplace.lazy_dataclass import dataclass
@@ -33,11 +33,11 @@ BATCH = 1_000
 GROUP = 100
 """Items read at a time."""
 READINGS = 4
-"""How often items are read again because the store has changed meanwhile, before the older version is claimed."""
+"""Attempts to read items while the store does not change; after the last, the older version is written."""
 _ANY_VERSION = 1 << 62
 
 
-class Model(Protocol):
+class VectorModel(Protocol):
     """A model whose vectors the store has."""
 
     @property
@@ -48,27 +48,32 @@ class Model(Protocol):
     def fingerprint(self) -> str: ...
 
 
-class Models(Protocol):
-    """Where vectors come from. The store implements it."""
+class ModelSource(Protocol):
+    """The source of models and their vectors. The store implements it."""
 
-    def models(self) -> Sequence[Model]: ...
-    def vectors_of(self, model_id: int, item_ids: Sequence[int]) -> tuple[Ids, NDArray[np.float16]]: ...
+    def models(self) -> Sequence[VectorModel]:
+        """Return all models that the store knows."""
+        ...
+
+    def vectors_of(self, model_id: int, item_ids: Sequence[int]) -> tuple[Ids, NDArray[np.float16]]:
+        """Return ids and vectors of all chunks of these items that have a vector of a model."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is followed, and what its rows are called."""
+    """The source that is followed, and the names of its rows."""
 
     source: WordSource
-    models: Models | None
+    models: ModelSource | None
     fallback_language: str
     naming: Callable[[], Naming]
 
 
 class Following:
-    """One run over a ledger that nobody else writes meanwhile. Everything it does raises what the wire raises."""
+    """One run over a ledger that nobody else writes meanwhile. Its methods raise what the wire raises."""
 
-    def __init__(self, wire: Wire, ledger: Ledger, log: Log) -> None:
+    def __init__(self, wire: TurbopufferWire, ledger: Ledger, log: Log) -> None:
         self._wire, self._ledger, self._source, self._models = wire, ledger, log.source, log.models
         self._fallback = log.fallback_language
         self._naming = log.naming().with_model(str(ledger.fact("model") or ""))
@@ -82,12 +87,12 @@ class Following:
         self._drop_gone()
         while batch := self._source.changes(self._ledger.position(), BATCH):
             items = list(dict.fromkeys(change.item_id for change in batch))
-            done = 0
+            sent = 0
             for some in full_requests(self._units(items), self._sender.dims):
-                done += len(some)
-                self._send(some, batch[-1].seq if done == len(items) else None)
+                sent += len(some)
+                self._send(some, batch[-1].seq if sent == len(items) else None)
                 if progress:
-                    progress(done, len(items))
+                    progress(sent, len(items))
         self._sender.sweep()
         if not self._ledger.fact("ready"):
             self._settle()
@@ -97,15 +102,15 @@ class Following:
         self.drop_left(self._ledger.left())
 
     def remove_stray(self, namespace: str) -> int:
-        """Remove the rows of a namespace that nobody here knows of; returns how many they were."""
-        found = compare(self._wire, self._ledger, namespace)
-        if found.stray and found.whole:
+        """Remove the rows of a namespace that the ledger does not know, and return their number."""
+        difference = compare(self._wire, self._ledger, namespace)
+        if difference.stray and difference.whole:
             self._wire.vacate(namespace, self._ledger.position())
         else:
-            self._sender.remove(namespace, found.stray)
-        return len(found.stray)
+            self._sender.remove(namespace, difference.stray)
+        return len(difference.stray)
 
-    # what is there already
+    # rows that are there already
 
     def _send(self, units: Sequence[Unit], position: int | None) -> None:
         for namespace in {row.namespace for unit in units for row in unit.rows}:
@@ -113,14 +118,14 @@ class Following:
         self._sender.send(units, position)
 
     def _look(self, namespace: str) -> None:
-        """Before the first row is sent to a namespace: what other servers, or this one before, have sent there."""
+        """Store what a namespace holds before the first row is sent to it: other servers may have sent rows there."""
         if not self._ledger.fact("ready") and not self._ledger.has_looked(namespace):
             hits = self._wire.rows(namespace, "digest", "version")
             anew = bool(self._ledger.fact("anew"))
-            self._ledger.look(namespace, (Hit(hit.id, version=hit.version) if anew else hit for hit in hits))
+            self._ledger.look(namespace, (ServiceHit(hit.id, version=hit.version) if anew else hit for hit in hits))
 
     def _settle(self) -> None:
-        """All that should be there is: the rest of what was found goes, but for what is of later changes."""
+        """Remove the other rows that were found, but not those of later changes, once all rows are sent."""
         self._look(self._naming.items)
         for namespace in self._wire.namespaces(self._naming.mark) or ():
             if self._naming.is_table(namespace):
@@ -133,20 +138,21 @@ class Following:
         self._ledger.settle()
 
     def _mend(self, namespace: str) -> None:
-        """Remove rows that nobody knows of; send again those that are not there, or were rejected."""
-        found = compare(self._wire, self._ledger, namespace)
-        self._sender.remove(namespace, found.stray)
-        self._ledger.lost(found.lost)
+        """Remove unknown rows of a namespace, and send again those that are missing or were rejected."""
+        difference = compare(self._wire, self._ledger, namespace)
+        self._sender.remove(namespace, difference.stray)
+        self._ledger.lost(difference.lost)
         rejected = [chunk for chunk, _ in self._ledger.refusals()]
-        items = sorted({chunk >> CHUNK_BITS for chunk in (*found.lost, *rejected)})
+        items = sorted({chunk >> CHUNK_BITS for chunk in (*difference.lost, *rejected)})
         for some in full_requests(self._units(items), self._sender.dims):
             self._sender.send(some, None)
         self._sender.sweep()
         self._ledger.trust(namespace)
 
-    # what is gone
+    # namespaces that go
 
     def _drop_gone(self) -> None:
+        """Remove the namespaces of tables that the pending changes delete as a whole."""
         if not any(map(is_table, self._ledger.counts())):
             return
         deleted: set[int] = set()
@@ -158,58 +164,59 @@ class Following:
             drop_gone(self._wire, self._ledger, deleted, after)
 
     def _drop_empty(self) -> None:
-        """The namespace of a table that is gone goes too."""
+        """Remove the namespaces that have no rows any more."""
         for namespace in self._ledger.emptied():
             self._wire.vacate(namespace, self._ledger.position())
             self._ledger.forget(namespace)
 
     def drop_left(self, namespaces: Iterable[str], *, others: bool = False) -> None:
-        """Remove namespaces of this log that hold the vectors of no model that the store still knows.
+        """Remove namespaces of this log whose vectors are of a model that the store no longer knows.
 
-        One without vectors, from before there was a model, goes when this server has made it, or with `others`. So
-        does what this server has left of a log that is no more.
+        One without vectors, from before there was a model, goes if this server made it, or with `others`. Namespaces
+        that this server left behind in a log that is no more go too.
         """
-        known = {model_tag(model.fingerprint) for model in (self._models.models() if self._models else ())}
-        kept = {*known, model_tag(self._naming.model)}
+        known_tags = {model_tag(model.fingerprint) for model in (self._models.models() if self._models else ())}
+        current_tags = {*known_tags, model_tag(self._naming.model)}
         for namespace in namespaces:
             tag = self._naming.model_of(namespace)
             version = self._source.last_change()
             if tag is None and namespace in self._ledger.left() and not namespace.startswith(self._naming.mark):
                 version = _ANY_VERSION
-            elif tag is None or tag in kept or not (tag or others or self._ledger.has_made(namespace)):
+            elif tag is None or tag in current_tags or not (tag or others or self._ledger.has_made(namespace)):
                 continue
             self._wire.vacate(namespace, version)
             self._ledger.gone(namespace)
 
     # items
 
-    def _chosen(self) -> Model | None:
-        """The model whose vectors the rows hold."""
+    def _chosen(self) -> VectorModel | None:
+        """Return the model whose vectors the rows hold; None if there is none."""
         fingerprint = self._ledger.fact("model")
-        known = self._models.models() if fingerprint and self._models else ()
-        return next((model for model in known if model.fingerprint == fingerprint), None)
+        models = self._models.models() if fingerprint and self._models else ()
+        return next((model for model in models if model.fingerprint == fingerprint), None)
 
     def _units(self, items: Sequence[int]) -> Iterator[Unit]:
-        """What each item has now, in the order they were first changed: what took the place of another comes after."""
+        """Yield the present rows of each item, in the order of first changes: a replacement is after its original."""
         for start in range(0, len(items), GROUP):
             group = items[start : start + GROUP]
-            version, known, vectors = self._read(group)
+            version, items_by_id, vectors = self._read(group)
             for item_id in group:
-                item = known.get(item_id)
+                item = items_by_id.get(item_id)
                 rows = rows_of(item, self._fallback, self._naming) if item else iter(())
                 yield Unit(item_id, [_with(row, vectors.get(row.chunk), version) for row in rows], version)
 
     def _read(self, items: Sequence[int]) -> tuple[int, dict[int, IndexedItem], dict[int, Floats]]:
-        """Return items and their vectors, and the last change that they are surely of: exactly that, if it can be."""
+        """Return (version, items by id, vectors by chunk): at least as of that change, and exactly if writes pause."""
         for _ in range(READINGS):
             version = self._source.last_change()
             vectors = self._vectors(items)
-            known = {item.id: item for item in self._source.indexed(items)}
+            items_by_id = {item.id: item for item in self._source.indexed(items)}
             if self._source.last_change() == version:
                 break
-        return version, known, vectors
+        return version, items_by_id, vectors
 
     def _vectors(self, items: Sequence[int]) -> dict[int, Floats]:
+        """Return the vectors of length one, by chunk."""
         if self._model is None or self._models is None:
             return {}
         ids, halves = self._models.vectors_of(self._model.id, items)

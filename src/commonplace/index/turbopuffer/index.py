@@ -18,12 +18,12 @@ from commonplace.index.files import writable, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.turbopuffer.audit import compare
-from commonplace.index.turbopuffer.errors import Missing, NotReady
-from commonplace.index.turbopuffer.following import Following, Log, Models
+from commonplace.index.turbopuffer.errors import NamespaceMissing, NotReady
+from commonplace.index.turbopuffer.following import Following, Log, ModelSource
 from commonplace.index.turbopuffer.ledger import Ledger
 from commonplace.index.turbopuffer.reader import TurbopufferReader
 from commonplace.index.turbopuffer.settings import Naming
-from commonplace.index.turbopuffer.wire import Wire
+from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.index.words.engine import Floats
 from commonplace.index.words.query import LexicalQuery
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 LEDGER = "ledger.db"
 LOCK_S = 60.0
 INDEXING_S = 5.0
-"""How long `check` waits for the service to have indexed what was written."""
+"""The longest that `check` waits for the service to index what was written."""
 _LONGEST_ERROR = 500
 _NOT_THERE = "The index lacks rows that the service had taken. They are being sent again; try again in a moment."
 
@@ -40,10 +40,10 @@ T = TypeVar("T")
 
 
 class TurbopufferIndex:
-    """A `WordIndex`, and what `TurbopufferVectors` searches. Any number of threads and processes may share it.
+    """A `WordIndex` whose rows `TurbopufferVectors` searches too. Any number of threads and processes may share it.
 
-    What is wrong with the ledger ends in comparing all rows anew; what is wrong with the service is said: a search is
-    refused, and what was to be written waits for the next one.
+    Damage of the ledger ends in comparing all rows anew. Trouble with the service is an error of the search, and what
+    was to be written stays pending for the next one.
     """
 
     def __init__(
@@ -52,18 +52,18 @@ class TurbopufferIndex:
         source: WordSource,
         fallback_language: str,
         *,
-        wire: Wire,
+        wire: TurbopufferWire,
         naming: Callable[[], Naming],
-        models: Models | None = None,
+        models: ModelSource | None = None,
     ) -> None:
-        """`naming` tells what the namespaces of the log are called that the source was last asked about."""
+        """Connect the parts. `naming` returns the names of the log that the source was last asked about."""
         self._folder, self._source, self._fallback = folder, source, fallback_language
         self._wire, self._log = wire, Log(source, models, fallback_language, naming)
         self._lock = threading.RLock()
         self._failed: tuple[float, Unavailable] | None = None
 
     def exists(self) -> bool:
-        """Whether it was ever made."""
+        """Return True if the index was ever created."""
         return self._path.exists()
 
     @property
@@ -73,10 +73,11 @@ class TurbopufferIndex:
     # following
 
     def position(self) -> int:
+        """Return the last change that the service has acknowledged; 0 when empty or in doubt."""
         return self._healing(lambda: self._read(self._position) if self.exists() else 0)
 
     def position_of(self, fingerprint: str) -> int:
-        """The last change whose vectors of a model are there too; 0 where the rows hold those of another."""
+        """Return the last acknowledged change with vectors of a model; 0 if the rows hold those of another."""
 
         def ask(ledger: Ledger) -> int:
             return self._position(ledger) if ledger.fact("model") == fingerprint else 0
@@ -84,11 +85,11 @@ class TurbopufferIndex:
         return self._healing(lambda: self._read(ask) if self.exists() else 0)
 
     def _position(self, ledger: Ledger) -> int:
-        """The last change that the service surely has: none, while rows of it are in doubt, or it is of another log."""
+        """Return the last change that the service surely has; 0 while rows are in doubt, or for another log."""
         return ledger.position() if self._is_of_this_log(ledger) and not ledger.doubted() else 0
 
     def catch_up(self, progress: Progress | None = None) -> int:
-        """Apply what is pending. What the service does not take stays pending, and `check` says why."""
+        """Apply what is pending and return the position. A failure leaves it pending, and `check` says why."""
         try:
             self._healing(lambda: self._level(progress))
         except Unavailable as error:
@@ -97,12 +98,12 @@ class TurbopufferIndex:
         return self.position()
 
     def raise_since(self, moment: float) -> None:
-        """Raise what `catch_up` met with since then, so that one search does not wait for it twice."""
+        """Raise the error of a `catch_up` that failed since `moment` (`time.monotonic`), so that nobody waits twice."""
         if self._failed and self._failed[0] >= moment:
             raise self._failed[1]
 
     def reset(self) -> None:
-        """Have every row sent anew by who writes next. What should be there stays meanwhile: others may search it."""
+        """Make the next writer send every row anew. Present rows stay meanwhile: others may search them."""
 
         def empty() -> None:
             with self._lock, self._writing() as ledger:
@@ -111,7 +112,7 @@ class TurbopufferIndex:
         self._healing(empty)
 
     def use(self, fingerprint: str, dims: int) -> None:
-        """Keep the vectors of this model from now on, in namespaces of their own."""
+        """Keep the vectors of this model from now on, in their own namespaces."""
 
         def choose() -> None:
             if self.exists() and self._read(lambda ledger: ledger.fact("model")) == fingerprint:
@@ -123,7 +124,7 @@ class TurbopufferIndex:
         self._healing(choose)
 
     def check(self) -> list[str]:
-        """What is wrong, one sentence each. Rows that the service lacks are sent again by who writes next."""
+        """Return what is wrong, one sentence each. The next writer sends again what the service lacks."""
         try:
             return self._healing(lambda: self._read(self._problems)) if self.exists() else []
         except Unavailable as error:
@@ -132,27 +133,27 @@ class TurbopufferIndex:
             return ["The service has not answered yet what rows it has. Look again in a moment."]
 
     def trouble(self) -> str:
-        """Why something is still pending, in one sentence; empty where nothing went wrong."""
+        """Return why something is still pending, in one sentence; empty where nothing went wrong."""
         return str(
             self._healing(lambda: self._read(lambda ledger: ledger.fact("trouble")) if self.exists() else "") or ""
         )
 
     def refusals(self) -> list[tuple[int, str]]:
-        """The chunks that the service would not take, and why."""
+        """Return the chunks that the service rejected, and why."""
         return self._healing(lambda: self._read(lambda ledger: ledger.refusals()) if self.exists() else [])
 
     def doubt(self, project_id: str, table_id: str) -> None:
-        """Have the rows of a table compared with what was sent, and put right, before the next search."""
+        """Mark a table's rows as in doubt: before the next search they are compared with what was sent, and mended."""
         if self.exists():
             self._healing(
                 lambda: self._read(lambda ledger: ledger.doubt(self._naming(ledger).table(project_id, table_id)))
             )
 
     def clean(self, tables: Sequence[tuple[str, str]], *, others: bool, dry_run: bool) -> tuple[int, int]:
-        """Remove the rows of these tables that nothing explains, and of `others` that are none of them all rows.
+        """Remove the unknown rows of these tables (project id, table id) and, with `others`, those of all other tables.
 
-        Returns how many rows that were, and how many tables could not be looked at. After the first of these no
-        other is tried: it is the service that is not there. A key that may not list namespaces finds no others.
+        Return how many rows that were, and how many tables could not be looked at. After the first failure no other
+        table is tried: the service is not there. A key that may not list namespaces finds no others.
         """
         removed = done = 0
         names: list[str] = []
@@ -177,7 +178,7 @@ class TurbopufferIndex:
         return removed, 0
 
     def drop_left(self) -> None:
-        """Remove the namespaces of this log that were made for vectors of models that the store no longer knows."""
+        """Remove the namespaces of this log with vectors of models that the store no longer knows."""
 
         def drop() -> None:
             with self._lock, self._writing() as ledger:
@@ -192,18 +193,18 @@ class TurbopufferIndex:
             log.info("What is left of other models stays for now: %s", error)
 
     def _cleaned(self, namespace: str, *, dry_run: bool) -> int:
-        """How many rows of a namespace nobody knows of."""
+        """Remove the unknown rows of a namespace, except in a `dry_run`, and return their number."""
         if dry_run:
             return self._read(lambda ledger: len(compare(self._wire, ledger, namespace).stray))
         with self._lock, self._writing() as ledger:
             return Following(self._wire, ledger, self._log).remove_stray(namespace)
 
     def _naming(self, ledger: Ledger) -> Naming:
-        """What the namespaces are called whose rows hold the vectors that are wanted."""
+        """Return the names of the namespaces with vectors of the current model."""
         return self._log.naming().with_model(str(ledger.fact("model") or ""))
 
     def places(self, chunks: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """The namespace and document id of each chunk that is there."""
+        """Return the namespace and the row's id of each chunk that was sent, by chunk id."""
         return self._healing(lambda: self._read(lambda ledger: ledger.ids(chunks)) if self.exists() else {})
 
     def _problems(self, ledger: Ledger) -> list[str]:
@@ -211,21 +212,21 @@ class TurbopufferIndex:
         if ledger.position() == self._source.last_change():
             for namespace, count in ledger.counts().items():
                 problems += self._problems_of(ledger, namespace, count)
-        refused = ledger.refusals()
-        if refused:
-            problems.append(f"{len(refused)} passages were rejected and cannot be found: {refused[0][1]}")
+        refusals = ledger.refusals()
+        if refusals:
+            problems.append(f"{len(refusals)} passages were rejected and cannot be found: {refusals[0][1]}")
         return problems
 
     def _problems_of(self, ledger: Ledger, namespace: str, count: int) -> list[str]:
-        """What is wrong with a namespace. Only its ids tell what it lacks, and they are read where a count differs."""
+        """Return what is wrong with a namespace. Its ids, which show what it lacks, are read only for a wrong count."""
         try:
             same = self._wire.count(namespace) == count
-        except Missing:
+        except NamespaceMissing:
             same = False
-        found = None if same else compare(self._wire, ledger, namespace)
-        if found and (found.lost or found.stray):
+        difference = None if same else compare(self._wire, ledger, namespace)
+        if difference and (difference.lost or difference.stray):
             ledger.doubt(namespace)
-            lost, stray = len(found.lost), len(found.stray)
+            lost, stray = len(difference.lost), len(difference.stray)
             more = f" and has {stray} that nobody sent" if stray else ""
             return [f"The namespace {namespace} lacks {lost} of {count} rows{more}. The next search puts that right."]
         deadline = time.monotonic() + INDEXING_S
@@ -236,7 +237,7 @@ class TurbopufferIndex:
         return []
 
     def _level(self, progress: Progress | None = None) -> None:
-        """Raises Unavailable where the service does not take what is pending."""
+        """Send what is pending. Raise Unavailable if the service does not take it."""
         with self._lock:
             if self.exists() and self._read(self._is_level):
                 return
@@ -254,9 +255,9 @@ class TurbopufferIndex:
                 ledger.note(trouble=None)
 
     def _begin(self, ledger: Ledger) -> None:
-        """Begin anew where the log is another: a backup was restored. Its changes have numbers of their own.
+        """Start over if the log is another, which a restored backup has: its changes have other numbers.
 
-        Until somebody says which vectors are wanted, they are those of the newest model that the store knows.
+        Until somebody calls `use`, the vectors are those of the newest model that the store knows.
         """
         if not self._is_of_this_log(ledger):
             ledger.follow(self._log.naming().log)
@@ -270,6 +271,7 @@ class TurbopufferIndex:
         return bool(ledger.fact("log") == self._log.naming().log)
 
     def _is_level(self, ledger: Ledger) -> bool:
+        """Return True if nothing is pending or in doubt."""
         if not self._is_of_this_log(ledger):
             return False
         if not ledger.fact("ready") or ledger.fact("trouble") or ledger.in_doubt() or ledger.doubted():
@@ -279,16 +281,17 @@ class TurbopufferIndex:
     # searching
 
     def ask(self, work: Callable[[TurbopufferReader], T]) -> T:
-        """Do something with a reader of the index, level with the log.
+        """Return `work` of a reader that is level with the log.
 
-        Where the service turns out to lack a namespace that has rows, they are sent again, and the work is done again.
+        If the service lacks a namespace that has rows, they are sent again, and `work` runs again. Raise
+        `Unacknowledged` if it still lacks them.
         """
 
         def run() -> T:
             for _ in range(2):
                 self._level()
                 ledger = Ledger(self._path)
-                ledger.begin()  # kept for as long as somebody keeps the reader
+                ledger.begin()  # lasts as long as somebody holds the reader
                 reader = TurbopufferReader(self._wire, ledger, self._fallback)
                 answer = work(reader)
                 if not reader.missing:
@@ -307,11 +310,11 @@ class TurbopufferIndex:
         self._read(doubt)
 
     def languages(self) -> tuple[str, ...]:
-        """The languages that stem this library's queries, commonest first."""
+        """Return the languages that stem this library's queries, commonest first."""
         return self.ask(lambda reader: reader.languages())
 
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
-        """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
+        """Return chunk ids and BM25 scores, best first, ties by id; `k` of them where that many match the scope."""
         return self.ask(lambda reader: reader.search(query, k, scope))
 
     # the ledger
@@ -325,7 +328,7 @@ class TurbopufferIndex:
 
     @contextmanager
     def _writing(self) -> Iterator[Ledger]:
-        """The ledger, for the only writer among all threads and processes."""
+        """Yield the ledger to the only writer among all threads and processes."""
         with writer_lock(self._folder, LOCK_S), writable(self._folder):
             ledger = Ledger(self._path, create=not self._path.exists())
             try:
@@ -334,7 +337,7 @@ class TurbopufferIndex:
                 ledger.close()
 
     def _healing(self, work: Callable[[], T]) -> T:
-        """Do it; where the ledger turns out damaged, forget it and do it again."""
+        """Return `work()`; where the ledger turns out damaged, delete it and try again."""
         try:
             return self._explained(work)
         except IndexDamaged as damage:
@@ -348,6 +351,7 @@ class TurbopufferIndex:
             raise StorageBroken(f"The ledger in {self._folder} cannot be kept: {damage}. Check that disk.") from damage
 
     def _explained(self, work: Callable[[], T]) -> T:
+        """Return `work()`. Raise `StorageFull` or `IndexDamaged` for an error of SQLite."""
         try:
             return work()
         except apsw.FullError:

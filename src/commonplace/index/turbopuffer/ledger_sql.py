@@ -30,7 +30,7 @@ delete from rows; delete from terms; delete from tallies; delete from sending; d
 delete from found; delete from looked;
 delete from facts where name not in ('format', 'model', 'dims', 'log');
 """
-TALLIED = """
+COUNTED_ROWS = """
 select namespace, generation, kind, language, many, embedded, title, body, words from rows
 where chunk >= ? and chunk < ?
 """

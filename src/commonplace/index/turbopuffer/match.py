@@ -1,4 +1,4 @@
-"""What is looked for, as conditions on rows: which rows could have it, whether one has, and what that is worth.
+"""Conditions on rows: a filter for the rows that could match, whether one does, and its score.
 
 BM25 as the local index computes it (k1 1.2, b 0.75), with the counts of the whole library:
 
@@ -23,33 +23,33 @@ from commonplace.text.terms import Term, ends_in_beginning
 
 K1, B = 1.2, 0.75
 MOST_EXPANDED = 1_000
-"""Words a beginning or a slip may stand for where the service is asked; beyond that it is asked for everything."""
+"""Words that a beginning or a typo expands to in a request; with more, all rows are requested."""
 
 CONTENT = "content"
 
 
 class Match(Protocol):
-    """A condition on one row."""
+    """A condition on a row, with a score."""
 
     def score(self, row: Terms) -> float | None:
-        """What the row scores; None where it does not match."""
+        """Return the row's score; None if it does not match."""
         ...
 
     def need(self) -> Filter | None:
-        """What every row that matches has, as the service is asked for it; None where that cannot be said."""
+        """Return a filter of the service that every match passes; None if there is none."""
         ...
 
     def tokens(self) -> Sequence[str]:
-        """The terms to rank candidates by."""
+        """Return the terms to rank candidates by."""
         ...
 
 
 NEVER: Filter = ("Never",)
-"""The need of what no row has. It is not sent."""
+"""The need of a match that no row passes. It is never sent."""
 
 
 def having(terms: Sequence[str]) -> Filter | None:
-    """Any of some terms; None where they are too many to ask for."""
+    """Return the filter for rows with any of some terms; None if they are too many to send."""
     if not terms:
         return NEVER
     if len(terms) == 1:
@@ -58,36 +58,37 @@ def having(terms: Sequence[str]) -> Filter | None:
 
 
 def both(needs: Sequence[Filter | None]) -> Filter | None:
-    """All of some needs, as far as they can be said."""
-    said = list(dict.fromkeys(need for need in needs if need is not None))
-    return NEVER if NEVER in said else all_of(said)
+    """Return the filter for rows that pass all needs. Needs that are None are left out."""
+    filters = list(dict.fromkeys(need for need in needs if need is not None))
+    return NEVER if NEVER in filters else all_of(filters)
 
 
 def either(needs: Sequence[Filter | None]) -> Filter | None:
-    """Any of some needs; None where one of them cannot be said, or there are none."""
-    said = [need for need in needs if need is not None]
-    if not said or len(said) < len(needs):
+    """Return the filter for rows that pass any need; None if one of them is None, or there are none."""
+    filters = [need for need in needs if need is not None]
+    if not filters or len(filters) < len(needs):
         return None
-    possible = [need for need in dict.fromkeys(said) if need != NEVER]
+    possible = [need for need in dict.fromkeys(filters) if need != NEVER]
     return any_of(possible) if possible else NEVER
 
 
 @dataclass(frozen=True, slots=True)
 class Sequenced:
-    """Terms of one field that stand one after the other; a single one just stands there."""
+    """A match of adjacent terms of one field, or of a single term."""
 
     field: str
     terms: tuple[str, ...]
     weight: float
-    """0 where one of them is nowhere."""
+    """0 if no row has one of them."""
     mean: float
+    """The mean length of the field, in terms."""
 
     def score(self, row: Terms) -> float | None:
         text = row.of(self.field)
-        found = _occurrences(text, f" {' '.join(self.terms)} ") if self.weight else 0
-        if not found:
+        count = _occurrences(text, f" {' '.join(self.terms)} ") if self.weight else 0
+        if not count:
             return None
-        return self.weight * found / (found + K1 * (1 - B + B * (text.count(" ") - 1) / self.mean))
+        return self.weight * count / (count + K1 * (1 - B + B * (text.count(" ") - 1) / self.mean))
 
     def need(self) -> Filter | None:
         return both([having((term,)) for term in self.terms]) if self.weight else NEVER
@@ -98,7 +99,7 @@ class Sequenced:
 
 @dataclass(frozen=True, slots=True)
 class AnyWord:
-    """Any of some exact words. All of them are worth the same."""
+    """A match of any of some exact words, all with the same score."""
 
     words: frozenset[str]
     worth: float = 1.0
@@ -115,11 +116,11 @@ class AnyWord:
 
 @dataclass(frozen=True, slots=True)
 class Begins:
-    """Any exact word that begins so, after those that the beginning has before its last one."""
+    """A match of words of which the last is a beginning; all matches have the same score."""
 
     prefix: str
     words: tuple[str, ...]
-    """Those that begin like its last one, or the first of them."""
+    """The words that its last one expands to, or the first of them."""
     worth: float = 1.0
 
     def score(self, row: Terms) -> float | None:
@@ -134,15 +135,15 @@ class Begins:
 
 @dataclass(frozen=True, slots=True)
 class BegunTitle:
-    """A title that a beginning is in. It is kept as stems: where that is a whole word, by the stems of that too."""
+    """A match of a title that a beginning is in. Titles hold stems, so a whole word matches by its stems too."""
 
     forms: tuple[str, ...]
     weight: float
 
     def score(self, row: Terms) -> float | None:
         begun, *whole = self.forms
-        found = f" {begun}" in row.title or any(f" {form} " in row.title for form in whole)
-        return self.weight * TITLE_WEIGHT if found else None
+        matches = f" {begun}" in row.title or any(f" {form} " in row.title for form in whole)
+        return self.weight * TITLE_WEIGHT if matches else None
 
     def need(self) -> Filter | None:
         return None
@@ -153,13 +154,13 @@ class BegunTitle:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """Alternatives, of which the best counts."""
+    """A match of any of some parts, with the best of their scores."""
 
     parts: tuple[Match, ...]
 
     def score(self, row: Terms) -> float | None:
-        found = [score for part in self.parts if (score := part.score(row)) is not None]
-        return max(found) if found else None
+        scores = [score for part in self.parts if (score := part.score(row)) is not None]
+        return max(scores) if scores else None
 
     def need(self) -> Filter | None:
         return either([part.need() for part in self.parts])
@@ -170,7 +171,10 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """All of the required, and any of the others: at least one of them where nothing is required."""
+    """A match of all the required parts, with the scores of any others; without required parts, of any other.
+
+    A row that matches a refused part does not match.
+    """
 
     required: tuple[Match, ...] = ()
     others: tuple[Match, ...] = ()
@@ -179,10 +183,10 @@ class Every:
     def score(self, row: Terms) -> float | None:
         total = 0.0
         for part in self.required:
-            found = part.score(row)
-            if found is None:
+            score = part.score(row)
+            if score is None:
                 return None
-            total += found
+            total += score
         more = [score for part in self.others if (score := part.score(row)) is not None]
         if not more and not self.required and self.others:
             return None
@@ -200,15 +204,15 @@ class Every:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """The same for more, or for less."""
+class WeightedMatch:
+    """A match whose score is multiplied by a factor."""
 
     part: Match
     factor: float
 
     def score(self, row: Terms) -> float | None:
-        found = self.part.score(row)
-        return None if found is None else found * self.factor
+        score = self.part.score(row)
+        return None if score is None else score * self.factor
 
     def need(self) -> Filter | None:
         return self.part.need()
@@ -221,42 +225,45 @@ ANYTHING = Every()
 NOTHING = AnyWord(frozenset())
 
 
-def _occurrences(text: str, wanted: str) -> int:
-    """How often terms stand there; two that follow each other share the blank between them."""
-    found, at = 0, text.find(wanted)
+def _occurrences(text: str, terms: str) -> int:
+    """Return how often terms occur; two occurrences in a row share the blank between them."""
+    count, at = 0, text.find(terms)
     while at >= 0:
-        found += 1
-        at = text.find(wanted, at + 1)
-    return found
+        count += 1
+        at = text.find(terms, at + 1)
+    return count
 
 
-class Vocabulary:
-    """The words of one moment, and how to look for them."""
+class LedgerVocabulary:
+    """The words of the ledger at one moment, which turns terms, phrases and queries into matches."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.rows = ledger.tally("rows")
-        self._counted = self.rows + 1  # the local index counts the document that holds its position, too
+        self._counted = self.rows + 1  # the local index also counts the document that holds its position
         self._means = {field: max(ledger.tally(f"length:{field}") / self._counted, 1e-9) for field in FIELDS}
         self._idfs: dict[tuple[str, str], float] = {}
 
     def idf(self, form: str) -> float:
-        """As it is in passages, or in titles where no passage has it: the words of a key are in its title alone."""
+        """Return the idf of a stem in passages, or in titles where no passage has it, as with words of a key."""
         return self.idf_of("body", form) or self.idf_of("title", form)
 
     def idf_of(self, field: str, term: str) -> float:
-        known = self._idfs.get((field, term))
-        if known is None:
-            found = self.ledger.occurs(field, term)
-            known = math.log(1 + (self._counted - found + 0.5) / (found + 0.5)) if found else 0.0
-            self._idfs[field, term] = known
-        return known
+        """Return BM25's inverse document frequency of a term in a field; 0 if no row has it."""
+        idf = self._idfs.get((field, term))
+        if idf is None:
+            count = self.ledger.occurs(field, term)
+            idf = math.log(1 + (self._counted - count + 0.5) / (count + 0.5)) if count else 0.0
+            self._idfs[field, term] = idf
+        return idf
 
     def adjacent(self, terms: Sequence[str], field: str = "words") -> Match:
+        """Return the match of adjacent terms of a field."""
         each = [self.idf_of(field, term) for term in terms]
         return Sequenced(field, tuple(terms), sum(each) * (1 + K1) if all(each) else 0.0, self._means[field])
 
     def phrase(self, phrase: Phrase) -> Match:
+        """Return the match of a phrase, in any of its alternatives."""
         return Best(tuple(map(self._sequence, phrase)))
 
     def _sequence(self, terms: Sequence[str]) -> Match:
@@ -265,28 +272,29 @@ class Vocabulary:
         return Begins(" ".join(terms), tuple(self.ledger.beginning(terms[-1], MOST_EXPANDED + 1)))
 
     def beginning(self, prefix: str, worth: float = 1.0) -> Match:
+        """Return the match of words that begin with `prefix`, all with the score `worth`."""
         return Begins(prefix, tuple(self.ledger.beginning(prefix, MOST_EXPANDED + 1)), worth)
 
     def term(self, term: Term, *, by_name: bool = True, titled: bool = True) -> Match:
-        """A term of a query, with its weight. A passage repeats its title: what that has alone is of the key."""
+        """Return the match of a query's term. A body repeats its title, so a title alone has only words of the key."""
         form = term.forms[0]
         if term.match == "prefix":
             return self.beginning(form, term.weight)
         if term.match != "word":
             return AnyWord(self._near(form, 1 if term.match == "typo" else 2), term.weight)
         body, title = (Best(tuple(self.adjacent((each,), field) for each in term.forms)) for field in ("body", "title"))
-        said, named = Times(body, term.weight), Times(title, term.weight * TITLE_WEIGHT)
+        in_body, in_title = WeightedMatch(body, term.weight), WeightedMatch(title, term.weight * TITLE_WEIGHT)
         if not titled:
-            return said
-        return Every(others=(said, named)) if by_name else Every((said,), (named,))
+            return in_body
+        return Every(others=(in_body, in_title)) if by_name else Every((in_body,), (in_title,))
 
     def _near(self, word: str, distance: int) -> frozenset[str]:
-        """The words that few slips make of one; two neighbours exchanged are one slip."""
+        """Return the words within an edit distance of one; two neighbors exchanged count as one edit."""
         words = self.ledger.words(len(word) - distance, len(word) + distance)
         return frozenset(each for each in words if OSA.distance(word, each, score_cutoff=distance) <= distance)
 
     def query(self, query: LexicalQuery) -> Match:
-        """Terms are alternatives, phrases are required, exclusions are refused."""
+        """Return the match of a query, whose terms are alternatives, phrases required, exclusions refused."""
         terms = tuple(self.term(term, by_name=query.by_name, titled=term.titled) for term in query.terms)
         phrases = tuple(map(self.phrase, query.phrases))
         return Every(phrases, terms, tuple(map(self.phrase, query.excluded)))

@@ -1,4 +1,4 @@
-"""What a request to turbopuffer is made of: conditions, parts of a query, hits, and values within its limits."""
+"""The parts of a request to turbopuffer and of its answer: filters, subqueries, hits, and values within its limits."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from commonplace.lazy_dataclass import dataclass
 
 MOST_HITS = 10_000
 LONGEST_TOKEN = 254
-"""Bytes of a term that full-text search keeps, where the schema asks for the most there is."""
+"""Bytes of a term that full-text search keeps: the most that a schema may set."""
 LONGEST_VALUE = 4_096
 """Bytes of a value, or of an element of an array, that may be filtered by."""
 
 Filter = tuple[Any, ...]
-"""As the service reads it: ("kind", "In", (…)), ("And", (…))."""
+"""A condition in the service's syntax: ("kind", "In", (…)), ("And", (…))."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class ServiceHit:
     """A row of an answer."""
 
     id: str
@@ -31,8 +31,8 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One query of a request: how to rank, what may answer, how many are wanted, and what is to be told of each."""
+class Subquery:
+    """One query of a request: the ranking, the filter, the number of hits, and the attributes to return of each."""
 
     rank_by: tuple[Any, ...]
     filter: Filter | None
@@ -40,14 +40,15 @@ class Part:
     include: tuple[str, ...] = ("chunk",)
 
     def body(self) -> dict[str, Any]:
-        asked: dict[str, Any] = {"rank_by": self.rank_by, "top_k": self.limit}
+        """Return the query as the SDK takes it."""
+        body: dict[str, Any] = {"rank_by": self.rank_by, "top_k": self.limit}
         if self.include:
-            asked["include_attributes"] = list(self.include)
-        return asked if self.filter is None else {**asked, "filters": self.filter}
+            body["include_attributes"] = list(self.include)
+        return body if self.filter is None else {**body, "filters": self.filter}
 
 
 def all_of(filters: Sequence[Filter]) -> Filter | None:
-    """All of some conditions, side by side; None where there are none."""
+    """Return the conjunction of filters, without nesting; None if there are none."""
     parts = [part for each in filters for part in (each[1] if each[0] == "And" else (each,))]
     if not parts:
         return None
@@ -55,22 +56,23 @@ def all_of(filters: Sequence[Filter]) -> Filter | None:
 
 
 def one_of(name: str, values: Sequence[Any]) -> Filter:
-    """An attribute that is one of some values."""
-    known = tuple(map(value_of, values))
-    return (name, "Eq", known[0]) if len(known) == 1 else (name, "In", known)
+    """Return the filter for rows whose attribute is one of some values."""
+    sent_values = tuple(map(value_of, values))
+    return (name, "Eq", sent_values[0]) if len(sent_values) == 1 else (name, "In", sent_values)
 
 
 def any_of(filters: Sequence[Filter]) -> Filter:
+    """Return the disjunction of one or more filters."""
     return filters[0] if len(filters) == 1 else ("Or", tuple(filters))
 
 
 def token_of(term: str) -> str:
-    """Return a term as full-text search keeps it: what is too long goes by its hash."""
+    """Return a term as full-text search keeps it: its hash, if it is too long."""
     return _within(term, LONGEST_TOKEN)
 
 
 def value_of(value: Any) -> Any:
-    """Return a value as it may be filtered by: what is too long goes by its hash."""
+    """Return a value as it may be filtered by: its hash, if it is too long."""
     return _within(value, LONGEST_VALUE) if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""What is sent of an item: terms, vectors and coordinates, one row for each of its chunks. Never its text."""
+"""The rows that are sent of an item, one for each chunk: terms, vector and coordinates. Never its text."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from commonplace.text.languages import stemmed_as
 _ORDINAL = (1 << CHUNK_BITS) - 1
 TABLE = "table"
 PROJECT, GENERATION, NODE, SCOPE = "project:", "generation:", "node:", "scope:"
-"""Facets that tell a table's items where they belong and what they are; the rest of a facet is the value."""
+"""Prefixes of the facets of a table's items; the rest of a facet is the value."""
 _ROUND_A_ROW = 160
-"""Bytes for the names of a vector and its mark, for a digest and a version, and for what stands between rows."""
+"""Bytes of a row in a request besides its attributes and vector: names, digest, version, separators."""
 _OF_GENERATION = re.compile(r"~g[0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A chunk as the index has it: where it is, what may be asked of it, and its terms, joined by blanks."""
+    """A chunk as the index holds it: its place, the attributes of filters, and its terms, joined by blanks."""
 
     chunk: int
     namespace: str
@@ -40,7 +40,7 @@ class Row:
     parent: str
     language: str
     many: bool
-    """Whether its item has other chunks."""
+    """True if its item has other chunks."""
     created: int
     updated: int
     generation: int
@@ -51,24 +51,21 @@ class Row:
     """The attributes of the row, but for its vector."""
     vector: NDArray[np.float32] | None = None
     version: int = 0
-    """The last change of the log that its item and vector were read with."""
+    """The last change of the log when its item and vector were read."""
 
     @property
     def digest(self) -> bytes:
-        """What tells whether a row has to be sent again."""
-        told = hashlib.sha256(json.dumps(self.sent, sort_keys=True).encode())
-        told.update(b"" if self.vector is None else self.vector.tobytes())
-        return told.digest()[:16]
-
-    def with_vector(self, vector: NDArray[np.float32]) -> Row:
-        return replace(self, vector=vector)
+        """Return the hash of attributes and vector, 16 bytes: a row whose digest differs has to be sent again."""
+        digest = hashlib.sha256(json.dumps(self.sent, sort_keys=True).encode())
+        digest.update(b"" if self.vector is None else self.vector.tobytes())
+        return digest.digest()[:16]
 
     def size(self, dims: int | None) -> int:
-        """How many bytes it takes in a request at most, however the SDK spells its characters."""
+        """Return the most bytes that the row takes in a request, however the SDK escapes its characters."""
         return len(json.dumps(self.sent)) + 6 * (dims or 0) + _ROUND_A_ROW
 
     def payload(self, dims: int | None) -> dict[str, Any]:
-        """As it is written. A namespace with vectors wants one of every row: one that has none gets a fixed one."""
+        """Return the row as it is written. With `dims` every row needs a vector: one without gets a fixed one."""
         sent = {**self.sent, "digest": self.digest.hex(), "version": self.version}
         if dims is None:
             return sent
@@ -81,8 +78,8 @@ class Row:
 
 
 def schema(dims: int | None, *, of_table: bool) -> dict[str, Any]:
-    """The types of a row's attributes, and what may be asked of each. A table's row only tells what kind it is of."""
-    asked: dict[str, Any] = {
+    """Return the types of a row's attributes and whether each may be filtered by: `kind` not in a table's namespace."""
+    attributes: dict[str, Any] = {
         "id": "uuid",
         "content": {
             "type": "[]string",
@@ -92,25 +89,25 @@ def schema(dims: int | None, *, of_table: bool) -> dict[str, Any]:
         "embedded": {"type": "bool", "filterable": True},
     }
     for name in ("scopes", "tags"):
-        asked[name] = {"type": "[]string", "filterable": True}
-    asked["kind"] = {"type": "string", "filterable": not of_table}
+        attributes[name] = {"type": "[]string", "filterable": True}
+    attributes["kind"] = {"type": "string", "filterable": not of_table}
     for name in ("parent", "part", "table_id"):
-        asked[name] = {"type": "string", "filterable": True}
+        attributes[name] = {"type": "string", "filterable": True}
     for name in ("item", "chunk", "generation", "version"):
-        asked[name] = {"type": "uint", "filterable": True}
+        attributes[name] = {"type": "uint", "filterable": True}
     for name in ("created", "updated"):
-        asked[name] = {"type": "int", "filterable": True}
+        attributes[name] = {"type": "int", "filterable": True}
     for name in ("json_pointer", "content_hash", "digest"):
-        asked[name] = {"type": "string", "filterable": False}
+        attributes[name] = {"type": "string", "filterable": False}
     for name in ("chunk_index", "total_chunks"):
-        asked[name] = {"type": "uint", "filterable": False}
+        attributes[name] = {"type": "uint", "filterable": False}
     if dims is not None:
-        asked["vector"] = {"type": f"[{dims}]f32", "ann": True}
-    return asked
+        attributes["vector"] = {"type": f"[{dims}]f32", "ann": True}
+    return attributes
 
 
 def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterator[Row]:
-    """The rows of an item, without vectors."""
+    """Yield the rows of an item, without vectors."""
     language = stemmed_as(item.language, fallback_language)
     title = stems(item.title, language)
     if item.kind == "document":
@@ -124,8 +121,8 @@ def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterat
         kind, key = facets.value(NODE) or item.kind, pointer_of(item.key)
     for chunk, headings, text in item.chunks:
         part = item.parts.get(chunk, "")
-        said = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by what it says alone
-        words, body = analyze(f"{said}\n{item.words}" if item.words else said, language)
+        full_text = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by its own text alone
+        words, body = analyze(f"{full_text}\n{item.words}" if item.words else full_text, language)
         row = Row(
             chunk,
             namespace,
@@ -149,15 +146,17 @@ def rows_of(item: IndexedItem, fallback_language: str, naming: Naming) -> Iterat
 
 
 def pointer_of(key: str) -> str:
-    """Where a node is. Its key is its pointer, `~` for the empty one, then `~g` and a generation after the first.
+    """Return the JSON Pointer of a node from its key: the pointer, `~` for the empty one, then `~g` and a generation.
 
-    `~n` stands for U+0000. No pointer has any of these: it has a tilde before 0 and 1 only.
+    The first generation has no `~g`. `~n` stands for U+0000. No pointer has any of these: after a tilde it has only 0
+    or 1.
     """
     pointer = _OF_GENERATION.sub("", key)
     return "" if pointer == "~" else pointer.replace("~n", "\0")
 
 
 def _sent(row: Row, item: IndexedItem, facets: _Facets, content_hash: str) -> dict[str, Any]:
+    """Return the attributes of a row, but for its vector."""
     return {
         "id": row.id,
         "content": terms_of(row),
@@ -177,38 +176,40 @@ def _sent(row: Row, item: IndexedItem, facets: _Facets, content_hash: str) -> di
 
 
 def terms_of(row: Row) -> list[str]:
-    """What the service matches and ranks by: the stems as often as they stand there, every other term once."""
+    """Return the terms that the service matches and ranks by: stems as often as they occur, every other term once."""
     stemmed = list(map(token_of, row.body.split()))
     others = dict.fromkeys(map(token_of, (*row.words.split(), *row.title.split())))
-    known = set(stemmed)
-    return [*stemmed, *(term for term in others if term not in known)]
+    stem_set = set(stemmed)
+    return [*stemmed, *(term for term in others if term not in stem_set)]
 
 
 def _hash_of(item: IndexedItem) -> str:
-    """Stands for the hash of a text that is only known by its parts."""
+    """Return a hash of an item's chunks, for an item without the hash of its text."""
     return hashlib.sha256("\0".join(text for _, _, text in item.chunks).encode()).hexdigest()
 
 
 class _Facets:
-    """What an item's facets say to this index."""
+    """The facets of an item, by what they mean to this index."""
 
     def __init__(self, facets: Sequence[str]) -> None:
         self._facets = facets
 
     def value(self, name: str) -> str:
+        """Return the value of the first facet with a prefix; empty if there is none."""
         return next((facet.removeprefix(name) for facet in self._facets if facet.startswith(name)), "")
 
     @property
     def generation(self) -> int:
-        found = self.value(GENERATION)
-        return int(found) if found.isdecimal() else 0
+        """Return the generation of a table that the item is of; 0 if it is of none."""
+        value = self.value(GENERATION)
+        return int(value) if value.isdecimal() else 0
 
     @property
     def scopes(self) -> Iterator[str]:
-        """What queries ask for. The scope of a table is sent as the hash it is."""
+        """Yield the facets that scopes name. The scope of a table is sent as the hash it is."""
         return (scope_of(facet) for facet in self._facets if not facet.startswith((PROJECT, GENERATION, NODE)))
 
 
 def scope_of(facet: str) -> str:
-    """A facet as it is sent."""
+    """Return a facet as it is sent."""
     return str(value_of(facet.removeprefix(SCOPE)))

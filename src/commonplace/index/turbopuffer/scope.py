@@ -1,4 +1,4 @@
-"""What the service can check of a scope by itself."""
+"""A scope as filters of the service."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ LISTED = 4_000
 
 
 def conditions(scope: Scope) -> list[Filter]:
-    """What the service can check of a scope by itself, but for long lists of items."""
-    asked: list[Filter] = []
+    """Return the filters for a scope, which the service checks by itself. Long lists of items are not among them."""
+    filters: list[Filter] = []
     for name, values in (("kind", scope.kinds), ("parent", scope.parents), ("part", scope.parts)):
         if values:
-            asked.append(one_of(name, values))
+            filters.append(one_of(name, values))
     if scope.tags:
-        asked.append(("tags", "ContainsAny", tuple(map(value_of, scope.tags))))
+        filters.append(("tags", "ContainsAny", tuple(map(value_of, scope.tags))))
     if len(scope.facets) == 1:
-        asked.append(("scopes", "Contains", scope_of(scope.facets[0])))
+        filters.append(("scopes", "Contains", scope_of(scope.facets[0])))
     elif scope.facets:
-        asked.append(("scopes", "ContainsAny", tuple(map(scope_of, scope.facets))))
+        filters.append(("scopes", "ContainsAny", tuple(map(scope_of, scope.facets))))
     for facet in scope.must:
         generation = facet.removeprefix(GENERATION) if facet.startswith(GENERATION) else ""
-        asked.append(("generation", "Eq", int(generation)) if generation else ("scopes", "Contains", scope_of(facet)))
+        filters.append(("generation", "Eq", int(generation)) if generation else ("scopes", "Contains", scope_of(facet)))
     for name, (low, high) in (("created", scope.created), ("updated", scope.updated)):
-        asked += [(name, "Gte", low)] if low is not None else []
-        asked += [(name, "Lte", high)] if high is not None else []
+        filters += [(name, "Gte", low)] if low is not None else []
+        filters += [(name, "Lte", high)] if high is not None else []
     if scope.without is not None and 0 < len(scope.without) <= LISTED:
-        asked.append(("item", "NotIn", tuple(scope.without.tolist())))
-    return asked
+        filters.append(("item", "NotIn", tuple(scope.without.tolist())))
+    return filters
 
 
 def is_place(scope: Scope) -> bool:
-    """Whether it is a place in a table, which says by itself what is in it."""
+    """Return True if a scope is a place in a table: its facet then selects the items, and no list of them is needed."""
     return bool(scope.parents) and any(facet.startswith(SCOPE) for facet in scope.facets)

@@ -1,4 +1,4 @@
-"""Writing rows: what has changed and nothing else, in requests of a bounded size, each known before it is sent."""
+"""Sending rows: only what has changed, in requests of bounded size, each announced in the ledger before it is sent."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from dataclasses import field
 from typing import Any
 
 from commonplace.errors import Unavailable
-from commonplace.index.turbopuffer.errors import Refused, TooLarge
+from commonplace.index.turbopuffer.errors import RequestRejected, RequestTooLarge
 from commonplace.index.turbopuffer.ledger import Ledger, Sent
 from commonplace.index.turbopuffer.rows import Row, schema
 from commonplace.index.turbopuffer.settings import is_table
-from commonplace.index.turbopuffer.wire import Wire
+from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 MOST_ROWS = 1_000
 MOST_BYTES = 8 * 1024 * 1024
 PAUSE_S = 1.0
-"""The least time between two requests of one run to a namespace: the service takes one batch a second."""
+"""The least time between two requests of one run to a namespace: the service accepts one batch a second."""
 LOOK_BYTES = 64 * 1024 * 1024
-"""After so much was written, a look is taken at how much the service has still to index."""
+"""Bytes written to a namespace after which the service is asked how much it still has to index."""
 MOST_UNINDEXED = 1_000_000_000
-"""Bytes: above 2 GB the service refuses writes, and answers slowly long before that."""
+"""Bytes not indexed yet at which writing pauses: above 2 GB the service refuses writes, and it is slow long before."""
 INDEX_WAIT_S = 30.0
 
 
@@ -39,7 +39,7 @@ class Unit:
 
 @dataclass(slots=True)
 class _Request:
-    """Rows of a namespace, and the ids of rows that they supersede, unless those are of a later change."""
+    """A write to a namespace: rows, and the ids of rows they supersede, unless those are of a later change."""
 
     namespace: str
     version: int
@@ -49,35 +49,35 @@ class _Request:
 
 
 class Sender:
-    """Writes for one run of a follower, which alone writes here; other servers may write the same rows elsewhere."""
+    """The writes of one run of a follower, the only writer of its ledger. Other servers may write the same rows."""
 
-    def __init__(self, wire: Wire, ledger: Ledger, dims: int | None) -> None:
+    def __init__(self, wire: TurbopufferWire, ledger: Ledger, dims: int | None) -> None:
         self._wire, self._ledger, self.dims = wire, ledger, dims
         self._written: dict[str, float] = {}
         self._unseen: defaultdict[str, int] = defaultdict(int)
 
     def send(self, units: Sequence[Unit], position: int | None) -> None:
-        """Make the service have just these rows of these items; then note it, and how far the log is followed."""
+        """Replace the rows of these items on the service by these; then store them and the position in the ledger."""
         items = [unit.item for unit in units]
         known = self._ledger.sent(items)
         rows = [row for unit in units for row in unit.rows]
-        kept = {(row.namespace, row.id) for row in rows}
+        current_ids = {(row.namespace, row.id) for row in rows}
         unknown = [row for row in rows if not _is_known(row, known.get(row.chunk))]
-        found = self._ledger.found(unknown)
-        stale = [row for row in unknown if row.chunk not in found]
-        self._ledger.announce((row.namespace, row.id) for row in stale)
+        already_there = self._ledger.found(unknown)
+        new_rows = [row for row in unknown if row.chunk not in already_there]
+        self._ledger.announce((row.namespace, row.id) for row in new_rows)
         refused: dict[int, str] = {}
-        fresh = {row.chunk for row in stale}
-        for request in self._requests(units, fresh, known, kept):
+        fresh = {row.chunk for row in new_rows}
+        for request in self._requests(units, fresh, known, current_ids):
             refused |= self._write(request)
         before = {(sent.namespace, sent.id) for sent in known.values()}
-        never = ((row.namespace, row.id) for row in stale if row.chunk in refused)
-        self._ledger.withdraw(place for place in never if place not in before)
-        taken = [row for row in rows if row.chunk not in refused]
-        self._ledger.replace(items, taken, refused, position)
+        rejected_ids = ((row.namespace, row.id) for row in new_rows if row.chunk in refused)
+        self._ledger.withdraw(place for place in rejected_ids if place not in before)
+        accepted_rows = [row for row in rows if row.chunk not in refused]
+        self._ledger.replace(items, accepted_rows, refused, position)
 
     def sweep(self) -> None:
-        """Remove what was sent by a run that died before it could note it, and is not there any more."""
+        """Remove rows of runs that died after sending them and before storing them in the ledger."""
         orphans: defaultdict[str, list[str]] = defaultdict(list)
         for namespace, identity in self._ledger.orphans():
             orphans[namespace].append(identity)
@@ -86,21 +86,21 @@ class Sender:
         self._ledger.acknowledge()
 
     def remove(self, namespace: str, ids: Sequence[str]) -> None:
-        """Remove rows that the ledger does not know, unless they are of later changes than it follows."""
+        """Remove rows that the ledger does not know, unless they are of later changes than its position."""
         for start in range(0, len(ids), MOST_ROWS):
             self._request(_Request(namespace, self._ledger.position(), deletes=list(ids[start : start + MOST_ROWS])))
 
     def _requests(
-        self, units: Iterable[Unit], fresh: set[int], known: dict[int, Sent], kept: set[tuple[str, str]]
+        self, units: Iterable[Unit], fresh: set[int], known: dict[int, Sent], current_ids: set[tuple[str, str]]
     ) -> Iterator[_Request]:
-        """An item's superseded ids go with the first of its rows, and no id is in two places."""
-        gone: defaultdict[int, list[Sent]] = defaultdict(list)
+        """Yield the requests for some items. An item's superseded ids are in the request with the first of its rows."""
+        superseded: defaultdict[int, list[Sent]] = defaultdict(list)
         for chunk, sent in known.items():
-            if (sent.namespace, sent.id) not in kept:
-                gone[chunk >> CHUNK_BITS].append(sent)
+            if (sent.namespace, sent.id) not in current_ids:
+                superseded[chunk >> CHUNK_BITS].append(sent)
         filling: dict[str, _Request] = {}
         for unit in units:
-            for sent in gone[unit.item]:
+            for sent in superseded[unit.item]:
                 request = filling.setdefault(sent.namespace, _Request(sent.namespace, unit.version))
                 request.version = min(request.version, unit.version)
                 request.deletes.append(sent.id)
@@ -117,17 +117,17 @@ class Sender:
         yield from filling.values()
 
     def _write(self, request: _Request) -> dict[int, str]:
-        """Returns which chunks were rejected, and why. What is too large goes in halves."""
+        """Send a request, in halves if it is too large. Return the chunks that were rejected, and why."""
         if not request.rows and not request.deletes:
             return {}
         try:
             self._request(request)
-        except Refused as error:
+        except RequestRejected as error:
             if not request.rows:
                 raise
             if request.deletes:
                 self._request(_Request(request.namespace, request.version, deletes=request.deletes), paced=False)
-            if not isinstance(error, TooLarge):
+            if not isinstance(error, RequestTooLarge):
                 return _Sifting(self, request).refused(error)
             if len(request.rows) == 1:
                 raise
@@ -142,11 +142,11 @@ class Sender:
             refused |= self._write(_Request(request.namespace, request.version, rows, size=request.size // 2))
         return refused
 
-    def rejects(self, like: _Request, rows: Sequence[Row]) -> Refused | None:
-        """Send some rows of a request; returns why they were rejected, if they were."""
+    def rejects(self, like: _Request, rows: Sequence[Row]) -> RequestRejected | None:
+        """Send some rows of a request. Return the error if they were rejected, None if they were accepted."""
         try:
             self._request(_Request(like.namespace, like.version, list(rows)), paced=False)
-        except Refused as error:
+        except RequestRejected as error:
             return error
         return None
 
@@ -154,9 +154,9 @@ class Sender:
         if paced:
             self._pace(request.namespace)
         payloads: list[dict[str, Any]] = [row.payload(self.dims) for row in request.rows]
-        asked = schema(self.dims, of_table=is_table(request.namespace))
+        attributes = schema(self.dims, of_table=is_table(request.namespace))
         self._wire.write(
-            request.namespace, payloads, request.deletes, asked, request.version, vectors=self.dims is not None
+            request.namespace, payloads, request.deletes, attributes, request.version, vectors=self.dims is not None
         )
         self._written[request.namespace] = time.monotonic()
 
@@ -166,7 +166,7 @@ class Sender:
             time.sleep(max(0.0, last + PAUSE_S - time.monotonic()))
 
     def _look(self, namespace: str, size: int) -> None:
-        """Wait where the service has much to index. Raises Unavailable where that takes long."""
+        """Wait while the service has much to index. Raise Unavailable if that takes longer than `INDEX_WAIT_S`."""
         self._unseen[namespace] += size
         if self._unseen[namespace] < LOOK_BYTES:
             return
@@ -184,26 +184,26 @@ class Sender:
 
 
 class _Sifting:
-    """The search for the bad rows of a request that was rejected: one among 300 costs 12 requests at most."""
+    """A search for the bad rows of a rejected request: one among 300 costs 12 requests at most."""
 
     def __init__(self, sender: Sender, request: _Request) -> None:
         self._sender, self._request = sender, request
         self._accepted = 0
 
-    def refused(self, first: Refused) -> dict[int, str]:
-        """Send all rows but the bad ones; returns those and why. Raises where none of several rows is taken."""
+    def refused(self, first: RequestRejected) -> dict[int, str]:
+        """Send all rows but the bad ones. Return those and why. Raise `first` if none of several rows is accepted."""
         reasons: dict[int, str] = {}
         rows = self._request.rows
-        error: Refused | None = first
+        error: RequestRejected | None = first
         while error is not None:
             rows = self._without_one(rows, error, reasons)
             error = self._rejects(rows) if rows else None
             if not self._accepted and len(reasons) > 1:
-                raise first  # it is not a row that is wrong
+                raise first  # the fault is not in a row
         return reasons
 
-    def _without_one(self, rows: list[Row], error: Refused, reasons: dict[int, str]) -> list[Row]:
-        """Find a bad row among rows of which one is; returns those that were not taken yet."""
+    def _without_one(self, rows: list[Row], error: RequestRejected, reasons: dict[int, str]) -> list[Row]:
+        """Find one bad row among rows with at least one, store its reason, and return the rows not accepted yet."""
         untried: list[Row] = []
         known = len(rows) == 1
         while len(rows) > 1:
@@ -220,14 +220,14 @@ class _Sifting:
             reasons[rows[0].chunk] = str(reason)
         return untried
 
-    def _rejects(self, rows: list[Row]) -> Refused | None:
+    def _rejects(self, rows: list[Row]) -> RequestRejected | None:
         error = self._sender.rejects(self._request, rows)
         self._accepted += len(rows) if error is None else 0
         return error
 
 
 def full_requests(units: Iterable[Unit], dims: int | None) -> Iterator[list[Unit]]:
-    """The items in runs of about as many rows as a request holds; a run is sent before the next is made."""
+    """Yield the items in runs of about as many rows as a request holds; a run is sent before the next is read."""
     run: list[Unit] = []
     rows = size = 0
     for unit in units:

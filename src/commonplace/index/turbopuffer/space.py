@@ -1,4 +1,4 @@
-"""The indexes of one space on turbopuffer, which share one connection."""
+"""The indexes of one space on turbopuffer, which share a connection."""
 
 from __future__ import annotations
 
@@ -7,36 +7,40 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from commonplace.index.base import NearSource, WordSource
-from commonplace.index.turbopuffer.following import Models
+from commonplace.index.base import VectorSource, WordSource
+from commonplace.index.turbopuffer.following import ModelSource
 from commonplace.index.turbopuffer.index import TurbopufferIndex
 from commonplace.index.turbopuffer.settings import Naming, service
 from commonplace.index.turbopuffer.vectors import TurbopufferVectors
-from commonplace.index.turbopuffer.wire import Wire
+from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.settings import Settings
 
 PASSAGES = "lexical"
 """The folder of the index of chunks, whose rows carry vectors too."""
 
 
-class LoggedModels(Models, Protocol):
-    """A store, as far as it is asked here."""
+class LoggedModelSource(ModelSource, Protocol):
+    """The store, which also has the id of its log."""
 
     log: str | None
+    """The id of the log that was seen last, as JSON; None before the first look."""
 
 
 class TurbopufferSpace:
-    """Makes indexes as the local ones are made. Refuses to be made where the environment does not say how."""
+    """A factory of indexes, with the signatures of the local ones (`MakeWords`, `MakeVectors`)."""
 
-    def __init__(self, settings: Settings, space: str, log: str, store: LoggedModels) -> None:
-        """`log` is the id of the log that the store has now: no other log has it."""
+    def __init__(self, settings: Settings, space: str, log: str, store: LoggedModelSource) -> None:
+        """Connect to the service that the environment names; raise BadSetting if it names none.
+
+        `log` is the id of the log that the store has now: no other log has it.
+        """
         self._store = store
         self._naming = Naming(settings.turbopuffer_prefix, space, log)  # refuses a prefix that cannot be one
-        self._wire = Wire(service())
+        self._wire = TurbopufferWire(service())
         self._passages: TurbopufferIndex | None = None
 
     def words(self, folder: Path, source: WordSource, language: str) -> TurbopufferIndex:
-        """An index of words. That of passages is one with the index of their vectors."""
+        """Return an index of words. The one of passages also holds the vectors of `vectors`."""
         passages = folder.name == PASSAGES
         suffix = "" if passages else f"_{folder.name}"
         place = folder.with_name(f"turbopuffer-{folder.name}")
@@ -51,19 +55,20 @@ class TurbopufferSpace:
             self._passages = index
         return index
 
-    def vectors(self, folder: Path, source: NearSource, dims: int, fingerprint: str) -> TurbopufferVectors:
-        """An index of the vectors of one model, in the rows of the passages."""
+    def vectors(self, folder: Path, source: VectorSource, dims: int, fingerprint: str) -> TurbopufferVectors:
+        """Return an index of the vectors of one model, in the rows of the index of passages."""
         return TurbopufferVectors(self.passages, source, dims, fingerprint)
 
     @property
     def passages(self) -> TurbopufferIndex:
-        """The index of passages, which is made first."""
+        """Return the index of passages, which is created first."""
         assert self._passages is not None, "the index of passages is made first"  # noqa: S101
         return self._passages
 
     def trouble(self) -> str:
-        """Why something is still pending, in one sentence; empty where nothing went wrong."""
+        """Return why something is still pending, in one sentence; empty where nothing went wrong."""
         return self._passages.trouble() if self._passages else ""
 
     def close(self) -> None:
+        """Close the connection."""
         self._wire.close()

@@ -1,4 +1,4 @@
-"""The terms of rows, and how often they occur: what some rows add to the counts, and others take from them."""
+"""The terms of rows, and the changes that rows make to the ledger's counts of them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ class Terms:
     words: str
 
     def of(self, field: str) -> str:
+        """Return the terms of one of `FIELDS`."""
         return self.words if field == "words" else self.body if field == "body" else self.title
 
 
 def apart(terms: str) -> str:
-    """A blank before and after every term, and no more where a sign that is no term stood between two."""
+    """Return terms with one blank before and after each, also where a sign that is no term stood between two."""
     text = f" {terms} "
     return text if "  " not in text else f" {' '.join(terms.split())} "
 
 
 @dataclass(frozen=True, slots=True)
-class Tallied:
+class CountedRow:
+    """The attributes of a row that are counted."""
+
     namespace: str
     generation: int
     kind: str
@@ -43,20 +46,22 @@ class Tallied:
     words: str
 
 
-def tallied(row: Row) -> Tallied:
+def counted_row(row: Row) -> CountedRow:
+    """Return the counted attributes of a row."""
     embedded = row.vector is not None
     place = (row.namespace, row.generation, row.kind, row.language, row.many, embedded)
-    return Tallied(*place, row.title, row.body, row.words)
+    return CountedRow(*place, row.title, row.body, row.words)
 
 
-class Tally:
-    """What some rows add to the counts, and others take from them."""
+class CountChanges:
+    """A sum of changes to the counts, by added and removed rows."""
 
     def __init__(self) -> None:
         self.terms: Counter[tuple[str, str]] = Counter()
         self.tallies: Counter[str] = Counter()
 
-    def add(self, row: Tallied, sign: int) -> None:
+    def add(self, row: CountedRow, sign: int) -> None:
+        """Count a row: `sign` is 1 for an added one, -1 for a removed one."""
         names = ["rows", f"namespace:{row.namespace}", f"kind:{row.kind}", f"language:{row.language}"]
         names.append(f"generation:{row.namespace}:{row.generation}")
         names += ["many"] * bool(row.many) + ["embedded"] * bool(row.embedded)

@@ -1,4 +1,4 @@
-"""turbopuffer over its own SDK: the requests this engine makes, and what can go wrong with them in our words.
+"""turbopuffer over its own SDK: the requests of the index, with errors of ours.
 
 Nothing else imports the SDK, and neither its types nor its errors leave this file.
 """
@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commonplace.errors import Unavailable
-from commonplace.index.base import Near
+from commonplace.index.base import VectorQuery
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.turbopuffer.errors import Missing, NotAllowed, NotReady, plain, translated, unreadable
-from commonplace.index.turbopuffer.parts import MOST_HITS, Filter, Hit, Part
-from commonplace.index.turbopuffer.settings import Service
+from commonplace.index.turbopuffer.errors import NamespaceMissing, NotAllowed, NotReady, plain, translated, unreadable
+from commonplace.index.turbopuffer.parts import MOST_HITS, Filter, ServiceHit, Subquery
+from commonplace.index.turbopuffer.settings import TurbopufferService
 from commonplace.settings import BadSetting
 
 if TYPE_CHECKING:
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 TIMEOUT_S = 10.0
 RETRIES = 4
 MOST_QUERIES = 4
-"""Parts of a request: each counts as one of the 16 queries of a namespace that the service runs at once."""
+"""Subqueries of a request: each counts as one of the 16 queries of a namespace that the service runs at once."""
 READY_S = 5.0
-"""How long an index that says it is not ready is asked again."""
+"""The longest that a request is repeated while the service is not ready."""
 _PAUSE_S = 0.1
 
 T = TypeVar("T")
 
 
-class Wire:
-    """One service, for any number of threads. Connects when it is first asked."""
+class TurbopufferWire:
+    """A connection to a service, for any number of threads, opened by the first request."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: TurbopufferService) -> None:
         self._service = service
         self._sdk = _sdk()
         self._opening = threading.Lock()
@@ -45,6 +45,7 @@ class Wire:
         self._fetched = threading.local()
 
     def close(self) -> None:
+        """Close the connection. A later request opens it again."""
         with self._opening:
             client, self._client = self._client, None
         if client is not None:
@@ -52,14 +53,14 @@ class Wire:
 
     # requests
 
-    def prefetch(self, namespace: str, parts: Sequence[Part]) -> None:
-        """Ask now, in one request, what this thread is about to `query` in several. Each answer is used once."""
+    def prefetch(self, namespace: str, parts: Sequence[Subquery]) -> None:
+        """Send now, in one request, what this thread is about to `query` in several. Each answer is used once."""
         answers = zip(parts, self._query(namespace, parts), strict=True)
         self._answers.update(((namespace, part), hits) for part, hits in answers)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """One search, which may hold others: what was fetched ahead before it is not used in it."""
+        """Run the block as one search, which may contain others. Answers fetched ahead before it are dropped."""
         outer: bool = getattr(self._fetched, "asking", False)
         if not outer:
             self.forget()
@@ -73,44 +74,44 @@ class Wire:
 
     @property
     def waiting(self) -> bool:
-        """Whether something that was asked in this search has no answer yet. Nothing more is asked in it then."""
+        """Return True if a request of this search has no answer yet. No more requests are sent in it then."""
         return bool(getattr(self._fetched, "waiting", False))
 
     def forget(self) -> None:
-        """What was fetched ahead and not asked for is old news."""
+        """Drop the answers that were fetched ahead and not used."""
         self._answers.clear()
         self._fetched.scope = None
 
-    def expected(self, near: Near, scope: Scope) -> Scope:
-        """The scope of a search by meaning that is about to come, which may answer no more than one by words does."""
+    def expected(self, near: VectorQuery, scope: Scope) -> Scope:
+        """Return the scope of the search by meaning that follows: that of the search by words, with its own items."""
         expected = replace(scope, items=near.items, without=near.without)
         self._fetched.scope = expected
         return expected
 
     def scope_of(self, items: Ids | None, without: Ids | None) -> Scope:
-        """The scope of a search by meaning: that which was expected, where these are the very same items."""
-        known: Scope | None = getattr(self._fetched, "scope", None)
-        if known is not None and known.items is items and known.without is without:
-            return known
+        """Return the scope of a search by meaning: the expected one if these are the very same arrays."""
+        expected: Scope | None = getattr(self._fetched, "scope", None)
+        if expected is not None and expected.items is items and expected.without is without:
+            return expected
         return Scope(items=items, without=without)
 
     @property
-    def _answers(self) -> dict[tuple[str, Part], list[Hit]]:
-        """This thread's."""
-        found: dict[tuple[str, Part], list[Hit]] = self._fetched.__dict__.setdefault("answers", {})
-        return found
+    def _answers(self) -> dict[tuple[str, Subquery], list[ServiceHit]]:
+        """Return this thread's answers that were fetched ahead, by namespace and subquery."""
+        answers: dict[tuple[str, Subquery], list[ServiceHit]] = self._fetched.__dict__.setdefault("answers", {})
+        return answers
 
-    def query(self, namespace: str, parts: Sequence[Part]) -> list[list[Hit]]:
-        """The hits of each part; those of up to `MOST_QUERIES` parts are from one moment.
+    def query(self, namespace: str, parts: Sequence[Subquery]) -> list[list[ServiceHit]]:
+        """Return the hits of each subquery; those of up to `MOST_QUERIES` subqueries see one moment.
 
-        Raises Missing where there is no such namespace, and NotReady when there is still no answer after some seconds.
+        Raise NamespaceMissing if there is no such namespace, and NotReady if there is no answer within `READY_S`.
         """
-        known = self._answers
-        if known and all((namespace, part) in known for part in parts):
-            return [known.pop((namespace, part)) for part in parts]
+        answers = self._answers
+        if answers and all((namespace, part) in answers for part in parts):
+            return [answers.pop((namespace, part)) for part in parts]
         return self._query(namespace, parts)
 
-    def _query(self, namespace: str, parts: Sequence[Part]) -> list[list[Hit]]:
+    def _query(self, namespace: str, parts: Sequence[Subquery]) -> list[list[ServiceHit]]:
         if len(parts) > MOST_QUERIES:
             return [
                 hits
@@ -118,8 +119,8 @@ class Wire:
                 for hits in self._query(namespace, parts[start : start + MOST_QUERIES])
             ]
 
-        def ask() -> list[list[Hit]]:
-            found = (
+        def ask() -> list[list[ServiceHit]]:
+            answer = (
                 self._client_now()
                 .namespace(namespace)
                 .multi_query(
@@ -127,7 +128,7 @@ class Wire:
                     consistency={"level": "strong"},
                 )
             )
-            results = self._told(found, "results") or []
+            results = self._attribute(answer, "results") or []
             if len(results) != len(parts) or any(result.rows is None for result in results):
                 raise NotReady(namespace)
             return [[_hit(row) for row in result.rows or ()] for result in results]
@@ -136,27 +137,27 @@ class Wire:
             raise NotReady(namespace)
         try:
             return _until_ready(lambda: self._translated(ask))
-        except Missing:
+        except NamespaceMissing:
             raise
         except NotReady:
             self._fetched.waiting = bool(getattr(self._fetched, "asking", False))
             raise
 
-    def rows(self, namespace: str, *include: str) -> Iterator[Hit]:
+    def rows(self, namespace: str, *include: str) -> Iterator[ServiceHit]:
         """Yield every row of a namespace, in the order of their ids; none where there is no such namespace.
 
-        Of `include`, an attribute that the namespace has never had is left out: the service refuses to tell it.
+        An attribute in `include` that the namespace never had is left out: the service would reject the request.
         """
         after: Filter | None = None
         try:
-            known = self._attributes(namespace)
-        except Missing:
+            known_attributes = self._attributes(namespace)
+        except NamespaceMissing:
             return
-        told = tuple(name for name in include if name in known)
+        attributes = tuple(name for name in include if name in known_attributes)
         while True:
             try:
-                hits = self._query(namespace, [Part(("id", "asc"), after, MOST_HITS, told)])[0]
-            except Missing:
+                hits = self._query(namespace, [Subquery(("id", "asc"), after, MOST_HITS, attributes)])[0]
+            except NamespaceMissing:
                 return
             yield from hits
             if len(hits) < MOST_HITS:
@@ -164,15 +165,15 @@ class Wire:
             after = ("id", "Gt", hits[-1].id)
 
     def count(self, namespace: str) -> int:
-        """Return how many rows there are. Its own count of them is approximate, so they are counted. Raises Missing."""
+        """Return the number of rows, counted: the one in the metadata is approximate. Raise NamespaceMissing."""
 
         def ask() -> int:
-            found = (
+            answer = (
                 self._client_now()
                 .namespace(namespace)
                 .query(aggregate_by={"rows": ("Count",)}, consistency={"level": "strong"})
             )
-            counts = self._told(found, "aggregations") or {}
+            counts = self._attribute(answer, "aggregations") or {}
             if "rows" not in counts:
                 raise NotReady(namespace)
             return int(counts["rows"])
@@ -180,11 +181,11 @@ class Wire:
         return _until_ready(lambda: self._translated(ask))
 
     def unindexed(self, namespace: str) -> int:
-        """Return how many bytes were written and are not indexed yet; 0 where there is no such namespace."""
+        """Return the number of bytes that were written and are not indexed yet; 0 if there is no such namespace."""
 
         try:
             index = self._metadata(namespace, "index")
-        except Missing:
+        except NamespaceMissing:
             return 0
         return int(getattr(index, "unindexed_bytes", None) or 0)
 
@@ -192,7 +193,7 @@ class Wire:
         return self._metadata(namespace, "schema_") or ()
 
     def _metadata(self, namespace: str, name: str) -> Any:
-        return self._translated(lambda: self._told(self._client_now().namespace(namespace).metadata(), name))
+        return self._translated(lambda: self._attribute(self._client_now().namespace(namespace).metadata(), name))
 
     # writing
 
@@ -206,9 +207,9 @@ class Wire:
         *,
         vectors: bool,
     ) -> None:
-        """Write rows, and delete others, unless what is there is of a later version of the log than these are.
+        """Write rows and delete others, except rows there that are of a later version of the log.
 
-        Durable when it returns. A request that was not acknowledged is sent again; NotReady when that fails too.
+        Durable on return. A request that was not acknowledged is sent again; raise NotReady if that fails too.
         """
         body: dict[str, Any] = {}
         if deletes:
@@ -220,33 +221,33 @@ class Wire:
                 body["distance_metric"] = "cosine_distance"
         try:
             self._send(namespace, body)
-        except Missing as error:
-            if rows:  # a write of rows makes the namespace: whoever says this is no turbopuffer
+        except NamespaceMissing as error:
+            if rows:  # a write of rows creates the namespace: no turbopuffer answers this
                 raise unreadable(self._service) from plain(error)
 
     def vacate(self, namespace: str, version: int) -> None:
-        """Remove what is of a version of the log or an earlier one: the namespace, where nothing later is there."""
-        later = Part(("id", "asc"), ("version", "Gt", version), 1, ())
+        """Remove the rows of a version of the log or an earlier one; the whole namespace if it has no later rows."""
+        later = Subquery(("id", "asc"), ("version", "Gt", version), 1, ())
         try:
             if "version" in self._attributes(namespace) and self._query(namespace, [later])[0]:
                 self._send(namespace, {"delete_by_filter": ("version", "Lte", version)})
             else:
                 self._translated(lambda: self._client_now().namespace(namespace).delete_all())
-        except Missing:
+        except NamespaceMissing:
             return
 
     def _send(self, namespace: str, body: Mapping[str, Any]) -> None:
         def send() -> None:
-            if self._told(self._client_now().namespace(namespace).write(**body), "status") != "OK":
+            if self._attribute(self._client_now().namespace(namespace).write(**body), "status") != "OK":
                 raise NotReady(namespace)
 
         _until_ready(lambda: self._translated(send))
 
     def namespaces(self, prefix: str) -> list[str] | None:
-        """Return the names that begin so; None where the key may not list them."""
+        """Return the names that begin with `prefix`; None if the key may not list them."""
 
         def ask() -> list[str]:
-            return [found.id for found in self._client_now().namespaces(prefix=prefix, page_size=1_000)]
+            return [listed.id for listed in self._client_now().namespaces(prefix=prefix, page_size=1_000)]
 
         try:
             return self._translated(ask)
@@ -268,21 +269,21 @@ class Wire:
                 )
             return self._client
 
-    def _told(self, answer: Any, name: str) -> Any:
-        """Return what an answer tells; None where it does not yet. Raises Unavailable for what is no answer at all."""
+    def _attribute(self, answer: Any, name: str) -> Any:
+        """Return an attribute of an answer; None if it has none yet. Raise Unavailable if it is no answer at all."""
         if isinstance(answer, str | bytes):
             raise unreadable(self._service)
         return getattr(answer, name, None)
 
     def _translated(self, work: Callable[[], T]) -> T:
-        """Do it. What the SDK raises becomes ours."""
+        """Return `work()`, with errors of the SDK raised as ours."""
         try:
             return work()
         except self._sdk.TurbopufferError as error:
             raise translated(error, self._sdk, self._service) from plain(error)
         except (Unavailable, NotReady):
             raise
-        except ValueError as error:  # what should be JSON and is not
+        except ValueError as error:  # the answer is not JSON
             raise unreadable(self._service) from plain(error)
 
 
@@ -296,9 +297,9 @@ def _sdk() -> Any:
     return turbopuffer
 
 
-def _hit(row: Any) -> Hit:
+def _hit(row: Any) -> ServiceHit:
     values = row.model_extra or {}
-    return Hit(
+    return ServiceHit(
         str(row.id),
         int(values.get("chunk", -1)),
         float(values.get("$dist") or 0.0),
@@ -308,12 +309,13 @@ def _hit(row: Any) -> Hit:
 
 
 def _until_ready(work: Callable[[], T]) -> T:
+    """Return `work()`, repeated while it raises NotReady, which is raised after `READY_S` seconds."""
     deadline = time.monotonic() + READY_S
     pause = _PAUSE_S
     while True:
         try:
             return work()
-        except Missing:
+        except NamespaceMissing:
             raise
         except NotReady:
             if time.monotonic() + pause > deadline:

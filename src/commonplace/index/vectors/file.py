@@ -31,7 +31,18 @@ from numpy.typing import NDArray
 from commonplace.errors import Busy
 from commonplace.index.files import Sealed, check_content, readable, stamp, sweep, write_atomically, writer_lock
 from commonplace.index.follower import IndexDamaged
-from commonplace.index.vectors.scan import BLOCK, Floats, Halves, Ids, Mask, RowOrder, Rows, code_words, codes_of, widen
+from commonplace.index.vectors.scan import (
+    BLOCK,
+    Floats,
+    Halves,
+    Ids,
+    Mask,
+    RowOrder,
+    VectorRows,
+    code_words,
+    codes_of,
+    widen,
+)
 from commonplace.lazy_dataclass import dataclass
 
 FORMAT = 1
@@ -44,8 +55,8 @@ Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """One commit. `sampled` is how many rows the common direction was taken from."""
+class VectorManifest:
+    """A commit of the index. `sampled` is the number of rows that the common direction was computed from."""
 
     generation: int
     dims: int
@@ -58,18 +69,22 @@ class Manifest:
     seals: Mapping[str, Sealed] = field(default_factory=lambda: dict.fromkeys(KINDS, _EMPTY))
 
     def name(self, kind: str) -> str:
+        """Return the name of the file of a kind."""
         return f"{kind}-{self.generation}.bin"
 
     def common_direction(self) -> Floats:
-        found: Floats = np.frombuffer(self.direction, np.float32)
-        return found if len(found) else np.zeros(self.dims, np.float32)
+        """Return the direction that the codes leave out; zeros before the first row."""
+        direction: Floats = np.frombuffer(self.direction, np.float32)
+        return direction if len(direction) else np.zeros(self.dims, np.float32)
 
     def to_json(self) -> bytes:
+        """Return the content of the manifest file."""
         values = asdict(self) | {"format": FORMAT, "direction": base64.b64encode(self.direction).decode("ascii")}
         return json.dumps(values | {"crc32": _crc_of(values)}, indent=1).encode("ascii")
 
     @classmethod
-    def from_json(cls, data: bytes) -> Manifest:
+    def from_json(cls, data: bytes) -> VectorManifest:
+        """Return the manifest in a file's content. Raise `IndexDamaged` if it is not as it was written."""
         try:
             values = json.loads(data)
             if values.pop("crc32") != _crc_of(values) or values.pop("format") != FORMAT:
@@ -85,40 +100,41 @@ def _crc_of(values: Mapping[str, Any]) -> int:
 
 
 class VectorFolder:
-    """The files of one index and the commit that rules them. Methods that write are for the holder of `writer_lock`."""
+    """The files of one index and their latest commit. Methods that write are for the holder of `writer_lock`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def manifest_stamp(self) -> tuple[int, int, int] | None:
-        """Changes with every commit, and costs one `stat` to look at. None: there is no commit."""
+        """Return a stamp that changes with every commit, for the cost of one `stat`; None if there is no commit."""
         try:
-            found = os.stat(f"{self.path}/{MANIFEST}")  # at every search, so no path is made of it
+            status = os.stat(f"{self.path}/{MANIFEST}")  # at every search, so no path is made of it
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
-    def manifest(self) -> Manifest | None:
-        """The latest commit; None where there never was one."""
+    def manifest(self) -> VectorManifest | None:
+        """Return the latest commit; None if there never was one. Raise `IndexDamaged` if it is lost or unreadable."""
         path = self.path / MANIFEST
         with readable(path), suppress(FileNotFoundError):
-            return Manifest.from_json(path.read_bytes())
+            return VectorManifest.from_json(path.read_bytes())
         if any(self._data_files()):
             raise IndexDamaged(f"{self.path / MANIFEST} is missing")
         return None
 
-    def commit(self, manifest: Manifest) -> Manifest:
+    def commit(self, manifest: VectorManifest) -> VectorManifest:
+        """Write a manifest, which makes it the latest commit, and return it."""
         write_atomically(self.path / MANIFEST, manifest.to_json())
         return manifest
 
-    def start_over(self, dims: int, fingerprint: str) -> Manifest:
-        """Commit an empty index. Other processes see that first, and only then do the old files go."""
-        manifest = self.commit(Manifest(self.next_generation(), dims, fingerprint))
+    def start_over(self, dims: int, fingerprint: str) -> VectorManifest:
+        """Commit an empty index, then remove the old files: other processes see the empty commit first."""
+        manifest = self.commit(VectorManifest(self.next_generation(), dims, fingerprint))
         self.remove_others(manifest.generation)
         return manifest
 
     def next_generation(self) -> int:
-        """A generation whose names no process can have open, not even one that knew a deleted folder."""
+        """Return a generation whose files no process can have open, not even one that knew a deleted folder."""
         generations = [generation for _, generation in self._data_files()]
         with suppress(IndexDamaged):
             manifest = self.manifest()
@@ -131,10 +147,10 @@ class VectorFolder:
             if other != generation:
                 path.unlink(missing_ok=True)
 
-    def prepare(self, manifest: Manifest) -> Manifest:
-        """Make the folder ready for an append: nothing in doubt, nothing left over from a writer that was killed.
+    def prepare(self, manifest: VectorManifest) -> VectorManifest:
+        """Make the folder ready for an append and return its commit: cut what a killed writer left, check what changed.
 
-        A file that was touched is read in full before new bytes are sealed together with what it holds.
+        A file that was touched is read in full before new bytes are sealed together with its content.
         """
         sweep(self.path)
         self.remove_others(manifest.generation)
@@ -144,9 +160,12 @@ class VectorFolder:
         seals = {kind: self._cut(manifest, kind) for kind in doubtful}
         return self.commit(replace(manifest, seals={**manifest.seals, **seals}))
 
-    def doubtful(self, manifest: Manifest, vouched: Mapping[str, Stamp] | None = None) -> list[str]:
-        """The kinds of file that changed since they were sealed; `IndexDamaged` where one is missing or cut short."""
-        found = []
+    def doubtful(self, manifest: VectorManifest, vouched: Mapping[str, Stamp] | None = None) -> list[str]:
+        """Return the kinds of files that changed since they were sealed and are not as `vouched` for.
+
+        Raise `IndexDamaged` if one is missing or cut short.
+        """
+        kinds = []
         for kind, sealed in manifest.seals.items():
             if not sealed.size:
                 continue
@@ -155,11 +174,11 @@ class VectorFolder:
                 raise IndexDamaged(f"{manifest.name(kind)} ends {sealed.size - size} bytes early")
             as_sealed = (size, mtime_ns) == sealed[:2]
             if not as_sealed and (vouched or {}).get(manifest.name(kind)) != (size, mtime_ns):
-                found.append(kind)
-        return found
+                kinds.append(kind)
+        return kinds
 
-    def read(self, manifest: Manifest, kind: str, start: int) -> bytes:
-        """The committed bytes of a file from `start` on."""
+    def read(self, manifest: VectorManifest, kind: str, start: int) -> bytes:
+        """Return the committed bytes of a file from `start` on. Raise `IndexDamaged` if it ends early."""
         size = manifest.seals[kind].size
         if size <= start:
             return b""
@@ -171,7 +190,8 @@ class VectorFolder:
             raise IndexDamaged(f"{manifest.name(kind)} ends early")
         return data
 
-    def map_vectors(self, manifest: Manifest) -> Halves:
+    def map_vectors(self, manifest: VectorManifest) -> Halves:
+        """Return the committed vectors, memory-mapped: (rows, dims). Raise `IndexDamaged` if the file ends early."""
         if not manifest.rows:
             return np.empty((0, manifest.dims), np.float16)
         size = manifest.rows * manifest.dims * 2
@@ -182,7 +202,8 @@ class VectorFolder:
             mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
         return np.frombuffer(mapped, np.float16).reshape(manifest.rows, manifest.dims)
 
-    def _cut(self, manifest: Manifest, kind: str) -> Sealed:
+    def _cut(self, manifest: VectorManifest, kind: str) -> Sealed:
+        """Check the committed part of a file, cut off the rest, and return the new seal."""
         path, sealed = self.path / manifest.name(kind), manifest.seals[kind]
         check_content(path, sealed)
         with path.open("r+b") as file:
@@ -197,9 +218,9 @@ class VectorFolder:
 
 
 class Loaded:
-    """What a process keeps of one generation: ids and codes in memory, grown as commits arrive, vectors mapped."""
+    """One generation in a process: ids and codes in memory, which grow as commits arrive, and vectors mapped."""
 
-    def __init__(self, folder: VectorFolder, manifest: Manifest) -> None:
+    def __init__(self, folder: VectorFolder, manifest: VectorManifest) -> None:
         self._folder = folder
         self.generation = manifest.generation
         self._rows = 0
@@ -210,17 +231,22 @@ class Loaded:
         self._direction = manifest.common_direction()
         self._vouched: dict[str, Stamp] = {}
 
-    def advance(self, manifest: Manifest, *, writing: bool) -> Rows:
-        """The rows as of a commit of this generation. Only bytes that were not read before are read."""
+    def advance(self, manifest: VectorManifest, *, writing: bool) -> VectorRows:
+        """Return the rows as of a commit of this generation. Only bytes that were not read before are read."""
         self._trust(manifest, writing=writing)
         if not self._rows:
             self._direction = manifest.common_direction()
         self._grow(manifest)
         vectors = self._folder.map_vectors(manifest)
-        return Rows(self._ids[: self._rows], tuple(self._blocks), vectors, self._live(), self._direction, self._order)
+        return VectorRows(
+            self._ids[: self._rows], tuple(self._blocks), vectors, self._live(), self._direction, self._order
+        )
 
-    def _trust(self, manifest: Manifest, *, writing: bool) -> None:
-        """Settle files that changed since the commit: a writer may be appending, or something else touched them."""
+    def _trust(self, manifest: VectorManifest, *, writing: bool) -> None:
+        """Check files that changed since the commit: a writer may be appending, or something else touched them.
+
+        Raise `IndexDamaged` if there is a newer commit, or the content of a file differs.
+        """
         doubtful = self._folder.doubtful(manifest, self._vouched)
         if not doubtful:
             return
@@ -232,14 +258,15 @@ class Loaded:
                 raise IndexDamaged("a newer commit exists")
             self._vouch(manifest, doubtful)
 
-    def _vouch(self, manifest: Manifest, kinds: list[str]) -> None:
+    def _vouch(self, manifest: VectorManifest, kinds: list[str]) -> None:
         for kind in kinds:
             path = self._folder.path / manifest.name(kind)
-            seen = stamp(path)
+            stamp_before = stamp(path)
             check_content(path, manifest.seals[kind])
-            self._vouched[path.name] = seen
+            self._vouched[path.name] = stamp_before
 
-    def _grow(self, manifest: Manifest) -> None:
+    def _grow(self, manifest: VectorManifest) -> None:
+        """Read the rows that were committed since. Raise `IndexDamaged` if the files do not fit each other."""
         words = code_words(manifest.dims)
         ids = np.frombuffer(self._folder.read(manifest, "ids", self._rows * 8), np.int64)
         dead = np.frombuffer(self._folder.read(manifest, "dead", len(self._dead) * 8), np.int64)
@@ -282,9 +309,9 @@ class Loaded:
 
 
 class Append:
-    """New rows and removals on their way into a commit. Leaving the block without one takes back what was written."""
+    """A batch of new rows and removals. Leaving the block without `commit` takes back what was written."""
 
-    def __init__(self, folder: VectorFolder, manifest: Manifest) -> None:
+    def __init__(self, folder: VectorFolder, manifest: VectorManifest) -> None:
         self._folder, self._manifest = folder, manifest
         self._committed = manifest.seals
         self._seals = dict(manifest.seals)
@@ -304,6 +331,7 @@ class Append:
 
     @property
     def rows(self) -> int:
+        """Return the number of rows, those of this batch included."""
         return self._manifest.rows
 
     def set_direction(self, direction: Floats, sampled: int) -> None:
@@ -312,6 +340,7 @@ class Append:
         self._direction, self._manifest = direction, replace(self._manifest, direction=stored, sampled=sampled)
 
     def add(self, ids: Ids, vectors: Halves) -> None:
+        """Write new rows."""
         for start in range(0, len(ids), BLOCK):
             part = vectors[start : start + BLOCK]
             self._write("vectors", part.tobytes())
@@ -324,8 +353,8 @@ class Append:
         self._write("dead", rows.tobytes())
         self._manifest = replace(self._manifest, dead=self._manifest.dead + len(rows))
 
-    def commit(self, position: int) -> Manifest:
-        """Put everything on the disk, then the manifest that makes it count."""
+    def commit(self, position: int) -> VectorManifest:
+        """Flush everything to the disk, then write the manifest that commits it, and return that."""
         for kind, file in self._files.items():
             os.fsync(file)
             self._seals[kind] = self._seals[kind]._replace(mtime_ns=os.fstat(file).st_mtime_ns)
@@ -343,7 +372,7 @@ class Append:
 
 
 def _write_at(file: int, data: bytes, offset: int) -> None:
-    """Write all of the data: one call to the system may take only a part of it."""
+    """Write all of the data at an offset: one call to the system may take only a part of it."""
     left = memoryview(data)
     while left:
         written = os.pwrite(file, left, offset)

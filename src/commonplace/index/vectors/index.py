@@ -6,16 +6,17 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import StorageBroken
+from commonplace.index.base import VectorSource
 from commonplace.index.files import REBUILDS, check_content, stamp, writable, writer_lock
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import distinct
-from commonplace.index.vectors.file import Append, Loaded, Manifest, Stamp, VectorFolder
+from commonplace.index.vectors.file import Append, Loaded, Stamp, VectorFolder, VectorManifest
 from commonplace.index.vectors.scan import (
     BLOCK,
     NORM_TOLERANCE,
@@ -23,7 +24,7 @@ from commonplace.index.vectors.scan import (
     Floats,
     Halves,
     Ids,
-    Rows,
+    VectorRows,
     code_words,
     codes_of,
     common_direction,
@@ -35,7 +36,7 @@ from commonplace.model import Change
 BATCH = 4_096
 """Changes per commit."""
 GROUP = 256
-"""Items whose vectors are in memory at a time while following."""
+"""Items whose vectors are in memory at a time while the log is applied."""
 FEWEST_DEAD = 1_000
 RESAMPLE_FROM = 1_000
 ENOUGH_SAMPLED = 20_000
@@ -44,29 +45,13 @@ MOST_SAMPLED = 16_384
 T = TypeVar("T")
 
 
-class VectorSource(Protocol):
-    """What the index follows. The store implements it."""
-
-    def last_change(self) -> int:
-        """The number of the latest change; 0 when there is none."""
-        ...
-
-    def changes(self, after: int, limit: int) -> list[Change]:
-        """The first changes after one, in order."""
-        ...
-
-    def vectors_of(self, item_ids: Sequence[int]) -> tuple[Ids, Halves]:
-        """Ids and unit vectors of all chunks of these items that have a vector of the current model."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Rows, and what to look at on disk to know that they are still the latest."""
+    """Rows, and the stamps on disk that show whether they are still the latest."""
 
     commit: tuple[int, int, int] | None
-    manifest: Manifest | None
-    rows: Rows
+    manifest: VectorManifest | None
+    rows: VectorRows
     vectors: tuple[Path, Stamp] | None
 
 
@@ -91,7 +76,7 @@ class VectorIndex:
         return self._answer(len)
 
     def position(self) -> int:
-        """The last change inside the latest durable commit; 0 when empty, damaged or made by another model."""
+        """Return the last change in the latest durable commit; 0 when empty, damaged or made by another model."""
         state = self._state
         if state is not None and state.commit == self._folder.manifest_stamp():
             return state.manifest.position if state.manifest else 0
@@ -103,7 +88,7 @@ class VectorIndex:
         return manifest.position if manifest and self._is_ours(manifest) else 0
 
     def catch_up(self) -> int:
-        """Apply what is pending and return the position. Without anything pending it takes no lock."""
+        """Apply what is pending and return the position. Takes no lock where nothing is pending."""
         last = self._source.last_change()
         if self.position() == last:
             return last
@@ -114,17 +99,17 @@ class VectorIndex:
             return self._level().position
 
     def reset(self) -> None:
-        """Forget everything, the position included."""
+        """Remove everything, the position included."""
         with self._writing():
             self._start_over()
 
     def compact(self) -> None:
-        """Catch up, then write the live rows anew, in the order of their ids, and drop the rest."""
+        """Catch up, then rewrite the live rows in the order of their ids, and drop the rest."""
         with self._writing():
             self._rewrite(self._level())
 
     def check(self) -> list[str]:
-        """What is wrong with the index, after reading all of it; [] when nothing is."""
+        """Return what is wrong with the index, one sentence each, after reading all of it; [] when nothing is."""
         with self._writing():
             try:
                 manifest = self._folder.manifest()
@@ -135,30 +120,29 @@ class VectorIndex:
     def search(
         self, query: NDArray[np.float32], k: int, items: Ids | None = None, without: Ids | None = None
     ) -> tuple[Ids, Floats]:
-        """The chunks nearest to the query and their exact cosines, best first, ties by chunk id.
+        """Return the `k` chunks nearest to the query and their exact cosines, best first, ties by chunk id.
 
-        `items`: the sorted, unique ids of the items that may answer; None lets all of them. `without`: the same of
-        those that may not. There are always as many answers as k and the filter allow. Which rows are nearest is exact
-        for small and for well filtered sets, and right for about 98 in 100 of the best ten otherwise; a score is
-        always exact.
+        `items`: the sorted, unique ids of the items to search; None searches all. `without`: of those to leave out.
+        Fewer than `k` come back only where the filter admits fewer. The choice of rows is exact for small and for
+        well filtered sets, and right for about 98 in 100 of the best ten otherwise; a score is always exact.
         """
         self._check_dims(query)
         return self._answer(lambda rows: rows.search(query, k, items, without))
 
     def scores(self, query: NDArray[np.float32], chunk_ids: Ids) -> Floats:
-        """The exact cosine of each chunk; NaN for one that has no vector."""
+        """Return the exact cosine of each chunk; NaN for one that has no vector."""
         self._check_dims(query)
         return self._answer(lambda rows: rows.scores(query, chunk_ids))
 
     def sample(self) -> Floats:
-        """The vectors of some chunks, evenly spaced; all of them where they are few."""
+        """Return the vectors of some chunks, evenly spaced; of all where they are few."""
         return self._answer(lambda rows: rows.sample())
 
     def _check_dims(self, query: NDArray[Any]) -> None:
         if query.size != self._dims:
             raise ValueError(f"the query has {query.size} dimensions, the index {self._dims}")
 
-    def _is_ours(self, manifest: Manifest) -> bool:
+    def _is_ours(self, manifest: VectorManifest) -> bool:
         return manifest.fingerprint == self._fingerprint and manifest.dims == self._dims
 
     @contextmanager
@@ -168,8 +152,11 @@ class VectorIndex:
 
     # Reading
 
-    def _answer(self, ask: Callable[[Rows], T]) -> T:
-        """Ask the current rows; where they turn out to be damaged, rebuild and ask again."""
+    def _answer(self, ask: Callable[[VectorRows], T]) -> T:
+        """Return `ask` of the current rows; where they turn out damaged, rebuild the index and ask again.
+
+        Raise `StorageBroken` if they are damaged again after that.
+        """
         for _ in range(REBUILDS):
             with suppress(IndexDamaged):
                 return self._ask(ask)
@@ -181,7 +168,7 @@ class VectorIndex:
                 f"The vector index in {self._folder.path} was rebuilt and is damaged again ({damage}). Check the disk."
             ) from damage
 
-    def _ask(self, ask: Callable[[Rows], T]) -> T:
+    def _ask(self, ask: Callable[[VectorRows], T]) -> T:
         state = self._current()
         try:
             return ask(state.rows)
@@ -190,15 +177,15 @@ class VectorIndex:
             raise
 
     def _forget(self, state: _State) -> None:
-        """Drop a generation that proved wrong though its files look untouched, so that nobody trusts them again."""
+        """Start over after a generation proved wrong though its files look untouched, so that nobody trusts them."""
         with self._writing():
             manifest = self._folder.manifest()
             if manifest and state.manifest and manifest.generation == state.manifest.generation:
                 self._start_over()
 
     def _heal(self) -> None:
-        """Start over unless the index can be loaded, which another process may have seen to in the meantime."""
-        with suppress(IndexDamaged), self._writing():  # what is still wrong is seen to by catching up
+        """Start over unless the index can be loaded, because another process rebuilt it meanwhile; then catch up."""
+        with suppress(IndexDamaged), self._writing():  # catching up mends what is still wrong
             try:
                 self._refresh(writing=True)
             except IndexDamaged:
@@ -212,19 +199,22 @@ class VectorIndex:
         return self._refresh(writing=False)
 
     def _is_latest(self, state: _State) -> bool:
-        """Two calls of `stat`. A mapped file that was cut short must not be read: that would kill the process."""
+        """Return True if nothing was committed or changed since, by two calls of `stat`.
+
+        A mapped file that was cut short must not be read: that would kill the process.
+        """
         if state.commit != self._folder.manifest_stamp():
             return False
         if state.vectors is None:
             return True
-        path, seen = state.vectors
+        path, loaded_stamp = state.vectors
         try:
-            return stamp(path) == seen
+            return stamp(path) == loaded_stamp
         except IndexDamaged:
             return False
 
     def _refresh(self, *, writing: bool) -> _State:
-        """Load what the latest commit says. A commit that replaced another while it was being read is read again."""
+        """Load the latest commit, again if it was replaced meanwhile. Raise `IndexDamaged` if it cannot be used."""
         with self._refreshing:
             while True:
                 commit = self._folder.manifest_stamp()
@@ -249,19 +239,19 @@ class VectorIndex:
         if self._loaded is None or self._loaded.generation != manifest.generation:
             self._loaded = Loaded(self._folder, manifest)
         path = self._folder.path / manifest.name("vectors")
-        seen = (path, stamp(path)) if manifest.rows else None
-        return _State(commit, manifest, self._loaded.advance(manifest, writing=writing), seen)
+        vectors = (path, stamp(path)) if manifest.rows else None
+        return _State(commit, manifest, self._loaded.advance(manifest, writing=writing), vectors)
 
     # Writing: every method from here on is called with the writer lock held
 
-    def _start_over(self) -> Manifest:
+    def _start_over(self) -> VectorManifest:
         manifest = self._folder.start_over(self._dims, self._fingerprint)
         with self._refreshing:
             self._loaded = None
         return manifest
 
-    def _ready(self) -> Manifest:
-        """The latest commit, fit to be continued, or an empty one."""
+    def _ready(self) -> VectorManifest:
+        """Return the latest commit, ready for an append, or a new empty one."""
         try:
             manifest = self._folder.manifest()
             if manifest and self._is_ours(manifest) and manifest.position <= self._source.last_change():
@@ -270,22 +260,22 @@ class VectorIndex:
             pass
         return self._start_over()
 
-    def _level(self) -> Manifest:
+    def _level(self) -> VectorManifest:
         try:
             return self._follow(self._ready())
         except IndexDamaged:
             return self._follow(self._start_over())
 
-    def _follow(self, manifest: Manifest) -> Manifest:
-        wanted = self._source.last_change()  # what comes meanwhile is left to the next who looks
-        while manifest.position < wanted and (batch := self._source.changes(manifest.position, BATCH)):
+    def _follow(self, manifest: VectorManifest) -> VectorManifest:
+        target = self._source.last_change()  # what comes meanwhile is left to the next caller
+        while manifest.position < target and (batch := self._source.changes(manifest.position, BATCH)):
             manifest = self._apply(manifest, batch)
             if _wants_rewrite(manifest):
                 manifest = self._rewrite(manifest)
         return manifest
 
-    def _apply(self, manifest: Manifest, batch: Sequence[Change]) -> Manifest:
-        """Bring every item that the changes name to its present state, in one commit."""
+    def _apply(self, manifest: VectorManifest, batch: Sequence[Change]) -> VectorManifest:
+        """Write the present state of every item that the changes name, in one commit."""
         rows = self._refresh(writing=True).rows
         items = distinct(np.array([change.item_id for change in batch], np.int64))
         with Append(self._folder, manifest) as append:
@@ -293,35 +283,36 @@ class VectorIndex:
                 self._replace(rows, items[start : start + GROUP], append)
             return append.commit(batch[-1].seq)
 
-    def _replace(self, rows: Rows, items: Ids, append: Append) -> None:
+    def _replace(self, rows: VectorRows, items: Ids, append: Append) -> None:
         """Write only the difference: a row whose chunk has the same vector as before stays where it is."""
         ids, vectors = _usable(*self._source.vectors_of(items.tolist()))
         old = rows.of_items(items)
         old = old[np.argsort(rows.ids[old])]
-        kept, places = _kept(rows.ids[old], rows.vectors[old], ids, vectors)
+        same, places = _same_rows(rows.ids[old], rows.vectors[old], ids, vectors)
         fresh = np.ones(len(ids), np.bool_)
         fresh[places] = False
         if not append.rows and fresh.any():
             append.set_direction(common_direction(widen(vectors)), len(vectors))
-        append.bury(old[~kept])
+        append.bury(old[~same])
         append.add(ids[fresh], vectors[fresh])
 
-    def _rewrite(self, manifest: Manifest) -> Manifest:
+    def _rewrite(self, manifest: VectorManifest) -> VectorManifest:
+        """Commit the live rows alone as a new generation, with a common direction computed anew."""
         rows = self._refresh(writing=True).rows
         live = np.arange(len(rows.ids)) if rows.live is None else np.flatnonzero(rows.live)
         live = live[np.argsort(rows.ids[live])]
-        fresh = Manifest(self._folder.next_generation(), self._dims, self._fingerprint)
+        fresh = VectorManifest(self._folder.next_generation(), self._dims, self._fingerprint)
         with Append(self._folder, fresh) as append:
             sample = live[:: max(1, -(-len(live) // MOST_SAMPLED))]
             append.set_direction(common_direction(widen(rows.vectors[sample])), len(live))
             for start in range(0, len(live), BLOCK):
                 part = live[start : start + BLOCK]
                 append.add(rows.ids[part], rows.vectors[part])
-            written = append.commit(manifest.position)
-        self._folder.remove_others(written.generation)
-        return written
+            committed = append.commit(manifest.position)
+        self._folder.remove_others(committed.generation)
+        return committed
 
-    def _problems(self, manifest: Manifest) -> Iterator[str]:
+    def _problems(self, manifest: VectorManifest) -> Iterator[str]:
         for kind, sealed in manifest.seals.items():
             if sealed.size:
                 check_content(self._folder.path / manifest.name(kind), sealed)
@@ -333,19 +324,19 @@ class VectorIndex:
         yield from _row_problems(self._refresh(writing=True).rows)
 
 
-def _no_rows(dims: int) -> Rows:
+def _no_rows(dims: int) -> VectorRows:
     none = np.empty(0, np.int64)
-    return Rows(none, (), np.empty((0, dims), np.float16), None, np.zeros(dims, np.float32))
+    return VectorRows(none, (), np.empty((0, dims), np.float16), None, np.zeros(dims, np.float32))
 
 
-def _wants_rewrite(manifest: Manifest) -> bool:
-    """Too much of it is dead, or it has outgrown the few rows whose common direction the codes were made with."""
+def _wants_rewrite(manifest: VectorManifest) -> bool:
+    """Return True if too many rows are dead, or the codes were made with the common direction of too few rows."""
     outgrown = manifest.sampled < ENOUGH_SAMPLED and manifest.rows >= max(RESAMPLE_FROM, 4 * manifest.sampled)
     return outgrown or manifest.dead > max(FEWEST_DEAD, manifest.rows // 4)
 
 
 def _usable(ids: Ids, vectors: Halves) -> tuple[Ids, Halves]:
-    """Sorted by id, without vectors that are not of length one: they have no direction to compare."""
+    """Return the rows sorted by id, without vectors whose length is not one: they have no direction to compare."""
     order = np.argsort(ids)
     ids, vectors = np.asarray(ids, np.int64)[order], np.asarray(vectors, np.float16)[order]
     wide = widen(vectors)
@@ -353,18 +344,18 @@ def _usable(ids: Ids, vectors: Halves) -> tuple[Ids, Halves]:
     return ids[sound], vectors[sound]
 
 
-def _kept(old_ids: Ids, old: Halves, ids: Ids, vectors: Halves) -> tuple[NDArray[np.bool_], Ids]:
-    """Which of the old rows are among the new, and where. Both are sorted by id."""
+def _same_rows(old_ids: Ids, old: Halves, ids: Ids, vectors: Halves) -> tuple[NDArray[np.bool_], Ids]:
+    """Return the mask of the old rows that are among the new, and their places there. Both are sorted by id."""
     if not len(ids):
         return np.zeros(len(old_ids), np.bool_), np.empty(0, np.int64)
     places = np.minimum(np.searchsorted(ids, old_ids), len(ids) - 1)
-    kept = (ids[places] == old_ids) & (vectors[places].view(np.uint16) == old.view(np.uint16)).all(axis=1)
-    return kept, places[kept]
+    same = (ids[places] == old_ids) & (vectors[places].view(np.uint16) == old.view(np.uint16)).all(axis=1)
+    return same, places[same]
 
 
-def _row_problems(rows: Rows) -> Iterator[str]:
-    alive = rows.ids if rows.live is None else rows.ids[rows.live]
-    if len(distinct(alive)) != len(alive):
+def _row_problems(rows: VectorRows) -> Iterator[str]:
+    live_ids = rows.ids if rows.live is None else rows.ids[rows.live]
+    if len(distinct(live_ids)) != len(live_ids):
         yield "a chunk has more than one row"
     words = code_words(rows.vectors.shape[1])
     for number, block in enumerate(rows.codes):

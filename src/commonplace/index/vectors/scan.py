@@ -28,19 +28,19 @@ BLOCK = 8_192
 EXACT_ROWS = 2_000
 """Up to this many rows (or a fiftieth of all) reading every vector costs less than choosing which to read."""
 FEWEST_FINALISTS, MOST_FINALISTS = 600, 8_000
-"""How many rows are rescored exactly: a fiftieth, within these bounds. Half as many lose 2 in 100 of the best ten."""
+"""Bounds of the number of rows rescored exactly, a fiftieth of all. Half as many lose 2 in 100 of the best ten."""
 ONE_IN = 50
 SPACED = 256
-"""Rows that stand for all where nobody looks for the nearest."""
+"""Rows of a sample that stands for all vectors."""
 SAMPLED = 8_192
-"""Distances that tell how near a row has to be; of less than twice as many all are looked at."""
+"""Distances sampled to estimate how near a row has to be; with less than twice as many rows all are compared."""
 CHECKED = 16
-"""Best rows whose sign bits are compared with their codes, to notice a vector that changed on the disk."""
+"""Best rows of a search whose sign bits are compared with their codes, to notice vectors that changed on disk."""
 STRAY_BITS = 2
 """Bits by which a sound row may differ from its code: another CPU may round a tiny value to the other sign."""
 NORM_TOLERANCE = 0.02
 _SLACK = 1.1 * NORM_TOLERANCE
-"""By how much of itself a product may differ from that of a row with the same cosine, at the two bounds of length."""
+"""The relative difference between the products of two rows with equal cosines, at the two bounds of length."""
 _RUN = 16
 _SORT_TAIL = 4_096
 _SCORED_AT_ONCE = 256
@@ -49,17 +49,17 @@ _HALF_SCALE = np.float32(2.0**112)
 
 
 def widen(halves: Halves) -> Floats:
-    """`halves.astype(float32)` for finite values, six times faster (0.10 ms against 0.65 for 1,000 rows of 384).
+    """Return `halves.astype(float32)` for finite values, six times faster (0.10 ms against 0.65 for 1,000 rows of 384).
 
-    A half shifted into the bits of a float is short of the difference of the exponents' biases; one multiplication
-    sets that right, subnormals included. Infinities come out as large numbers, which no check of norms lets pass.
+    A half shifted into the bits of a float lacks the difference of the exponents' biases; one multiplication
+    adds it, subnormals included. Infinities come out as large numbers, which no check of norms lets pass.
     """
     floats = _unscaled(halves)
     return np.multiply(floats, _HALF_SCALE, out=floats)
 
 
 def _unscaled(halves: Halves) -> Floats:
-    """The same before that multiplication."""
+    """Return the floats of `widen` before that multiplication."""
     bits = halves.view(np.int16).astype(np.int32)
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _HALF_BITS, out=bits)
@@ -67,24 +67,25 @@ def _unscaled(halves: Halves) -> Floats:
 
 
 def unit(vector: NDArray[Any]) -> Floats | None:
-    """The vector at length one; None for a vector that points nowhere."""
+    """Return the vector scaled to length one; None if its length is zero or not finite."""
     floats: Floats = np.asarray(vector, dtype=np.float32).ravel()
     length = float(np.linalg.norm(floats))
     return floats / np.float32(length) if np.isfinite(length) and length > 0 else None
 
 
 def common_direction(rows: Floats, fewest: int = 64) -> Floats:
-    """Where a collection's vectors point on the whole; zeros when they are too few to say."""
+    """Return the direction of the mean of the rows, at length one; zeros for fewer than `fewest` rows."""
     mean = unit(rows.mean(axis=0)) if len(rows) >= fewest else None
     return np.zeros(rows.shape[1], np.float32) if mean is None else mean
 
 
 def code_words(dims: int) -> int:
+    """Return the number of 64-bit words in the code of a vector."""
     return -(-dims // 64)
 
 
 def codes_of(rows: Floats, direction: Floats) -> Words:
-    """The sign bits of each row once its part along the common direction is taken away.
+    """Return the sign bits of each row without its part along the common direction.
 
     Embeddings share a large mean, on which most plain sign bits are wasted: at 100,000 rows and 1,000 finalists
     recall@10 is 0.94 for plain signs, 0.98 for these. Taking the mean itself away instead is no better and suffers
@@ -98,16 +99,16 @@ def codes_of(rows: Floats, direction: Floats) -> Words:
 
 
 class RowOrder:
-    """Rows by chunk id. Rows never change their id, so one sort serves every later snapshot of a generation.
+    """An order of rows by chunk id. Rows never change their id, so one sort serves later snapshots of a generation.
 
-    Rows that came after the sort are looked through one by one until they are many enough to sort again.
+    Rows that came after the sort are compared one by one until they are many enough to sort again.
     """
 
     def __init__(self) -> None:
         self._sorted: tuple[NDArray[np.int32], Ids] = (np.empty(0, np.int32), np.empty(0, np.int64))
 
     def find(self, ids: Ids, lows: Ids, highs: Ids) -> Ids:
-        """The rows whose id is in one of the ranges `low <= id < high`, which are sorted and disjoint. In no order."""
+        """Return the rows, unordered, whose id is in one of the sorted, disjoint ranges `low <= id < high`."""
         if not len(lows):
             return np.empty(0, np.int64)
         order, keys = self._up_to_date(ids)
@@ -132,8 +133,8 @@ class RowOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
-    """The vectors at one moment. Nothing in it changes, so any number of threads may search it while others write."""
+class VectorRows:
+    """A snapshot of all vectors. It never changes, so any number of threads may search it while others write."""
 
     ids: Ids
     codes: Sequence[Words]
@@ -144,9 +145,9 @@ class Rows:
     direction: Floats
     order: RowOrder = field(default_factory=RowOrder)
     last: list[tuple[Ids, Mask]] = field(default_factory=list)
-    """The last items that were asked for, and their rows: one search after another often has the same filter."""
+    """The items of the last filter and the mask of their rows: successive searches often share a filter."""
     spaced: list[Floats] = field(default_factory=list)
-    """A sample of the vectors, once somebody asked for one."""
+    """The sample of the vectors, after the first call of `sample`; empty before."""
 
     def __len__(self) -> int:
         return len(self.ids) if self.live is None else int(np.count_nonzero(self.live))
@@ -154,7 +155,7 @@ class Rows:
     def search(
         self, query: NDArray[Any], k: int, items: Ids | None = None, without: Ids | None = None
     ) -> tuple[Ids, Floats]:
-        """The k chunks nearest to the query and their cosines, best first, ties by chunk id."""
+        """Return the `k` chunks nearest to the query and their cosines, best first, ties by chunk id."""
         towards = unit(query)
         if towards is None or k <= 0:
             return np.empty(0, np.int64), np.empty(0, np.float32)
@@ -165,19 +166,18 @@ class Rows:
         return self.ids[rows[best]], scores[best]
 
     def scores(self, query: NDArray[Any], chunk_ids: Ids) -> Floats:
-        """The cosine of each chunk, NaN for a chunk that has no vector."""
+        """Return the cosine of each chunk; NaN for a chunk without a vector."""
         towards = unit(query)
-        found = np.full(len(chunk_ids), np.nan, np.float32)
         if towards is None or not len(chunk_ids):
-            return found
-        wanted = distinct(chunk_ids)
-        rows = self._alive(self.order.find(self.ids, wanted, wanted + 1))
-        cosines = np.full(len(wanted), np.nan, np.float32)
-        cosines[np.searchsorted(wanted, self.ids[rows])] = self._cosines(rows, towards)
-        return cosines[np.searchsorted(wanted, chunk_ids)]
+            return np.full(len(chunk_ids), np.nan, np.float32)
+        unique_ids = distinct(chunk_ids)
+        rows = self._alive(self.order.find(self.ids, unique_ids, unique_ids + 1))
+        cosines = np.full(len(unique_ids), np.nan, np.float32)
+        cosines[np.searchsorted(unique_ids, self.ids[rows])] = self._cosines(rows, towards)
+        return cosines[np.searchsorted(unique_ids, chunk_ids)]
 
     def sample(self) -> Floats:
-        """The vectors of live rows, evenly spaced, at most `SPACED` of them."""
+        """Return the vectors of at most `SPACED` live rows, evenly spaced."""
         if not self.spaced:
             rows = np.arange(len(self.ids)) if self.live is None else np.flatnonzero(self.live)
             step = -(-len(rows) // SPACED) or 1
@@ -185,10 +185,11 @@ class Rows:
         return self.spaced[0]
 
     def of_items(self, items: Ids) -> Ids:
-        """The live rows of some items (sorted, unique)."""
+        """Return the live rows of some items, whose ids are sorted and unique."""
         return self._alive(self.order.find(self.ids, items << CHUNK_BITS, (items + 1) << CHUNK_BITS))
 
     def code_of(self, row: int) -> Words:
+        """Return the code of one row."""
         return self.codes[row // BLOCK][:, row % BLOCK]
 
     def _candidates(self, towards: Floats, k: int, allowed: Mask | None) -> Ids:
@@ -202,24 +203,24 @@ class Rows:
         return closest_codes(self.codes, self.ids, code, finalists, allowed if count < len(self.ids) else None)
 
     def _allowed(self, items: Ids | None, without: Ids | None) -> Mask | None:
-        """Which rows may answer; None when all of them may."""
-        allowed = self.live if items is None else self._known(items)
+        """Return the mask of the rows to search; None for all rows."""
+        allowed = self.live if items is None else self._mask_of(items)
         if without is None:
             return allowed
         allowed = np.ones(len(self.ids), np.bool_) if allowed is None else allowed.copy()
         allowed[self.of_items(without)] = False
         return allowed
 
-    def _known(self, items: Ids) -> Mask:
-        for known, rows in self.last:
-            if known is items:
-                return rows
-        rows = self._of(items)
-        self.last[:] = [(items, rows)]
-        return rows
+    def _mask_of(self, items: Ids) -> Mask:
+        for last_items, last_mask in self.last:
+            if last_items is items:
+                return last_mask
+        mask = self._live_mask_of(items)
+        self.last[:] = [(items, mask)]
+        return mask
 
-    def _of(self, items: Ids) -> Mask:
-        """Which rows are alive and belong to the items. Few items are looked up by the sort, many by a table."""
+    def _live_mask_of(self, items: Ids) -> Mask:
+        """Return the mask of the live rows of the items. Few items are looked up in the sort, many in a table."""
         total = len(self.ids)
         if not len(items) or len(items) * 128 < total or int(items[-1]) - int(items[0]) > 16 * total + BLOCK:
             allowed = np.zeros(total, np.bool_)
@@ -232,9 +233,10 @@ class Rows:
         return rows if self.live is None else rows[self.live[rows]]
 
     def _contenders(self, rows: Ids, towards: Floats, k: int) -> Ids:
-        """Those of the rows that may be among the k nearest, told by products alone: lengths are one but for rounding.
+        """Return the rows that may be among the `k` nearest, by products alone: lengths are one but for rounding.
 
-        A product of nothing is no answer but a sign of a row that was wiped out, so those are looked at as well.
+        A product of exactly 0 is the sign of a row that was wiped on disk, so those rows are returned as well: the
+        check of their length in `_cosines` then raises.
         """
         if len(rows) <= 2 * k:
             return rows
@@ -244,11 +246,14 @@ class Rows:
             part = slice(start, start + _SCORED_AT_ONCE)
             np.vecdot(_unscaled(self.vectors.take(rows[part], axis=0)), scaled, out=products[part])
         last = float(np.partition(products, len(rows) - k)[len(rows) - k])
-        kept: Ids = rows[(products >= last - abs(last) * _SLACK) | (products == 0)]
-        return kept
+        contenders: Ids = rows[(products >= last - abs(last) * _SLACK) | (products == 0)]
+        return contenders
 
     def _cosines(self, rows: Ids, towards: Floats) -> Floats:
-        """Exact cosines. Row by row (`vecdot`), so that a chunk scores the same to the last bit in any company."""
+        """Return exact cosines, row by row (`vecdot`): a chunk's score is the same to the last bit in any company.
+
+        Raise `IndexDamaged` if the length of a row is not one.
+        """
         cosines = np.empty(len(rows), np.float32)
         for start in range(0, len(rows), _SCORED_AT_ONCE):
             part = slice(start, start + _SCORED_AT_ONCE)
@@ -260,6 +265,7 @@ class Rows:
         return cosines
 
     def _check_codes(self, rows: Ids) -> None:
+        """Raise `IndexDamaged` if the code of a row is not that of its vector."""
         if not len(rows):
             return
         codes = codes_of(widen(self.vectors[rows]), self.direction)
@@ -270,10 +276,10 @@ class Rows:
 
 
 def closest_codes(blocks: Sequence[Words], ids: Ids, code: Words, count: int, allowed: Mask | None) -> Ids:
-    """The `count` rows whose codes differ from `code` in the fewest bits, ties by id.
+    """Return the `count` rows whose codes differ from `code` in the fewest bits, ties by id.
 
-    A sample tells how near a row most likely has to be, so that only the few which are that near are sorted (5 ms per
-    million codes of 256 bits; 12 where all of them are). Where that was too near by far, all of them are.
+    A sample gives the distance that the last of them most likely has, so that only the few rows within it are sorted
+    (5 ms per million codes of 256 bits; 12 for sorting all). Where fewer than `count` are within it, all are sorted.
     """
     distances = _distances(blocks, len(ids), code)
     near = None if len(ids) < 2 * SAMPLED else distances <= _likely_limit(distances, count, allowed)
@@ -289,7 +295,7 @@ def closest_codes(blocks: Sequence[Words], ids: Ids, code: Words, count: int, al
 
 
 def _distances(blocks: Sequence[Words], count: int, code: Words) -> NDArray[np.uint16]:
-    """In how many bits each row differs from a code."""
+    """Return the number of bits in which each row differs from a code."""
     distances = np.empty(count, np.uint16)
     differing, counts = np.empty((len(code), BLOCK), np.uint64), np.empty((len(code), BLOCK), np.uint8)
     for start, block in zip(range(0, count, BLOCK), blocks, strict=True):
@@ -302,35 +308,35 @@ def _distances(blocks: Sequence[Words], count: int, code: Words) -> NDArray[np.u
 
 
 def _likely_limit(distances: NDArray[np.uint16], count: int, allowed: Mask | None) -> int:
-    """A distance that most likely no fewer than `count` rows are within, from some of them.
+    """Return a distance that most likely at least `count` rows are within, estimated from a sample.
 
-    They are taken in short runs: of rows that come in fives, as those of a table may, every fifteenth is of one kind.
+    It takes short runs of rows: of rows that come in fives, as those of a table may, every fifteenth is of one kind.
     """
-    apart = _RUN * (len(distances) // SAMPLED)
-    whole = len(distances) // apart * apart
-    sample, total = distances[:whole].reshape(-1, apart)[:, :_RUN].ravel(), len(distances)
+    stride = _RUN * (len(distances) // SAMPLED)
+    whole = len(distances) // stride * stride
+    sample, total = distances[:whole].reshape(-1, stride)[:, :_RUN].ravel(), len(distances)
     if allowed is not None:
-        sample, total = sample[allowed[:whole].reshape(-1, apart)[:, :_RUN].ravel()], int(np.count_nonzero(allowed))
+        sample, total = sample[allowed[:whole].reshape(-1, stride)[:, :_RUN].ravel()], int(np.count_nonzero(allowed))
     expected = count * len(sample) / max(total, 1)
     place = int(expected + 3 * expected**0.5) + 3
     return int(np.partition(sample, place)[place]) if place < len(sample) else int(np.iinfo(np.uint16).max)
 
 
 def _closest(distances: NDArray[np.uint16], ids: Ids, count: int) -> Ids:
-    """The first `count` by distance, then id: which rows are kept does not depend on the order they were written in."""
+    """Return the first `count` places by distance, then id: the choice does not depend on the order of writing."""
     if len(distances) <= count:
         return np.arange(len(distances))
-    # Counting them is thrice as quick as a partition: there are only as many distances as a code has bits.
+    # Counting is three times as fast as a partition: there are only as many distances as a code has bits.
     limit = np.searchsorted(np.bincount(distances).cumsum(), count)
     sure, tied = np.flatnonzero(distances < limit), np.flatnonzero(distances == limit)
-    wanted = count - len(sure)
-    if wanted < len(tied):
-        tied = tied[np.argpartition(ids[tied], wanted - 1)[:wanted]]
+    room = count - len(sure)
+    if room < len(tied):
+        tied = tied[np.argpartition(ids[tied], room - 1)[:room]]
     return np.concatenate([sure, tied])
 
 
 def _best(scores: Floats, ids: Ids, k: int) -> Ids:
-    """The places of the k best scores, best first, ties by id."""
+    """Return the places of the `k` best scores, best first, ties by id."""
     if k < len(scores):
         limit = np.partition(scores, len(scores) - k)[len(scores) - k]
         places = np.flatnonzero(scores >= limit)
@@ -340,12 +346,12 @@ def _best(scores: Floats, ids: Ids, k: int) -> Ids:
 
 
 def _rows_in_table(ids: Ids, items: Ids) -> Mask:
-    """Which rows belong to one of the items, by a table with a place for every id from the first to the last."""
+    """Return the mask of the rows of the items, by a table with a place for every id from the first to the last."""
     before = int(items[0]) - 1
     table = np.zeros(int(items[-1]) - before + 2, np.bool_)
     table[items - before] = True
-    found = np.empty(len(ids), np.bool_)
+    mask = np.empty(len(ids), np.bool_)
     for start in range(0, len(ids), BLOCK):
         part = slice(start, start + BLOCK)
-        table.take((ids[part] >> CHUNK_BITS) - before, mode="clip", out=found[part])
-    return found
+        table.take((ids[part] >> CHUNK_BITS) - before, mode="clip", out=mask[part])
+    return mask

@@ -1,4 +1,4 @@
-"""Words, phrases and beginnings as the queries tantivy runs, each of them matching exactly what it says."""
+"""Atoms of a boolean query (words, phrases, beginnings) as tantivy queries that match exactly what the atom says."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from commonplace.text.analyze import exact_terms, pairs, parts_of, pieces, stems
 from commonplace.text.languages import UNKNOWN
 
 WHOLE_WEIGHT = 8.0
-"""What `F#` itself counts beside its letters: enough for entries that have it to come before those that do not."""
+"""The boost of `F#` itself beside its letter: entries that have it come before those that have only the letter."""
 
 MOST_EXPANDED = 64
-"""Words a beginning stands for that are ranked each by itself; further ones match too, but add nothing to a score."""
+"""Completions of a beginning that are ranked each by itself; further ones match, but add nothing to a score."""
 
 
 class Atoms:
-    """The atoms of one search over one commit. In no language (UNKNOWN) words match as they are written."""
+    """A compiler of the atoms of one search over one commit. In UNKNOWN language words match as they are written."""
 
     def __init__(self, snapshot: Snapshot, language: str) -> None:
         self._searcher, self._schema = snapshot.searcher, snapshot.schema
@@ -29,10 +29,10 @@ class Atoms:
         stemmed = sum(snapshot.searcher.doc_freq("language", known) for known in self._languages)
         texts = snapshot.counted - snapshot.searcher.doc_freq("mark", "position")
         self._spelled = not self._languages or stemmed < texts
-        """Whether some text is stemmed in other ways: it is found by its words as they are written."""
+        """True if some text is stemmed in other languages: it is found by its words as they are written."""
 
     def query(self, atom: Atom) -> Query:
-        """What matches the atom within one chunk."""
+        """Return the query for the chunks in which the atom is found."""
         if atom.kind == "phrase":
             return self._phrase(atom.text)
         make = self._word if atom.kind == "word" else self._beginning
@@ -53,19 +53,19 @@ class Atoms:
         parts = parts_of(terms)
         if parts is None:
             return self._adjacent(terms)
-        return _either([self._stemmed(piece, terms, len(terms) - 1), self._adjacent(parts)])
+        return _best_of([self._stemmed(piece, terms, len(terms) - 1), self._adjacent(parts)])
 
     def _stemmed(self, piece: str, terms: Sequence[str], place: int) -> Query:
-        """One of a word's terms, by the stems that the languages give it."""
+        """Return the query for one of a word's terms, by its stem in each of the languages."""
         forms = dict.fromkeys(stems(piece, language).split()[place] for language in self._languages)
-        found = [Query.term_query(self._schema, "body", form, "freq") for form in forms]
-        return _either([*found, self._exact(terms[place])] if self._spelled else found)
+        stemmed = [Query.term_query(self._schema, "body", form, "freq") for form in forms]
+        return _best_of([*stemmed, self._exact(terms[place])] if self._spelled else stemmed)
 
     def _exact(self, term: str) -> Query:
         return Query.term_query(self._schema, "words", term, "position")
 
     def _run(self, run: str) -> Query:
-        """Text without spaces: its pairs adjacent, which is the run itself, wherever it stands."""
+        """Return the query for a run of an unspaced script: its pairs one after the other, wherever it stands."""
         *adjacent, last = pairs(run)
         return self._adjacent(adjacent) if adjacent else self._beginning_of(last)
 
@@ -85,7 +85,7 @@ class Atoms:
             return self._beginning_of(terms[-1])
         *before, last = parts
         followed = [self._adjacent([*before, word]) for word, _ in self._words(last)]
-        return _either([self._beginning_of(terms[-1]), *followed])
+        return _best_of([self._beginning_of(terms[-1]), *followed])
 
     def _beginning_of(self, prefix: str) -> Query:
         words = self._words(prefix)
@@ -109,7 +109,8 @@ class Atoms:
         return phrase_query(self._schema, phrase) if phrase else Query.empty_query()
 
 
-def _either(queries: Sequence[Query]) -> Query:
+def _best_of(queries: Sequence[Query]) -> Query:
+    """Return a query that matches what any of some match, and scores as the best of them."""
     return queries[0] if len(queries) == 1 else Query.disjunction_max_query(list(queries))
 
 

@@ -1,4 +1,4 @@
-"""tantivy as we use it: the schema, one commit as a snapshot, its panics as damage, its hits as arrays."""
+"""The use of tantivy: the schema, a commit as a snapshot, panics as damage, hits as arrays."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from commonplace.index.files import REFUSALS, readable
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, among
 from commonplace.lazy_dataclass import dataclass
-from commonplace.model import SCHEMES
+from commonplace.model import CHUNK_BITS, SCHEMES
 from commonplace.text.languages import LANGUAGES
 
 META = "meta.json"
-MANY = "many"  # what `parts` says of an item's chunk that is not its only one
-LEAST_SHARE = 0.05  # of the chunks: languages below it add stems only to words that no other language knows
+MANY = "many"  # the value of the field `parts` in chunks of items that have several
+LEAST_SHARE = 0.05  # of the chunks: rarer languages stem only words that no other language knows
 MOST_LANGUAGES = 3
 
 Floats = NDArray[np.float32]
@@ -33,53 +33,54 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Snapshot:
-    """The index as of one commit. Searches hold one, so a commit in another thread changes nothing under them."""
+    """The index as of one commit. Searches hold one, so a commit in another thread changes nothing for them."""
 
     index: tantivy.Index
     searcher: tantivy.Searcher
     stamp: tuple[int, int, int]
     files: Mapping[str, Sequence[int]]
     sizes: Sequence[int]
-    """How many documents each segment has, in the searcher's order of them."""
+    """The number of documents in each segment, in the searcher's order."""
     position: int
     highest: int
-    """The largest item id ever indexed: a larger one need not be removed before it is added."""
+    """The largest item id ever indexed: a larger one need not be deleted before it is added."""
     languages: tuple[str, ...]
     rarer: tuple[str, ...]
     """The library's other languages."""
     counted: int
-    """The documents that term counts are made of: removed ones too, until tantivy merges their segment."""
+    """The documents that term counts include: deleted ones too, until tantivy merges their segment."""
     idfs: dict[str, float] = field(default_factory=dict)
 
     @property
     def schema(self) -> tantivy.Schema:
+        """Return the schema of the index."""
         return self.index.schema
 
     @property
     def removed(self) -> int:
-        """How many of those were removed."""
+        """Return the number of deleted documents among those counted."""
         return self.counted - self.searcher.num_docs
 
     def idf(self, form: str) -> float:
-        """BM25's inverse document frequency of a stem; 0 when no chunk has it."""
-        known = self.idfs.get(form)
-        if known is None:
+        """Return BM25's inverse document frequency of a stem; 0 when no chunk has it."""
+        idf = self.idfs.get(form)
+        if idf is None:
             # The words of a document's key are in its title alone.
-            found = self.searcher.doc_freq("body", form) or self.searcher.doc_freq("title", form)
-            if 0 < found <= self.removed and not self._is_anywhere(form):
-                found = 0
-            known = math.log(1 + (self.counted - found + 0.5) / (found + 0.5)) if found else 0.0
-            self.idfs[form] = known
-        return known
+            count = self.searcher.doc_freq("body", form) or self.searcher.doc_freq("title", form)
+            if 0 < count <= self.removed and not self._is_anywhere(form):
+                count = 0
+            idf = math.log(1 + (self.counted - count + 0.5) / (count + 0.5)) if count else 0.0
+            self.idfs[form] = idf
+        return idf
 
     def _is_anywhere(self, form: str) -> bool:
-        """Whether a chunk has it that was not removed."""
+        """Return True if a chunk that was not deleted has the stem."""
         fields = [(Occur.Should, Query.term_query(self.schema, field, form, "freq")) for field in ("body", "title")]
         return bool(self.searcher.search(Query.boolean_query(fields), 1, count=False).hits)
 
 
 def engine(work: Callable[[], T]) -> T:
-    """Run something of tantivy's. What the system refuses is an OSError; anything else that goes wrong is damage."""
+    """Return `work()`, which calls tantivy. Raise OSError if the system refused, `IndexDamaged` for other failures."""
     try:
         return work()
     except BaseException as error:
@@ -93,9 +94,10 @@ def engine(work: Callable[[], T]) -> T:
 
 
 def make_schema() -> tantivy.Schema:
-    """`body` and `title` hold stems and rank; `words` holds exact terms with positions, for phrases and prefixes.
+    """Return the schema of the index.
 
-    A document's `title` has the words of its key too, and its `headline` has not: for those whom a name tells nothing.
+    `body` and `title` hold stems and rank; `words` holds exact terms with positions, for phrases and prefixes.
+    A document's `title` also has the words of its key; its `headline` does not, for searches that ignore file names.
     """
     schema = tantivy.SchemaBuilder()
     for name in ("item", "chunk"):
@@ -113,7 +115,7 @@ def make_schema() -> tantivy.Schema:
 
 
 def open_index(folder: Path) -> tantivy.Index:
-    """Open, or create where there is none."""
+    """Return the index in a folder, created where there is none."""
     index = tantivy.Index(make_schema(), str(folder))
     index.register_tokenizer("terms", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
     index.config_reader("manual")
@@ -121,7 +123,7 @@ def open_index(folder: Path) -> tantivy.Index:
 
 
 def take_snapshot(folder: Path, files: Mapping[str, Sequence[int]], fallback_language: str) -> Snapshot:
-    """The latest commit in a folder."""
+    """Return the latest commit in a folder. Raise `IndexDamaged` if it cannot be read."""
     stamp = stamp_of(folder)
     index = engine(lambda: open_index(folder))
     engine(index.reload)
@@ -136,10 +138,11 @@ def take_snapshot(folder: Path, files: Mapping[str, Sequence[int]], fallback_lan
 
 
 def _mark(searcher: tantivy.Searcher, schema: tantivy.Schema) -> tuple[int, int]:
-    found = searcher.search(Query.term_query(schema, "mark", "position", "basic"), 1, count=False).hits
-    if not found:
+    """Return the position and the highest item id that the marker document holds; zeros where there is none."""
+    marker_hits = searcher.search(Query.term_query(schema, "mark", "position", "basic"), 1, count=False).hits
+    if not marker_hits:
         return 0, 0
-    address = [found[0][1]]
+    address = [marker_hits[0][1]]
     return int(searcher.fast_field_values("position", address)[0] or 0), int(
         searcher.fast_field_values("highest", address)[0] or 0
     )
@@ -155,22 +158,22 @@ def _languages(searcher: tantivy.Searcher) -> dict[str, int]:
 
 
 def common_of(counts: Mapping[str, int], total: int) -> tuple[str, ...]:
-    """The languages that stem every query, commonest first, by how many of all chunks are in each."""
+    """Return the languages that stem every query, commonest first, from the number of chunks in each."""
     common = [language for language, count in counts.items() if count >= LEAST_SHARE * total]
     return tuple(sorted(common, key=lambda language: -counts[language])[:MOST_LANGUAGES])
 
 
 def stamp_of(folder: Path) -> tuple[int, int, int]:
-    """What tells one commit from another without reading it."""
+    """Return (inode, size, modification time) of the commit file, which differ between any two commits."""
     try:
-        found = os.stat(f"{folder}/{META}")  # at every search, so no path is made of it
+        status = os.stat(f"{folder}/{META}")  # at every search, so no path is made of it
     except OSError as error:
         raise IndexDamaged(f"{folder / META}: {error}") from error
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def committed_segments(folder: Path) -> dict[str, list[int]]:
-    """Of each segment of the latest commit: its documents, its last removal (0: none) and how many were removed."""
+    """Return, by segment of the latest commit: documents, stamp of the last deletion (0: none), deleted documents."""
     with readable(folder / META):
         data = (folder / META).read_bytes()
     try:
@@ -185,7 +188,7 @@ def committed_segments(folder: Path) -> dict[str, list[int]]:
 
 
 def committed_files(folder: Path) -> Callable[[str], bool]:
-    """Whether a file belongs to the latest commit, told by its name. Segments are never changed once written."""
+    """Return a predicate: a file of this name belongs to the latest commit. Segments never change once written."""
     deletes = {segment: opstamp for segment, (_, opstamp, _) in committed_segments(folder).items()}
 
     def belongs(name: str) -> bool:
@@ -202,32 +205,33 @@ def _plain(segment: Mapping[str, Any]) -> str:
 
 
 def check_stamps(folder: Path, files: Mapping[str, Sequence[int]]) -> None:
-    """A quick look that no file under an open snapshot was cut, replaced or rewritten."""
+    """Raise `IndexDamaged` if a file under an open snapshot has another size or modification time."""
     place = f"{folder}/"  # at every search, so no path is made of it
     for name, (size, mtime_ns, *_) in files.items():
         try:
-            found = os.stat(place + name)
+            status = os.stat(place + name)
         except OSError as error:
             raise IndexDamaged(f"{folder / name}: {error}") from error
-        if found.st_size != size or found.st_mtime_ns != mtime_ns:
+        if status.st_size != size or status.st_mtime_ns != mtime_ns:
             raise IndexDamaged(f"{folder / name} was changed")
 
 
 def hits(searcher: tantivy.Searcher, query: Query, k: int) -> tuple[Ids, Floats]:
-    """The best `k` chunks and their scores."""
+    """Return the best `k` chunks and their scores."""
     return _columns(searcher, engine(lambda: searcher.search(query, k, count=False).hits) if k else [])
 
 
 def counted_hits(searcher: tantivy.Searcher, query: Query, k: int) -> tuple[Ids, Floats, int]:
-    """The same, and how many chunks there are in all. Where everything is scored to find the best, that is for free."""
-    found: Any = engine(lambda: searcher.search(query, k, count=True))
-    return *_columns(searcher, found.hits), int(found.count or 0)
+    """Return the best `k` chunks, their scores and the number of all matches, which is free where all are scored."""
+    result: Any = engine(lambda: searcher.search(query, k, count=True))
+    return *_columns(searcher, result.hits), int(result.count or 0)
 
 
-def _columns(searcher: tantivy.Searcher, found: Sequence[tuple[Any, tantivy.DocAddress]]) -> tuple[Ids, Floats]:
-    if not found:
+def _columns(searcher: tantivy.Searcher, pairs: Sequence[tuple[Any, tantivy.DocAddress]]) -> tuple[Ids, Floats]:
+    """Return the chunk ids and scores of (score, address) pairs."""
+    if not pairs:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-    scores, addresses = zip(*found, strict=True)
+    scores, addresses = zip(*pairs, strict=True)
     chunks = engine(lambda: searcher.fast_field_values("chunk", list(addresses)))
     return np.array(chunks, dtype=np.int64), np.array(scores, dtype=np.float32)
 
@@ -240,11 +244,11 @@ def fetch(
     without: Ids | None = None,
     share: float | None = None,
 ) -> tuple[Ids, Floats]:
-    """The best `k` chunks of the allowed items, ties by id, however deep they lie.
+    """Return the best `k` chunks of the allowed items and their scores, ties by id, however deep they lie.
 
-    More than `k` are asked for when the last ones tie or too few belong to the items, twice as many each time, until
-    the cut falls between two different scores or there is nothing left. What is left out was mostly found by the same
-    words before, so room is made for it at once. `share`: how much of all chunks belongs to the items, where told.
+    The depth doubles while the last chunks tie or too few belong to the items, until the cut falls between two
+    different scores or nothing is left. Most of `without` match the same words, so the first depth has room for all
+    of them. `share`: the fraction of all chunks that belong to the items; None computes it.
     """
     total = searcher.num_docs
     if share is None:
@@ -256,12 +260,12 @@ def fetch(
         exhausted = len(chunks) < depth or depth >= total
         last = scores[-1] if len(scores) else 0.0
         if items is not None:
-            allowed = among(chunks >> 20, items)
+            allowed = among(chunks >> CHUNK_BITS, items)
             chunks, scores = chunks[allowed], scores[allowed]
         if without is not None:
-            allowed = ~among(chunks >> 20, without)
+            allowed = ~among(chunks >> CHUNK_BITS, without)
             chunks, scores = chunks[allowed], scores[allowed]
-        if exhausted or (len(scores) > k and scores[k - 1] > last) or (len(scores) >= k and scores[k - 1] > last):
+        if exhausted or (len(scores) >= k and scores[k - 1] > last):
             break
         depth = min(total, depth * 2)
     order = np.lexsort((chunks, -scores))[:k]

@@ -1,4 +1,4 @@
-"""Whole entries by their words: one row for each, at its best chunk, in an order that is total and stable."""
+"""A search for whole entries by their words: one hit for each, at its best chunk, in a total and stable order."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ RESCORED = 500
 """Chunks whose scores are asked for at a time."""
 
 DEEPEST = 32
-"""Groups inside groups that tantivy is given: it recurses, and would end the process at some thousand."""
+"""Groups inside groups that are compiled for tantivy: it recurses, and some thousand would end the process."""
 
 _ATOM_CEILING = 256.0
 """More than any one atom can score."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Entries, best first; those that score the same newest first, then by id, descending."""
+class EntryHits:
+    """Entries that match, best first; those with equal scores newest first, then by descending id."""
 
     items: Ids
     chunks: Ids
@@ -43,32 +43,34 @@ class Found:
     scores: Floats
     created: Ids
     complete: bool
-    """Whether there are no more of them."""
+    """True if no further entries match."""
 
     def __len__(self) -> int:
         return len(self.items)
 
-    def take(self, rows: slice | NDArray[np.bool_] | Ids, *, complete: bool) -> Found:
-        return Found(self.items[rows], self.chunks[rows], self.scores[rows], self.created[rows], complete)
+    def take(self, rows: slice | NDArray[np.bool_] | Ids, *, complete: bool) -> EntryHits:
+        """Return some of the entries, by places or a mask."""
+        return EntryHits(self.items[rows], self.chunks[rows], self.scores[rows], self.created[rows], complete)
 
 
-def nothing_found() -> Found:
+def no_entry_hits() -> EntryHits:
+    """Return the hits of a search that matches nothing."""
     none = np.empty(0, np.int64)
-    return Found(none, none, np.empty(0, np.float32), none, complete=True)
+    return EntryHits(none, none, np.empty(0, np.float32), none, complete=True)
 
 
 class EntrySearch:
-    """One query over one commit.
+    """A search of one query over one commit. An `EntryFinder`.
 
-    Words may stand anywhere in an entry. Where an entry is one chunk, tantivy decides; an entry of many is decided
-    here, from the chunks in which each atom was found.
+    The atoms may stand anywhere in an entry. tantivy matches entries of one chunk; entries of several are matched
+    here, from the chunks in which each atom is found.
     """
 
     def __init__(self, snapshot: Snapshot, language: str, wanted: Wanted) -> None:
         self._searcher, self._schema = snapshot.searcher, snapshot.schema
         self._wanted = wanted
-        known = Atoms(snapshot, language)
-        self._queries = {atom: known.query(atom) for atom in atoms(wanted)}
+        compiler = Atoms(snapshot, language)
+        self._queries = {atom: compiler.query(atom) for atom in atoms(wanted)}
         self._sought = list(dict.fromkeys(atoms(wanted, sought=True)))
         self._many = self._searcher.doc_freq("parts", MANY) > 0
         self._deep = fold(wanted, lambda atom: 0, lambda join, parts: 1 + max(parts)) > DEEPEST
@@ -77,26 +79,26 @@ class EntrySearch:
 
     @property
     def ranks(self) -> bool:
-        """Whether anything is looked for. Where things are only refused, the rest comes newest first."""
+        """Return True if the query looks for anything. Where it only refuses, the rest comes newest first."""
         return bool(self._sought)
 
-    def best(self, k: int, scope: Scope, *, loosely: bool = False) -> Found:
-        """The first `k` entries. `loosely`: any that have some of what is sought, best coverage first."""
+    def best(self, k: int, scope: Scope, *, loosely: bool = False) -> EntryHits:
+        """Return the best `k` entries. `loosely`: also those that have only some of the atoms, best coverage first."""
         if scope.items is not None and not len(scope.items):
-            return nothing_found()
-        pushed = scope if scope.items is None or len(scope.items) <= MOST_LISTED else _without_items(scope)
+            return no_entry_hits()
+        pushed = scope if scope.items is None or len(scope.items) <= MOST_LISTED else replace(scope, items=None)
         checked = scope.items if pushed is not scope else None
         if self._deep and not loosely:
-            return _merged(nothing_found(), self._by_sets(pushed, checked, [], loosely=False), k)
+            return _merged(no_entry_hits(), self._by_sets(pushed, checked, [], loosely=False), k)
         single = self._loose() if loosely else self._strict()
         many = Query.term_query(self._schema, "parts", MANY, "basic")
-        found = self._top(self._scoped(single, pushed, [(Occur.MustNot, many)] if self._many else []), k, checked)
+        hits = self._top(self._scoped(single, pushed, [(Occur.MustNot, many)] if self._many else []), k, checked)
         if self._many:
-            apart = [(Occur.Must, Query.const_score_query(many, 0.0))]
-            found = _merged(found, self._by_sets(pushed, checked, apart, loosely=loosely), k)
-        if loosely and len(found):
-            found = self._rescored(found)
-        return found
+            only_many = [(Occur.Must, Query.const_score_query(many, 0.0))]
+            hits = _merged(hits, self._by_sets(pushed, checked, only_many, loosely=loosely), k)
+        if loosely and len(hits):
+            hits = self._rescored(hits)
+        return hits
 
     # queries
 
@@ -104,7 +106,7 @@ class EntrySearch:
         return fold(self._wanted, self._queries.__getitem__, _compile)
 
     def _loose(self) -> Query:
-        """Each atom found counts more than all scores together, so that coverage comes first."""
+        """Return the query for entries with any atom: each adds more than all scores together, so coverage ranks."""
         least = _ATOM_CEILING * len(self._sought)
         parts: list[tuple[Occur, Query]] = []
         for atom in self._sought:
@@ -118,11 +120,11 @@ class EntrySearch:
         return Query.boolean_query([(Occur.Should, self._queries[atom]) for atom in self._sought])
 
     def _scoped(self, query: Query, scope: Scope, more: Sequence[tuple[Occur, Query]] = ()) -> Query:
-        """What filters never scores, so that a score does not depend on the filter."""
+        """Return a query restricted to a scope. The filter adds 0, so that a score does not depend on it."""
         if scope.kinds and not self._refuses and self._all_of(scope.kinds):
-            scope = replace(scope, kinds=())  # they would be looked up for every match, and let all of them through
+            scope = replace(scope, kinds=())  # they would be looked up for every match, and admit all of them
         within = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in scope_queries(self._schema, scope)]
-        if not scope.kinds and self._refuses:  # the index's own mark is of no kind, and holds nothing that is refused
+        if not scope.kinds and self._refuses:  # the marker document has no kind, and would match a refusal
             more = [*more, (Occur.MustNot, Query.term_query(self._schema, "mark", "position", "basic"))]
         return Query.boolean_query([(Occur.Must, query), *within, *more]) if within or more else query
 
@@ -131,64 +133,64 @@ class EntrySearch:
 
     # entries of one chunk
 
-    def _top(self, query: Query, k: int, checked: Ids | None) -> Found:
-        """Asks for more while too few are allowed or the last ones are equal."""
+    def _top(self, query: Query, k: int, checked: Ids | None) -> EntryHits:
+        """Return the best `k` entries of one chunk; search deeper while too few are allowed or the last ones tie."""
         total = self._searcher.num_docs
         share = 1.0 if checked is None else max(len(checked), 1) / max(total, 1)
         depth = min(max(FEWEST, int((k + 1) / share * 1.2)), max(total, FEWEST) + 1)
         while True:
-            keys, found = self._hits(query, depth)
-            complete = len(found) < depth
+            keys, hits = self._hits(query, depth)
+            complete = len(hits) < depth
             last = keys[-1] if len(keys) else 0
             if checked is not None:
-                allowed = np.isin(found.items, checked)
-                keys, found = keys[allowed], found.take(allowed, complete=complete)
+                allowed = np.isin(hits.items, checked)
+                keys, hits = keys[allowed], hits.take(allowed, complete=complete)
             if complete or (len(keys) >= k and keys[k - 1] > last):
                 break
             depth = min(max(total, 1), depth * 8) + 1
-        ordered = _ordered(found, complete=complete)
+        ordered = _ordered(hits, complete=complete)
         return ordered if complete and len(ordered) <= k else ordered.take(slice(k), complete=False)
 
-    def _hits(self, query: Query, depth: int) -> tuple[NDArray[np.generic], Found]:
-        """Chunks by what they are ordered by. Tantivy gives equal ones in an order of its own."""
+    def _hits(self, query: Query, depth: int) -> tuple[NDArray[np.generic], EntryHits]:
+        """Return the sort keys and the chunks of the best hits. Tantivy orders equal keys in its own way."""
         order = None if self.ranks else "created"
         hits = engine(lambda: self._searcher.search(query, depth, count=False, order_by_field=order).hits)
         if not hits:
-            return np.empty(0, np.float32), nothing_found()
+            return np.empty(0, np.float32), no_entry_hits()
         keys, addresses = zip(*hits, strict=True)
         places = list(addresses)
         chunks = np.array(engine(lambda: self._searcher.fast_field_values("chunk", places)), np.int64)
         if not self.ranks:
             created = np.array(keys, np.int64)
-            found = Found(chunks >> CHUNK_BITS, chunks, np.zeros(len(keys), np.float32), created, complete=False)
-            return created, found
+            scores = np.zeros(len(keys), np.float32)
+            return created, EntryHits(chunks >> CHUNK_BITS, chunks, scores, created, complete=False)
         created = np.array(engine(lambda: self._searcher.fast_field_values("created", places)), np.int64)
         scores = np.array(keys, np.float32)
-        return scores, Found(chunks >> CHUNK_BITS, chunks, scores, created, complete=False)
+        return scores, EntryHits(chunks >> CHUNK_BITS, chunks, scores, created, complete=False)
 
     # entries of many chunks, and queries too deep for tantivy
 
     def _by_sets(
-        self, scope: Scope, checked: Ids | None, apart: Sequence[tuple[Occur, Query]], *, loosely: bool
-    ) -> Found:
-        """All entries that match, whatever chunks they match in, by the items in which each atom was found."""
+        self, scope: Scope, checked: Ids | None, extra: Sequence[tuple[Occur, Query]], *, loosely: bool
+    ) -> EntryHits:
+        """Return all entries that match across their chunks, computed from the items in which each atom is found."""
 
-        def every(query: Query) -> Found:
+        def every(query: Query) -> EntryHits:
             limit = self._searcher.num_docs + 1
-            return self._hits(self._scoped(query, scope, apart), limit)[1]
+            return self._hits(self._scoped(query, scope, extra), limit)[1]
 
-        held = {atom: distinct(every(query).items) for atom, query in self._queries.items()}
-        covered = [held[atom] for atom in self._sought]
+        items_by_atom = {atom: distinct(every(query).items) for atom, query in self._queries.items()}
+        covered = [items_by_atom[atom] for atom in self._sought]
         if loosely:
             matching = distinct(np.concatenate(covered)) if covered else np.empty(0, np.int64)
         else:
-            matching = self._matching(held, lambda: distinct(every(Query.all_query()).items))
+            matching = self._matching(items_by_atom, lambda: distinct(every(Query.all_query()).items))
         if checked is not None:
             matching = np.intersect1d(matching, checked)
         if not len(matching):
-            return nothing_found()
+            return no_entry_hits()
         rows = every(self._ranking() if self.ranks else Query.all_query())
-        if len(np.setdiff1d(matching, rows.items)):  # let through for what they have not, which scores nothing
+        if len(np.setdiff1d(matching, rows.items)):  # they match for what they lack, which scores nothing
             everything = Query.const_score_query(Query.all_query(), 0.0)
             rows = every(Query.boolean_query([(Occur.Must, everything), (Occur.Should, self._ranking())]))
         best = _best_chunks(rows.take(np.isin(rows.items, matching), complete=True))
@@ -196,10 +198,10 @@ class EntrySearch:
             return best
         counts = np.sum([np.isin(best.items, items) for items in covered], axis=0)
         lifted = best.scores + np.float32(_ATOM_CEILING * len(self._sought)) * counts.astype(np.float32)
-        return Found(best.items, best.chunks, lifted.astype(np.float32), best.created, complete=True)
+        return EntryHits(best.items, best.chunks, lifted.astype(np.float32), best.created, complete=True)
 
-    def _matching(self, held: dict[Atom, Ids], everything: Callable[[], Ids]) -> Ids:
-        """The items that the whole lets through. A set is (items, whether it is all but those)."""
+    def _matching(self, items_by_atom: dict[Atom, Ids], everything: Callable[[], Ids]) -> Ids:
+        """Return the items that match the whole query. A set is (items, True if it is all but those)."""
 
         def combine(join: Join, parts: list[tuple[Ids, bool]]) -> tuple[Ids, bool]:
             if join == "not":
@@ -207,33 +209,33 @@ class EntrySearch:
             if join == "or":  # as not (not a and not b)
                 items, without = combine("and", [(items, not without) for items, without in parts])
                 return items, not without
-            among = [items for items, without in parts if not without]
-            refused = [items for items, without in parts if without]
-            out = distinct(np.concatenate(refused)) if refused else np.empty(0, np.int64)
-            if not among:
+            included = [items for items, without in parts if not without]
+            excluded = [items for items, without in parts if without]
+            out = distinct(np.concatenate(excluded)) if excluded else np.empty(0, np.int64)
+            if not included:
                 return out, True
-            inside = among[0]
-            for items in among[1:]:
+            inside = included[0]
+            for items in included[1:]:
                 inside = np.intersect1d(inside, items, assume_unique=True)
             return np.setdiff1d(inside, out, assume_unique=True), False
 
-        items, without = fold(self._wanted, lambda atom: (held[atom], False), combine)
+        items, without = fold(self._wanted, lambda atom: (items_by_atom[atom], False), combine)
         return np.setdiff1d(everything(), items, assume_unique=True) if without else items
 
-    def _rescored(self, found: Found) -> Found:
-        """Scores without what put coverage first."""
-        chunks = found.chunks.tolist()
+    def _rescored(self, hits: EntryHits) -> EntryHits:
+        """Return the hits with their plain scores, without the addition that put coverage first."""
+        chunks = hits.chunks.tolist()
         scores: dict[int, float] = {}
         for start in range(0, len(chunks), RESCORED):
             part = chunks[start : start + RESCORED]
             each = [(Occur.Should, Query.term_query(self._schema, "chunk", chunk)) for chunk in part]
-            among = Query.const_score_query(Query.boolean_query(each), 0.0)
+            chunk_filter = Query.const_score_query(Query.boolean_query(each), 0.0)
             _, rows = self._hits(
-                Query.boolean_query([(Occur.Must, self._ranking()), (Occur.Must, among)]), len(part) + 1
+                Query.boolean_query([(Occur.Must, self._ranking()), (Occur.Must, chunk_filter)]), len(part) + 1
             )
             scores.update(zip(rows.chunks.tolist(), rows.scores.tolist(), strict=True))
         exact = np.array([scores.get(chunk, 0.0) for chunk in chunks], np.float32)
-        return Found(found.items, found.chunks, exact, found.created, found.complete)
+        return EntryHits(hits.items, hits.chunks, exact, hits.created, hits.complete)
 
 
 def _compile(join: Join, parts: list[Query]) -> Query:
@@ -244,19 +246,19 @@ def _compile(join: Join, parts: list[Query]) -> Query:
     return Query.boolean_query([(occur, part) for part in parts])
 
 
-def _ordered(found: Found, *, complete: bool) -> Found:
-    return found.take(np.lexsort((-found.items, -found.created, -found.scores)), complete=complete)
+def _ordered(hits: EntryHits, *, complete: bool) -> EntryHits:
+    return hits.take(np.lexsort((-hits.items, -hits.created, -hits.scores)), complete=complete)
 
 
-def _best_chunks(rows: Found) -> Found:
-    """One row per item: its best chunk, the first of equals."""
+def _best_chunks(rows: EntryHits) -> EntryHits:
+    """Return one hit per item: its best chunk, the first of equals."""
     rows = rows.take(np.lexsort((rows.chunks, -rows.scores)), complete=True)
     _, first = firsts(rows.items)
     return _ordered(rows.take(first, complete=True), complete=True)
 
 
-def _merged(one: Found, other: Found, k: int) -> Found:
-    both = Found(
+def _merged(one: EntryHits, other: EntryHits, k: int) -> EntryHits:
+    both = EntryHits(
         np.concatenate([one.items, other.items]),
         np.concatenate([one.chunks, other.chunks]),
         np.concatenate([one.scores, other.scores]),
@@ -265,7 +267,3 @@ def _merged(one: Found, other: Found, k: int) -> Found:
     )
     ordered = _ordered(both, complete=one.complete)
     return ordered if one.complete and len(ordered) <= k else ordered.take(slice(k), complete=False)
-
-
-def _without_items(scope: Scope) -> Scope:
-    return Scope(scope.kinds, scope.parents, scope.tags, scope.created, scope.updated)

@@ -1,6 +1,6 @@
-"""Which documents are written again with what is new, so that tantivy's segments stay few and quick to look up in.
+"""Folding: small segments are written again with what is new, so that segments stay few and fast to search.
 
-A few writes must not make it merge a whole library.
+A few writes must not make tantivy merge a whole library.
 
 Every commit makes a segment. With eight of them in its lowest layer tantivy merges all of that layer, and a library
 under some seventeen thousand passages is nothing but lowest layer; it cannot be told otherwise from Python. So before
@@ -18,30 +18,31 @@ from commonplace.index.words.engine import Snapshot, engine
 from commonplace.model import IndexedItem
 
 MERGED = 8
-"""So many segments of a layer are merged."""
+"""Segments of one layer that tantivy merges."""
 LAYER = 17_000
 """Documents from which on a segment is above the lowest layer: 10,000 · 2^0.75, rounded up."""
 FEW = 64
-"""Documents that are always written again rather than merged with everything."""
+"""Documents that are always folded rather than merged with everything."""
 MOST_LOOKED_AT = 16 * FEW
-"""Documents of a segment among which one is sought that is still there."""
+"""Documents of a segment that are read in search of one that was not deleted."""
 FROM = 1_000
-"""Documents from which on it pays. In few, one that was removed is counted too much among those that have a word."""
+"""Documents of a library from which on `company` pays. In fewer, deleted documents distort term counts too much."""
 MOST_FOLDED = 500
-"""Documents that are written again at a time. Beyond that a merge is cheap beside what was written."""
+"""Documents that are folded at a time. Beyond that a merge is cheap beside what was written."""
 
 
 def to_fold(snapshot: Snapshot) -> list[int]:
-    """The items to write again with the next ones."""
+    """Return the items to write again with the next ones."""
     sizes = snapshot.sizes
     return _items_at(snapshot, [(place, document) for place in smallest(sizes) for document in range(sizes[place])])
 
 
 def company(snapshot: Snapshot, read: Callable[[list[int]], list[IndexedItem]]) -> list[int]:
-    """Items to write again with a position that nothing else is written with.
+    """Return items to write again together with a position, where nothing else is written.
 
-    In a segment without text every look-up of a term opens an empty dictionary, which took 2 % of a hybrid search of
-    10,000 passages. Where the last position has such company already, that comes along, and its segment is dropped.
+    A segment of the position alone has no text, and every look-up of a term opens its empty dictionary, which took 2 %
+    of a hybrid search of 10,000 passages. Items that kept the last position company move along with it, and their old
+    segment is dropped.
     """
     if snapshot.counted < FROM:
         return []
@@ -49,7 +50,7 @@ def company(snapshot: Snapshot, read: Callable[[list[int]], list[IndexedItem]]) 
         for start in range(0, min(size, MOST_LOOKED_AT), FEW):
             documents = range(start, min(start + FEW, size))
             items = [item for item in read(_items_at(snapshot, [(place, one) for one in documents])) if item.chunks]
-            if items:  # else what is there is gone, or has no text any more
+            if items:  # else they were all deleted, or have no text any more
                 shortest = sorted(items, key=lambda item: len(item.chunks))
                 return [item.id for item in (items if size <= FEW else shortest[:1])]
     return []
@@ -57,15 +58,15 @@ def company(snapshot: Snapshot, read: Callable[[list[int]], list[IndexedItem]]) 
 
 def _items_at(snapshot: Snapshot, places: Sequence[tuple[int, int]]) -> list[int]:
     addresses = [DocAddress(*place) for place in places]
-    found = engine(lambda: snapshot.searcher.fast_field_values("item", addresses)) if addresses else []
-    return list(dict.fromkeys(int(item) for item in found if item is not None))  # the mark of a position is no item's
+    values = engine(lambda: snapshot.searcher.fast_field_values("item", addresses)) if addresses else []
+    return list(dict.fromkeys(int(item) for item in values if item is not None))  # the marker document has no item
 
 
 def smallest(sizes: Sequence[int]) -> list[int]:
-    """Which segments to fold into one; none while there are few, or where the smallest are large.
+    """Return the places of the segments to fold into one; none while there are few, or if the smallest are large.
 
-    A few documents, then each segment that is no larger than twice those before it: so a document is written again
-    about as often as the number of documents since the last merge has digits, not each time.
+    They are segments with a few documents in all, then each that is no larger than twice those before it. So a
+    document is written again about log10(documents since the last merge) times, not with every commit.
     """
     low = sorted((size, place) for place, size in enumerate(sizes) if size < LAYER)
     if len(low) + 1 < MERGED:

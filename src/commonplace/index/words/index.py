@@ -1,4 +1,4 @@
-"""The lexical follower: a tantivy index of our analyzer's terms, kept level with the log."""
+"""The lexical follower: a tantivy index of the analyzer's terms, kept level with the log."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import tantivy
 from tantivy import Document, Query
 
 from commonplace.errors import StorageBroken
+from commonplace.index.base import Progress, WordSource
 from commonplace.index.files import (
     LOCK_NAME,
     PART_SUFFIX,
@@ -67,22 +68,12 @@ _LEFT_OVER = re.compile(
 )  # a segment's file, or one not yet in its place
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
-"""Called with (done, total)."""
-
-
-class LexicalSource(Protocol):
-    """What the index follows. The store implements it."""
-
-    def last_change(self) -> int: ...
-    def changes(self, after: int, limit: int) -> list[Change]: ...
-    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]: ...
 
 
 class LexicalIndex:
-    """A Follower. Damage of any kind ends in a rebuild, never in an error or a wrong answer."""
+    """A `WordIndex` on disk. Damage of any kind ends in a rebuild, never in an error or a wrong answer."""
 
-    def __init__(self, folder: Path, source: LexicalSource, fallback_language: str = "en") -> None:
+    def __init__(self, folder: Path, source: WordSource, fallback_language: str = "en") -> None:
         self._folder = folder
         self._source = source
         self._fallback = fallback_language
@@ -91,22 +82,25 @@ class LexicalIndex:
         self._quiet = range(0)  # an index level with its start is level with its stop: the rest held nothing for it
 
     def exists(self) -> bool:
-        """Whether it was ever made."""
+        """Return True if the index was ever created."""
         return self._folder.exists()
 
     # following
 
     def position(self) -> int:
+        """Return the last change that the index is level with; 0 when empty."""
         return self._healing(self._reached)
 
     def catch_up(self, progress: Progress | None = None) -> int:
+        """Apply what is pending and return the position."""
         return self._healing(lambda: self._position_of(self._level(progress)))
 
     def reset(self) -> None:
+        """Remove everything, the position included."""
         self._healing(self._reset)
 
     def check(self) -> list[str]:
-        """What is wrong with the files, one sentence each."""
+        """Return what is wrong with the files, one sentence each, after reading all of them; [] when nothing is."""
         try:
             with writable(self._folder):
                 check_seal(self._folder, self._sealed_files(), thorough=True)
@@ -119,7 +113,7 @@ class LexicalIndex:
             return self._position_of(self._current())
 
     def _reached(self) -> int:
-        """The same for whoever asks how far it is: changes that hold nothing for it do not leave it behind."""
+        """Return the position, past changes that hold nothing for this index: they do not leave it behind."""
         with writable(self._folder):
             snapshot = self._current()
             position, last = self._position_of(snapshot), self._source.last_change()
@@ -135,24 +129,24 @@ class LexicalIndex:
         return self._position_of(self._level())
 
     def _level(self, progress: Progress | None = None) -> Snapshot:
-        """A commit with everything that was written before it was asked for.
+        """Return a commit with everything that was written before the call.
 
-        What comes meanwhile is left to the next: where others write all the time, the log is never at its end.
+        What comes meanwhile is left to the next call: where others write all the time, the log is never at its end.
         """
-        wanted = self._source.last_change()
+        target = self._source.last_change()
         with self._lock, writable(self._folder):
             snapshot = self._current()
             position = self._position_of(snapshot)
-            if position > wanted and position > (last := self._source.last_change()):
+            if position > target and position > (last := self._source.last_change()):
                 raise IndexDamaged(f"the index is at change {position}, the store at {last}")
-            if position >= wanted or self._goes_quiet(snapshot, position, wanted):
+            if position >= target or self._goes_quiet(snapshot, position, target):
                 return snapshot
             with writer_lock(self._folder, LOCK_S):
-                self._apply_pending(wanted, progress)
+                self._apply_pending(target, progress)
             return self._current()
 
     def _goes_quiet(self, snapshot: Snapshot, position: int, last: int) -> bool:
-        """Whether all that is new is that some items gained vectors: there is nothing to write, and no lock to take."""
+        """Return True if items only gained vectors since: there is nothing to write, and no lock to take."""
         if last - snapshot.position > QUIET:
             return False
         changes = self._source.changes(position, QUIET)
@@ -161,15 +155,15 @@ class LexicalIndex:
         self._quiet = range(snapshot.position, changes[-1].seq)
         return True
 
-    def _apply_pending(self, wanted: int, progress: Progress | None) -> None:
+    def _apply_pending(self, target: int, progress: Progress | None) -> None:
         batch = self._source.changes(self._position(), BATCH)
         if len(batch) <= 2 * GROUP:
-            self._apply(batch, wanted, SMALL_HEAP, progress)
+            self._apply(batch, target, SMALL_HEAP, progress)
             return
         with giving_back(), many_texts():
-            self._apply(batch, wanted, BULK_HEAP, progress)
+            self._apply(batch, target, BULK_HEAP, progress)
 
-    def _apply(self, batch: Sequence[Change], wanted: int, heap: int, progress: Progress | None) -> None:
+    def _apply(self, batch: Sequence[Change], target: int, heap: int, progress: Progress | None) -> None:
         snapshot = self._current()
         highest = snapshot.highest
         writer: tantivy.IndexWriter | None = None
@@ -184,7 +178,7 @@ class LexicalIndex:
                     highest = self._commit(writer, snapshot, items, highest, position, progress)
                 else:
                     self._quiet = range(snapshot.position, position)
-                batch = self._source.changes(position, BATCH) if position < wanted else []
+                batch = self._source.changes(position, BATCH) if position < target else []
         except BaseException:
             if writer is not None:
                 with suppress(IndexDamaged, OSError):
@@ -196,7 +190,7 @@ class LexicalIndex:
             self._snapshot = self._load()
 
     def _writer(self, index: tantivy.Index, heap: int) -> tantivy.IndexWriter:
-        """A writer in a folder without what killed writers left half done: tantivy never writes over a file."""
+        """Return a writer, after removing the files of killed writers: tantivy never writes over a file."""
         belongs = committed_files(self._folder)
         for path in self._folder.iterdir():
             if _LEFT_OVER.fullmatch(path.name) and not belongs(path.name):
@@ -212,7 +206,7 @@ class LexicalIndex:
         position: int,
         progress: Progress | None,
     ) -> int:
-        """Replace these items and note the position, all in one commit. Returns the largest item id there is now."""
+        """Replace these items and store the position, in one commit. Return the largest item id indexed so far."""
         schema, added = snapshot.schema, 0
         self._remove(writer, schema, [item_id for item_id in items if item_id <= highest])
         for start in range(0, len(items), GROUP):
@@ -223,12 +217,12 @@ class LexicalIndex:
             self._remove(writer, schema, others)
             self._add(writer, others)
         highest = max([highest, *items])
-        mark = Document()
-        mark.add_text("mark", "position")
-        mark.add_unsigned("position", position)
-        mark.add_unsigned("highest", highest)
+        marker = Document()
+        marker.add_text("mark", "position")
+        marker.add_unsigned("position", position)
+        marker.add_unsigned("highest", highest)
         engine(lambda: writer.delete_documents_by_query(Query.term_query(schema, "mark", "position", "basic")))
-        engine(lambda: writer.add_document(mark))
+        engine(lambda: writer.add_document(marker))
         engine(writer.commit)
         return highest
 
@@ -237,7 +231,7 @@ class LexicalIndex:
             engine(lambda: writer.delete_documents_by_query(Query.term_set_query(schema, "item", items)))
 
     def _add(self, writer: tantivy.IndexWriter, items: Sequence[int]) -> int:
-        """Returns how many documents they are."""
+        """Add the documents of these items and return their number."""
         added = 0
         for item in self._source.indexed(items):
             for document in self._documents(item):
@@ -246,13 +240,14 @@ class LexicalIndex:
         return added
 
     def _documents(self, item: IndexedItem) -> Iterator[Document]:
+        """Yield one document for each chunk of an item."""
         language = stemmed_as(item.language, self._fallback)
         headline = stems(item.title, language)
         title = f"{headline} {stems_once(item.key, language)}" if item.kind == "document" else headline
         for chunk, headings, text in item.chunks:
             part = item.parts.get(chunk, "")
-            said = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by what it says alone
-            words, body = analyze(f"{said}\n{item.words}" if item.words else said, language)
+            full_text = text if part else f"{item.title}\n{headings}\n{text}"  # a field is found by its own text alone
+            words, body = analyze(f"{full_text}\n{item.words}" if item.words else full_text, language)
             document = Document()
             document.add_unsigned("item", item.id)
             document.add_unsigned("chunk", chunk)
@@ -280,25 +275,25 @@ class LexicalIndex:
     # searching
 
     def ask(self, work: Callable[[LexicalReader], T]) -> T:
-        """Do something with a reader of the index, level with the log; twice, if damage shows on the way."""
+        """Return `work` of a reader that is level with the log. `work` runs again if damage shows on the way."""
         return self._healing(lambda: work(LexicalReader(self._level())))
 
     def languages(self) -> tuple[str, ...]:
-        """The languages that stem this library's queries, commonest first."""
+        """Return the languages that stem this library's queries, commonest first."""
         return self.ask(lambda reader: reader.languages())
 
     def search(self, query: LexicalQuery, k: int, scope: Scope) -> tuple[Ids, Floats]:
-        """Chunk ids and BM25 scores, best first, ties by id. Never fewer than `k` where that many match the scope."""
+        """Return chunk ids and BM25 scores, best first, ties by id; `k` of them where that many match the scope."""
         return self.ask(lambda reader: reader.search(query, k, scope))
 
     def places(self, chunks: Sequence[int]) -> Mapping[int, tuple[str, str]]:
-        """No service holds any of them."""
+        """Return {}: no service holds any of them."""
         return {}
 
     # files
 
     def _current(self) -> Snapshot:
-        """The latest commit of any process, after a look that its files are untouched."""
+        """Return the latest commit of any process. Raise `IndexDamaged` if its files were touched."""
         snapshot = self._snapshot
         if snapshot is not None and stamp_of(self._folder) == snapshot.stamp:
             check_stamps(self._folder, snapshot.files)
@@ -313,7 +308,7 @@ class LexicalIndex:
         return take_snapshot(self._folder, files, self._fallback)
 
     def _sealed_files(self) -> Mapping[str, Sequence[int]]:
-        """The sealed files of the latest commit. A crash before sealing leaves newer ones unsealed: no damage."""
+        """Return the seals of the latest commit's files. A crash before sealing leaves newer files without one."""
         belongs, segments = committed_files(self._folder), committed_segments(self._folder)
         with readable(self._folder / _SEAL):
             data = (self._folder / _SEAL).read_bytes()
@@ -324,8 +319,8 @@ class LexicalIndex:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise IndexDamaged(f"{self._folder / _SEAL}: {error}") from error
         for name, (documents, removal, removed) in sealed["segments"].items():
-            found = segments.get(name)
-            if found and (found[0] != documents or (found[1] == removal and found[2] != removed)):
+            segment = segments.get(name)
+            if segment and (segment[0] != documents or (segment[1] == removal and segment[2] != removed)):
                 raise IndexDamaged(f"{self._folder / META} is not what was written")
         return {name: entry for name, entry in sealed["files"].items() if belongs(name)}
 
@@ -339,7 +334,7 @@ class LexicalIndex:
         write_atomically(self._folder / _SEAL, json.dumps({**content, "crc32": _crc_of(content)}).encode())
 
     def _start_over(self) -> None:
-        """An empty index. Only for the holder of the writer lock."""
+        """Replace the index by an empty one. Only for the holder of the writer lock."""
         self._snapshot, self._quiet = None, range(0)
         with writable(self._folder):
             # First, so that a crash here leaves no index rather than half of one.
@@ -351,8 +346,11 @@ class LexicalIndex:
             engine(lambda: open_index(self._folder))
 
     def _healing(self, work: Callable[[], T]) -> T:
-        """Do it; if the index turns out damaged, mend it and do it again; if it still is, rebuild it from the store."""
-        found: IndexDamaged | None = None
+        """Return `work()`; where the index turns out damaged, mend it, then rebuild it from the store, and try again.
+
+        Raise `StorageBroken` if it is still damaged after that, `StorageFull` if the disk is full.
+        """
+        last_damage: IndexDamaged | None = None
         for mend in (None, self._heal, *[self._reset] * REBUILDS):
             try:
                 if mend:
@@ -363,14 +361,17 @@ class LexicalIndex:
                 if is_full(self._folder):
                     raise no_room(self._folder) from damage
                 log.info("Mending the lexical index: %s", damage)
-                found = damage
-        raise StorageBroken(f"The index in {self._folder} cannot be rebuilt: {found}. Check that disk.") from found
+                last_damage = damage
+        raise StorageBroken(
+            f"The index in {self._folder} cannot be rebuilt: {last_damage}. Check that disk."
+        ) from last_damage
 
     def _reset(self) -> None:
         with self._lock, writer_lock(self._folder, LOCK_S):
             self._start_over()
 
     def _heal(self) -> None:
+        """Start over unless the index can be loaded, because another process rebuilt it meanwhile."""
         with self._lock, writer_lock(self._folder, LOCK_S), writable(self._folder):
             self._snapshot = None
             try:

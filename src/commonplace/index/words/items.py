@@ -1,12 +1,12 @@
-"""Items by their words, over an index that has one entry for each: how many there are, and the best of them.
+"""A search for whole items by their words, over an index that has one entry for each: their number, and the best.
 
-What an item is ranked by; the ceiling is more than BM25 can give any of them for this query:
+The ceiling is more than BM25 can give any item for the query. An item is ranked by
 
-    BM25  +  a ceiling if it has every content word  +  a ceiling if it has every word at all
+    BM25  +  a ceiling if it has every content word  +  a ceiling if it has every word
 
-So an item that has all words comes before one that has some. Its score is what whoever asks makes of its BM25 and of
-how many ceilings it has. Both depend on the item, the query and the library, never on the scope or on how many are
-asked for.
+So an item that has all words comes before one that has some. The caller's `Scoring` makes the score from BM25 and the
+number of ceilings. Both depend on the item, the query and the library, never on the scope or the number of items
+requested.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from commonplace.index.words.engine import Floats, Snapshot, counted_hits, engin
 from commonplace.index.words.query import (
     TITLE_WEIGHT,
     LexicalQuery,
-    _either,
-    _term,
     begun_title,
+    either_query,
     phrase_query,
     scope_queries,
+    term_queries_of,
 )
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term
 
 SPARE = 1.05
-"""A ceiling is a little more than what is reached."""
+"""The factor by which a ceiling is above the highest score."""
 
 SATURATION = 2.2 * SPARE
-"""How often its idf a term can bring to BM25, with k1 at 1.2."""
+"""The most that a term can add to BM25, in multiples of its idf, with k1 at 1.2."""
 
 BEGUN = (1 + TITLE_WEIGHT) * SPARE
-"""What a beginning can bring: as much in any text, and more in a title."""
+"""The most that a beginning can add: the same in any text, and more in a title."""
 
 MISSING_SHARE = 0.5
-"""A word found nowhere raises the ceiling by this much of a mean one: it was asked for."""
+"""The share of a mean word by which a word that no item has raises the ceiling: it was asked for."""
 
 _FEWEST = 64
 """Items asked for at first: a cut among equal scores would mean asking again."""
@@ -52,37 +52,37 @@ _FEWEST = 64
 Scores = NDArray[np.float64]
 
 Scoring = Callable[[Scores, Scores], Scores]
-"""Scores from 0 to 1 of BM25 and of how many ceilings there are, rising with both, ceilings first."""
+"""A function from BM25 and the number of ceilings to scores from 0 to 1, rising with both, ceilings first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """Items in no particular order. Any that is not among them scores less than each of them, if it answers."""
+class ItemScores:
+    """The best items and their scores, in no particular order. Any other match scores less than each of them."""
 
     items: Ids
     scores: Scores
     total: int
-    """How many items answer, these included."""
+    """The number of items that match, these included."""
 
 
 class ItemSearch:
-    """One query over one commit, in any of several scopes."""
+    """A search of one query over one commit, in any of several scopes. An `ItemFinder`."""
 
     def __init__(
         self, snapshot: Snapshot, query: LexicalQuery, scopes: Sequence[Scope], *, missing: int, scoring: Scoring
     ) -> None:
-        """`missing`: how many words of the query are nowhere."""
+        """Prepare the query. `missing`: how many of its words no item has."""
         self._scoring = scoring
         self._searcher, self._schema = snapshot.searcher, snapshot.schema
         self._query, self._missing, self._scopes = query, missing, scopes
         self._ceiling = _ceiling(snapshot, query, missing)
         self._counted = snapshot.counted - snapshot.searcher.doc_freq("mark", "position")
-        self._words = [_either(list(_term(self._schema, term))) for term in query.terms]
+        self._words = [either_query(list(term_queries_of(self._schema, term))) for term in query.terms]
         content = [place for place, term in enumerate(query.terms) if term.weight >= 1]
         self._content = content or list(range(len(query.terms)))
 
-    def best(self, count: int, without: Ids | None = None) -> Ranked:
-        """At least the best `count` items, and all that score as the last of them does; `without` may not answer."""
+    def best(self, count: int, without: Ids | None = None) -> ItemScores:
+        """Return at least the best `count` items, and all that tie with the last of them. `without` are left out."""
         if not self._query.terms or not self._scopes:
             return _nothing()
         parts = [(Occur.Must, _any(self._words)), *self._within(without), *self._bound()]
@@ -90,13 +90,13 @@ class ItemSearch:
         depth = min(max(self._searcher.num_docs, 1), max(_FEWEST, count + 32))
         while True:
             chunks, scores, total = counted_hits(self._searcher, ranking, depth)
-            shown = self._shown(scores)
-            if depth >= total or shown[count - 1] > shown[-1]:
-                return Ranked(chunks >> CHUNK_BITS, shown, total)
+            final_scores = self._final_scores(scores)
+            if depth >= total or final_scores[count - 1] > final_scores[-1]:
+                return ItemScores(chunks >> CHUNK_BITS, final_scores, total)
             depth = min(total, depth * 4)
 
     def allowed(self) -> Ids:
-        """All items of the scopes that the query's phrases and exclusions let through, whatever words they have."""
+        """Return all items of the scopes that the query's phrases and exclusions admit, whatever words they have."""
         if not self._scopes:
             return np.empty(0, np.int64)
         parts = [(Occur.Must, _silent(_any([self._scope(scope) for scope in self._scopes]))), *self._bound()]
@@ -116,7 +116,7 @@ class ItemSearch:
         return within
 
     def _unbound(self) -> bool:
-        """Whether the scopes let everything through: a filter would be looked up for every match all the same."""
+        """Return True if the scopes admit everything: a filter would still be looked up for every match."""
         kinds = [kind for scope in self._scopes for kind in scope.kinds]
         if any(scope.items is not None or scope != Scope(kinds=scope.kinds) for scope in self._scopes):
             return False
@@ -133,28 +133,28 @@ class ItemSearch:
     def _bonuses(self) -> list[tuple[Occur, Query]]:
         if self._missing:
             return []
-        found = []
+        bonuses = []
         for places in (self._content, range(len(self._words))):
             every = [(Occur.Must, self._words[place]) for place in places]
-            found.append((Occur.Should, Query.const_score_query(Query.boolean_query(every), self._ceiling)))
-        return found
+            bonuses.append((Occur.Should, Query.const_score_query(Query.boolean_query(every), self._ceiling)))
+        return bonuses
 
-    def _shown(self, raw: Floats) -> Scores:
-        return shown(raw.astype(np.float64), self._ceiling, self._scoring)
+    def _final_scores(self, raw: Floats) -> Scores:
+        return scores_of(raw.astype(np.float64), self._ceiling, self._scoring)
 
     def _count(self, query: Query) -> int:
-        found: Any = engine(lambda: self._searcher.search(query, 1, count=True))
-        return int(found.count or 0)
+        result: Any = engine(lambda: self._searcher.search(query, 1, count=True))
+        return int(result.count or 0)
 
 
-def shown(raw: Scores, ceiling: float, scoring: Scoring) -> Scores:
-    """The scores of what items are ranked by, from 0.0001 to 1, to four places."""
+def scores_of(raw: Scores, ceiling: float, scoring: Scoring) -> Scores:
+    """Return the scores of items, from 0.0001 to 1, to four places, from BM25 plus ceilings."""
     ceilings = np.floor(raw / ceiling)
     return np.clip(np.round(scoring(raw - ceilings * ceiling, ceilings), 4), 0.0001, 1.0)
 
 
 def _ceiling(snapshot: Snapshot, query: LexicalQuery, missing: int) -> float:
-    """More than any passage can score, by the terms that the library has."""
+    """Return a score that no passage reaches, from the terms that the library has."""
 
     def most(term: Term) -> float:
         if term.match != "word":
@@ -176,5 +176,5 @@ def _any(queries: Sequence[Query]) -> Query:
     return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
 
 
-def _nothing() -> Ranked:
-    return Ranked(np.empty(0, np.int64), np.empty(0, np.float64), 0)
+def _nothing() -> ItemScores:
+    return ItemScores(np.empty(0, np.int64), np.empty(0, np.float64), 0)

@@ -1,4 +1,4 @@
-"""How a phrase may stand in an index: the sequences of exact terms that its words were kept as, compounds included."""
+"""Phrases as sequences of exact terms, in every way that an index may hold them, compounds included."""
 
 from __future__ import annotations
 
@@ -8,36 +8,39 @@ from commonplace.text.analyze import compound_of, exact_terms, parts_of, pieces
 from commonplace.text.terms import ends_in_beginning
 
 Phrase = tuple[tuple[str, ...], ...]
-"""What an index looks for: exact terms one after the other, in any of these ways."""
+"""Alternatives, each a sequence of exact terms that stand one after the other."""
 
 MOST_READINGS = 32
-"""Ways in which the compounds of a phrase may have been written."""
+"""Alternatives of a phrase that are looked for: ways to write its compounds."""
 
 _LONGEST_COMPOUND = 3
 _LONGEST_FREE = 64  # words of a phrase that are tried as parts of compounds
 
 Unit = tuple[str, ...]
-"""Terms that stand one after the other; a single one may also be part of a compound."""
+"""Adjacent terms; a single one may also be part of a compound."""
 
 Occurs = Callable[[str], object]
-"""Whether an exact term is anywhere in the index."""
+"""A predicate, true if an exact term is anywhere in the index."""
 
 
 def loose_phrase(text: str, occurs: Occurs) -> Phrase:
-    """Any ways in which words may be joined: `real time` and `real-time` are both found by either."""
+    """Return a phrase with any joins between its words: `real time` and `real-time` each find both."""
     return tuple(_readings(_units(text, loosely=True), occurs))
 
 
 def phrase(text: str, occurs: Occurs) -> Phrase:
-    """Words that may be joined, and compounds that are: `real time` finds `real-time`, `for_each` no `for each`."""
+    """Return a phrase whose words may be joined and whose compounds stay joined.
+
+    `real time` finds `real-time`; `for_each` does not find `for each`.
+    """
     return tuple(_readings(_units(text), occurs))
 
 
 def phrases(text: str, occurs: Occurs) -> tuple[Phrase, ...]:
-    """All that a text with the phrase has: itself, or two things where it ends in a compound.
+    """Return all phrases that a text with this one has: one, or two where it ends in a compound.
 
-    Inside of a longer one that has its parts and their joins, each adjacent, but not its own end: `docs.example.org` in
-    an address. Words side by side have no joins.
+    A longer compound around it (an address with `docs.example.org`) has its parts and their joins, each adjacent, but
+    not the term that joins all of them. So the parts are one phrase and the joins another; words apart have no joins.
     """
     units = _units(text)
     parts = parts_of(units[-1]) if units else None
@@ -48,14 +51,14 @@ def phrases(text: str, occurs: Occurs) -> tuple[Phrase, ...]:
 
 
 def is_beginning(phrase: Phrase) -> bool:
-    """Whether a phrase is one character of an unspaced script: it is the beginning of every pair that it is in."""
+    """Return True if a phrase is one character of an unspaced script, which begins every pair that it is in."""
     return len(phrase) == 1 and len(phrase[0]) == 1 and ends_in_beginning(phrase[0])
 
 
 def _units(text: str, *, loosely: bool = False) -> list[Unit]:
-    """The terms of a phrase; `loosely`, a compound is its parts.
+    """Return the terms of a phrase; `loosely`, a compound is its parts.
 
-    Of a run of characters at its end the last need not stand alone: the run may go on.
+    The last term of a run at its end, which is one character alone, is left out: the run may go on in the text.
     """
     kind, units = "", list[Unit]()
     for kind, terms in _terms(text):
@@ -76,19 +79,20 @@ def _terms(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _readings(units: Sequence[Unit], occurs: Occurs) -> list[Unit]:
-    """The sequences of terms by which a phrase is indexed."""
-    found: list[list[Unit]] = [[] for _ in units] + [[()]]
+    """Return the sequences of terms by which a phrase may be indexed, at most `MOST_READINGS`."""
+    readings: list[list[Unit]] = [[] for _ in units] + [[()]]  # from each unit to the end
     for start in reversed(range(len(units))):
         here = [units[start]]
         if len(units) <= _LONGEST_FREE:
             here += list(_compounds(units[start : start + _LONGEST_COMPOUND], occurs))
         for terms, length in [(here[0], 1), *((unit, _length(unit)) for unit in here[1:])]:
-            found[start] += [(*terms, *rest) for rest in found[start + length]]
-        del found[start][MOST_READINGS:]
-    return found[0] if units else []
+            readings[start] += [(*terms, *rest) for rest in readings[start + length]]
+        del readings[start][MOST_READINGS:]
+    return readings[0] if units else []
 
 
 def _compounds(following: Sequence[Unit], occurs: Occurs) -> Iterator[Unit]:
+    """Yield the compounds in the index that the first two or more of some single terms make."""
     for count in range(2, len(following) + 1):
         parts = [unit[0] for unit in following[:count] if len(unit) == 1]
         if len(parts) < count:
@@ -98,4 +102,5 @@ def _compounds(following: Sequence[Unit], occurs: Occurs) -> Iterator[Unit]:
 
 
 def _length(compound: Unit) -> int:
+    """Return the number of words in a compound, from the number of its terms."""
     return 2 if len(compound) == 3 else len(compound) // 2

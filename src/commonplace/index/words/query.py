@@ -1,4 +1,4 @@
-"""What is looked for, as the queries tantivy runs."""
+"""Queries for chunks, compiled to the queries of tantivy."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term, ends_in_beginning
 
 TITLE_WEIGHT = 0.3
-"""What a term in the title adds to the same term in the body, which repeats the title (docs/benchmarks.md)."""
+"""The weight of a term in the title, on top of the body, which repeats the title (docs/benchmarks.md)."""
 
 
 COMMON = 2.0
 """The idf below which a word is common: one chunk in seven has it."""
 
 MOST_APART = 16
-"""Common words of a query that are looked at one after another: each is another query around those before."""
+"""Common words of a query that are nested one after another: each is another query around those before."""
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """Terms are alternatives, phrases are required, exclusions are refused. All of them are already analysed."""
+    """A query whose terms are alternatives, phrases required, exclusions refused. All of them are analyzed terms."""
 
     terms: tuple[Term, ...] = ()
     phrases: tuple[Phrase, ...] = ()
     excluded: tuple[Phrase, ...] = ()
     by_name: bool = True
-    """Whether a document answers that has a term in its key alone."""
+    """True if a document matches that has a term in its key alone."""
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.phrases)
 
     @property
     def title(self) -> str:
-        """The field of titles that is looked at."""
+        """Return the field of titles that is searched."""
         return "title" if self.by_name else "headline"
 
 
 TermQueries = Sequence[Sequence[Query]]
-"""What is looked for of each term of a query: in the text first, then in the title."""
+"""The queries of each term of a query: in the text first, then in the title."""
 
 
 def term_queries(schema: Schema, query: LexicalQuery) -> TermQueries:
-    """For `compile_query` and `compile_scores`, which a search does one after the other."""
-    return [list(_term(schema, term, query.title if term.titled else None)) for term in query.terms]
+    """Return the queries of each term, which `compile_query` and `compile_scores` of one search share."""
+    return [list(term_queries_of(schema, term, query.title if term.titled else None)) for term in query.terms]
 
 
 def compile_query(schema: Schema, query: LexicalQuery, terms: TermQueries, scope: Scope) -> Query:
-    """One tantivy query. What filters never scores, so that a score does not depend on the filter."""
+    """Return the query for a scope. The filter adds 0, so that a score does not depend on it."""
     matching = [(Occur.Should, part) for parts in terms for part in parts]
     parts = [(Occur.Must, phrase_query(schema, phrase)) for phrase in query.phrases]
     parts += [(Occur.MustNot, phrase_query(schema, phrase)) for phrase in query.excluded]
@@ -68,48 +68,53 @@ def compile_query(schema: Schema, query: LexicalQuery, terms: TermQueries, scope
 def compile_scores(
     schema: Schema, query: LexicalQuery, terms: TermQueries, chunks: Sequence[int], idf: Callable[[str], float]
 ) -> Query:
-    """Scores just these chunks: as `compile_query` does where anything of the query is in them, and 0 otherwise.
+    """Return a query that matches just these chunks: they score as in `compile_query`, and 0 where that does not match.
 
-    A common word is added to what is required already, one after another: of its list only these chunks are then looked
-    at. Among alternatives all of it would be read, window by window (1.4 ms against 0.7 for fifty of 100,000 chunks).
+    Common words are nested around the required chunks, one after another: of their postings only those of these chunks
+    are then read. As alternatives all of them would be, window by window (1.4 ms against 0.7 for fifty of 100,000
+    chunks).
     """
     # Alternatives, not a set: four times quicker to make and to run for a few dozen (bench/engine.py, row hybrid).
     each = [(Occur.Should, Query.term_query(schema, "chunk", chunk)) for chunk in chunks]
-    among = Query.const_score_query(Query.boolean_query(each), 0.0)
+    chunk_filter = Query.const_score_query(Query.boolean_query(each), 0.0)
     if query.phrases or query.excluded:
-        return Query.boolean_query([(Occur.Must, compile_query(schema, query, terms, Scope())), (Occur.Must, among)])
+        return Query.boolean_query(
+            [(Occur.Must, compile_query(schema, query, terms, Scope())), (Occur.Must, chunk_filter)]
+        )
     idfs = [idf(term.forms[0]) for term in query.terms]
     common = [place for place, term in enumerate(query.terms) if term.match == "word" and idfs[place] < COMMON]
-    apart = sorted(common, key=idfs.__getitem__)[:MOST_APART]
-    scored = among
-    for place in apart:
+    nested = sorted(common, key=idfs.__getitem__)[:MOST_APART]
+    scored = chunk_filter
+    for place in nested:
         scored = Query.boolean_query([(Occur.Must, scored), (Occur.Should, terms[place][0])])
-    others = [(Occur.Should, part) for place, parts in enumerate(terms) for part in parts[place in apart :]]
+    others = [(Occur.Should, part) for place, parts in enumerate(terms) for part in parts[place in nested :]]
     return Query.boolean_query([(Occur.Must, scored), *others])
 
 
 def compile_marks(schema: Schema, terms: Sequence[Term], items: Sequence[int]) -> Query:
-    """Scores a chunk of these items with the sum of 2ⁿ over the terms it has, n being their places."""
+    """Return a query that scores a chunk of these items with the sum of 2ⁿ over the places n of the terms it has."""
     marks = [
-        (Occur.Should, Query.const_score_query(_either(list(_term(schema, term))), float(1 << place)))
+        (Occur.Should, Query.const_score_query(either_query(list(term_queries_of(schema, term))), float(1 << place)))
         for place, term in enumerate(terms)
     ]
     each = [(Occur.Should, Query.term_query(schema, "item", item)) for item in items]
-    among = Query.const_score_query(Query.boolean_query(each), 0.0)  # quicker than a set up to some hundreds
-    return Query.boolean_query([(Occur.Must, among), (Occur.Must, Query.boolean_query(marks))])
+    item_filter = Query.const_score_query(Query.boolean_query(each), 0.0)  # quicker than a set up to some hundreds
+    return Query.boolean_query([(Occur.Must, item_filter), (Occur.Must, Query.boolean_query(marks))])
 
 
 def compile_all(schema: Schema, terms: Sequence[Term], known: Mapping[int, Sequence[Query]]) -> Query:
-    """The chunks with every one of some terms, in the text or in the title. `known`: queries made before, by id."""
-    each = [_either(list(known.get(id(term)) or _term(schema, term))) for term in terms]
+    """Return the query for chunks that have all terms, in text or title. `known`: queries made before, by a term's id."""
+    each = [either_query(list(known.get(id(term)) or term_queries_of(schema, term))) for term in terms]
     return each[0] if len(each) == 1 else Query.boolean_query([(Occur.Must, query) for query in each])
 
 
-def _either(queries: list[Query]) -> Query:
+def either_query(queries: list[Query]) -> Query:
+    """Return a query that matches what any of some match, and scores the sum of those that do."""
     return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
 
 
-def _term(schema: Schema, term: Term, title: str | None = "title") -> Iterator[Query]:
+def term_queries_of(schema: Schema, term: Term, title: str | None = "title") -> Iterator[Query]:
+    """Yield the queries of one term: in the text, then in a field of titles; typos and beginnings in the text alone."""
     if term.match == "prefix":
         yield Query.boost_query(beginning_query(schema, term.forms[0]), term.weight)
         return
@@ -125,20 +130,20 @@ def _term(schema: Schema, term: Term, title: str | None = "title") -> Iterator[Q
 
 
 def beginning_query(schema: Schema, prefix: str) -> Query:
-    """Every word that begins so. All of them score the same."""
+    """Return the query for words that begin with `prefix`. All of them score the same."""
     return Query.regex_query(schema, "words", _beginning(prefix))
 
 
 def begun_title(schema: Schema, term: Term) -> Query:
-    """Titles that a beginning is in. They are kept as stems: where it is a whole word, by the stems of that too."""
+    """Return the query for titles that a beginning is in. They hold stems, so a whole word matches by its stems."""
     begun, *whole = term.forms
     patterns = [_beginning(begun), *(regex.escape(form, special_only=True) for form in whole)]
-    found = Query.regex_query(schema, "title", "|".join(f"({pattern})" for pattern in patterns))
-    return Query.boost_query(Query.const_score_query(found, TITLE_WEIGHT), term.weight)
+    titles = Query.regex_query(schema, "title", "|".join(f"({pattern})" for pattern in patterns))
+    return Query.boost_query(Query.const_score_query(titles, TITLE_WEIGHT), term.weight)
 
 
 def _begun_phrase(schema: Schema, terms: tuple[str, ...]) -> Query:
-    """Terms one after the other, of which the last is a beginning. All that have them score the same."""
+    """Return the query for adjacent terms of which the last is a beginning. All matches score the same."""
     *before, last = terms
     if not before:
         return beginning_query(schema, last)
@@ -154,7 +159,7 @@ def _beginning(prefix: str) -> str:
 
 
 def phrase_query(schema: Schema, phrase: Phrase) -> Query:
-    """Exact terms one after the other, as the phrase may stand."""
+    """Return the query for a phrase, in any of its alternatives."""
     ways = [_sequence(schema, terms) for terms in phrase]
     return ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways)
 
@@ -168,9 +173,9 @@ def _sequence(schema: Schema, terms: tuple[str, ...]) -> Query:
 
 
 def scope_queries(schema: Schema, scope: Scope) -> Iterator[Query]:
-    """What a scope asks for, one query for each part of it."""
-    chosen = (("kind", scope.kinds), ("parent", scope.parents), ("tag", scope.tags))
-    for field, values in (*chosen, ("facet", scope.facets), ("part", scope.parts)):
+    """Yield the queries that a scope requires, one for each of its fields. `without` is not among them."""
+    fields = (("kind", scope.kinds), ("parent", scope.parents), ("tag", scope.tags))
+    for field, values in (*fields, ("facet", scope.facets), ("part", scope.parts)):
         if len(values) == 1:
             yield Query.term_query(schema, field, values[0], "basic")
         elif values:

@@ -1,4 +1,4 @@
-"""What must be found in an entry: words, phrases and beginnings, joined by and, or and not."""
+"""The tree of a boolean query: words, phrases and beginnings, joined by and, or and not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """One thing to look for, as it was written."""
+    """A word, phrase or beginning to look for, as it was written."""
 
     kind: AtomKind
     text: str
@@ -22,7 +22,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`not` has one part, the others two or more."""
+    """A join of parts: `not` has one, the others two or more."""
 
     join: Join
     parts: tuple[Wanted, ...]
@@ -32,38 +32,38 @@ Wanted = Atom | Group
 
 
 def joined(join: Literal["and", "or"], parts: Sequence[Wanted]) -> Wanted | None:
-    """The parts under one join, each atom once, without groups of the same join inside; None where there is none."""
+    """Return the parts under one join, each atom once, without groups of the same join inside; None for no parts."""
     flat: list[Wanted] = []
-    seen: set[Atom] = set()
+    seen_atoms: set[Atom] = set()
     for part in parts:
         for inner in part.parts if isinstance(part, Group) and part.join == join else (part,):
             if not isinstance(inner, Atom):
                 flat.append(inner)
-            elif inner not in seen:
-                seen.add(inner)
+            elif inner not in seen_atoms:
+                seen_atoms.add(inner)
                 flat.append(inner)
     return Group(join, tuple(flat)) if len(flat) > 1 else next(iter(flat), None)
 
 
 def fold(wanted: Wanted, atom: Callable[[Atom], T], join: Callable[[Join, list[T]], T]) -> T:
-    """One value for the whole, made of the values of its parts. Without recursion: groups may nest in thousands."""
+    """Return one value for the tree, made from the values of its parts. No recursion: groups may nest in thousands."""
     work: list[tuple[Wanted, bool]] = [(wanted, False)]
-    done: list[T] = []
+    values: list[T] = []
     while work:
         node, parts_done = work.pop()
         if isinstance(node, Atom):
-            done.append(atom(node))
+            values.append(atom(node))
         elif parts_done:
-            first = len(done) - len(node.parts)
-            done[first:] = [join(node.join, done[first:])]
+            first = len(values) - len(node.parts)
+            values[first:] = [join(node.join, values[first:])]
         else:
             work.append((node, True))
             work.extend((part, False) for part in reversed(node.parts))
-    return done[0]
+    return values[0]
 
 
 def atoms(wanted: Wanted, *, sought: bool | None = None) -> Iterator[Atom]:
-    """The atoms in order; only those that are looked for, or only those that are refused, where `sought` says so."""
+    """Yield the atoms in order. `sought`: True only those to look for, False only those refused, None all."""
     work: list[tuple[Wanted, bool]] = [(wanted, True)]
     while work:
         node, positive = work.pop()
@@ -76,7 +76,7 @@ def atoms(wanted: Wanted, *, sought: bool | None = None) -> Iterator[Atom]:
 
 
 def shown(wanted: Wanted) -> str:
-    """The whole as a boolean query, with every operator written."""
+    """Return the tree as the text of a boolean query, with every operator written."""
 
     def of_atom(atom: Atom) -> tuple[str, str]:
         text = {"word": atom.text, "phrase": f'"{atom.text}"', "prefix": f"{atom.text}*"}[atom.kind]

@@ -11,7 +11,7 @@ import numpy as np
 
 from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
-from commonplace.index.words.items import Ranked
+from commonplace.index.words.items import ItemScores
 from commonplace.index.words.query import LexicalQuery
 from commonplace.kinds.knowledge.kinds import SOURCE_OF
 from commonplace.kinds.knowledge.meaning import HIGHEST, NearItems, both, near
@@ -94,7 +94,7 @@ class _Pool:
     scores: list[float] = field(default_factory=list)
     total: int = 0
 
-    def add(self, ranked: Ranked) -> None:
+    def add(self, ranked: ItemScores) -> None:
         self.items += ranked.items.tolist()
         self.scores += ranked.scores.tolist()
         self.total += ranked.total

@@ -16,7 +16,7 @@ import numpy as np
 from commonplace.index.base import EntryFinder, WordIndex, WordReader
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import Ids, Scope, firsts
-from commonplace.index.words.entries import Found, nothing_found
+from commonplace.index.words.entries import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted
 from commonplace.kinds.memories.entry_times import EntryTimes
 from commonplace.lazy_dataclass import dataclass
@@ -39,7 +39,7 @@ FEW = 100
 class ByWords:
     """A lexical list, whether it was relaxed to some of the words, and the commit it was read from."""
 
-    found: Found
+    found: EntryHits
     relaxed: bool
     reader: WordReader
 
@@ -48,7 +48,7 @@ class ByWords:
 class ByMeaning:
     """A semantic list: `found.scores` are distances, lower is better; how long embedding the query took, in ms."""
 
-    found: Found
+    found: EntryHits
     model: str
     embedding_ms: float
 
@@ -91,7 +91,7 @@ class RankedLists:
                 pass  # an old commit that cannot be read any more; the current one can be mended
         return self._lexical.ask(work)
 
-    def _entries(self, search: EntryFinder, filter: Filter, count: int, *, loosely: bool) -> Found:
+    def _entries(self, search: EntryFinder, filter: Filter, count: int, *, loosely: bool) -> EntryHits:
         """Return at least `count` entries that match the filter, or all, deeper where the index cannot tell."""
         scope, decided = _scope(filter)
         if decided:
@@ -112,7 +112,7 @@ class RankedLists:
         items = self._store.select(filter)
         return items if filter.entries is None else items[self._times.now().of(items) >= 0]
 
-    def _kept(self, found: Found, filter: Filter) -> Found:
+    def _kept(self, found: EntryHits, filter: Filter) -> EntryHits:
         """Return the list without items that the filter rejects."""
         if not len(found):
             return found
@@ -143,11 +143,11 @@ class RankedLists:
             if entries is not None:
                 return ByMeaning(entries, semantic.embedder.name, elapsed_ms)
         entries = self._near(nearest, filter, count, self._selected(filter))
-        return ByMeaning(entries or nothing_found(), semantic.embedder.name, elapsed_ms)
+        return ByMeaning(entries or no_entry_hits(), semantic.embedder.name, elapsed_ms)
 
     def _near(
         self, nearest: Callable[[int, Ids | None], tuple[Ids, Floats]], filter: Filter, count: int, items: Ids | None
-    ) -> Found | None:
+    ) -> EntryHits | None:
         """Return the entries of the nearest chunks; None where most of those chunks do not match the filter."""
         k = count + FEWEST_CHECKED
         while True:
@@ -167,7 +167,7 @@ class RankedLists:
         distances = np.sqrt(np.maximum(0, 2 - 2 * cosines[best])).astype(np.float32)
         entries = entries[allowed]
         order = np.lexsort((-entries, -created, distances))
-        ranked = Found(entries, chunks[best], distances, created, complete).take(order, complete=complete)
+        ranked = EntryHits(entries, chunks[best], distances, created, complete).take(order, complete=complete)
         return ranked if complete and len(ranked) <= count else ranked.take(slice(count), complete=False)
 
 

@@ -14,7 +14,7 @@ from commonplace.errors import CommonplaceError, NotFound, Unavailable
 from commonplace.index.base import WordReader
 from commonplace.index.scope import Ids
 from commonplace.index.words.engine import Floats
-from commonplace.index.words.entries import Found, nothing_found
+from commonplace.index.words.entries import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted, joined
 from commonplace.kinds.memories.boolean import LexicalMode, ParsedQuery, match_atoms
 from commonplace.kinds.memories.ranked import ByMeaning, ByWords
@@ -115,7 +115,7 @@ class ByTheirWords:
 
     def _found(self, filter: Filter, count: int, loosely: bool | None) -> ByWords:
         if self.reading.wanted is None:
-            return self.library.lexical.ask(lambda reader: ByWords(nothing_found(), False, reader))
+            return self.library.lexical.ask(lambda reader: ByWords(no_entry_hits(), False, reader))
         return by_words(
             self.library, self.reading.wanted, filter, count, self.language, loosely=loosely, reader=self.reader
         )
@@ -125,7 +125,7 @@ class ByTheirWords:
 class Leg:
     """One of the lists of a ranked search, and how it went: milliseconds, model, and why it did not run."""
 
-    found: Found = field(default_factory=nothing_found)
+    found: EntryHits = field(default_factory=no_entry_hits)
     ran: bool = False
     ms: float = 0.0
     reason: str = ""
@@ -239,14 +239,14 @@ class FusedLists(WholeLister):
         scores = {key: column[order] for key, column in columns.items() if column is not None}
         return ListRows(items[order], created[order], True, {**scores, "rerank_score": None}, chunks[order])
 
-    def _as_begun(self, leg: Leg) -> Found:
+    def _as_begun(self, leg: Leg) -> EntryHits:
         """Return a leg's list without entries stored since: they would shift the ranks of only one list."""
         if self.upto is not None:
             leg.found = leg.found.take(leg.found.items <= self.upto, complete=leg.found.complete)
         return leg.found
 
 
-def _ranks(found: Found, items: Ids) -> Ids:
+def _ranks(found: EntryHits, items: Ids) -> Ids:
     """Return the rank of each item in a list, from 1; 0 where it is not in it."""
     ranks = np.zeros(len(items), np.int64)
     ranks[np.searchsorted(items, found.items)] = np.arange(1, len(found) + 1)
@@ -257,13 +257,13 @@ def _reciprocal(ranks: Ids, k: int) -> NDArray[np.float64]:
     return np.where(ranks > 0, 1.0 / (k + ranks), 0.0)
 
 
-def _scores(found: Found, ranks: Ids) -> Floats:
+def _scores(found: EntryHits, ranks: Ids) -> Floats:
     """Return the score of each item by its rank, NaN for rank 0."""
     scores: Floats = np.append(found.scores, np.float32(np.nan))
     return scores[ranks - 1]
 
 
-def _chunks(found: Found, ranks: Ids) -> Ids:
+def _chunks(found: EntryHits, ranks: Ids) -> Ids:
     """Return the chunk of each item by its rank, 0 for rank 0."""
     return np.append(found.chunks, 0)[ranks - 1]
 
@@ -302,7 +302,7 @@ def by_meaning(library: Library, query: str, filter: Filter) -> Leg:
     except (Unavailable, NotFound) as missing:
         if missing.code != "vector_index_missing" or not library.settings.memory_embedding:
             raise Unavailable(str(missing)) from missing
-        result = ByMeaning(nothing_found(), _model_to_come(library, query), 0.0)
+        result = ByMeaning(no_entry_hits(), _model_to_come(library, query), 0.0)
     ms = (time.perf_counter() - start) * 1000
     return Leg(result.found, True, ms, model=result.model, embedding_ms=result.embedding_ms)
 
@@ -331,7 +331,7 @@ def _leg(make: Callable[[], Leg]) -> Leg:
     return leg
 
 
-def lexical_rows(found: Found) -> ListRows:
+def lexical_rows(found: EntryHits) -> ListRows:
     """Return the rows of a list by words."""
     scores: dict[str, Column] = {"fts_score": found.scores, "fts_rank": None, "rerank_score": None}
     return ListRows(found.items, found.created, found.complete, scores, found.chunks)
