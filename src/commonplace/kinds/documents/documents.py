@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from commonplace.kinds.documents.finding import Finding
-from commonplace.kinds.documents.reading import Reading
+from commonplace.kinds.documents.finding import DocumentSearch
+from commonplace.kinds.documents.reading import DocumentReader
 from commonplace.search.pipeline import Pipeline, Semantic
 from commonplace.store.base import Store
 
@@ -14,5 +14,5 @@ class Documents:
     """How documents are read, and how passages of them are found."""
 
     def __init__(self, store: Store, pipeline: Pipeline, semantic: Callable[[], Semantic]) -> None:
-        self.reading = Reading(store)
-        self.finding = Finding(store, self.reading, pipeline, semantic)
+        self.reading = DocumentReader(store)
+        self.finding = DocumentSearch(store, self.reading, pipeline, semantic)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.kinds.documents.reading import Reading
+from commonplace.kinds.documents.reading import DocumentReader
 from commonplace.kinds.documents.visible import Shown
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Chunk, Filter, Hit, Item, Page, Stage
@@ -33,7 +33,7 @@ NOT_RERANKED = "Not reranked: a second look needs words and meaning together. Le
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DocumentQuery:
     """One search, as it is asked."""
 
     query: str
@@ -45,7 +45,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class DocumentHit:
     """A passage of a document that answers."""
 
     collection: Shown
@@ -61,10 +61,10 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResults:
     """The results of one search, what its stages did, and what a caller should know."""
 
-    results: tuple[Result, ...]
+    results: tuple[DocumentHit, ...]
     stages: tuple[Stage, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -78,14 +78,16 @@ class _Meanings:
     reason: str = ""
 
 
-class Finding:
+class DocumentSearch:
     """Searches over the collections a caller names. All queries of a call are embedded at once."""
 
-    def __init__(self, store: Store, reading: Reading, pipeline: Pipeline, semantic: Callable[[], Semantic]) -> None:
+    def __init__(
+        self, store: Store, reading: DocumentReader, pipeline: Pipeline, semantic: Callable[[], Semantic]
+    ) -> None:
         self._store, self._reading = store, reading
         self._pipeline, self._semantic = pipeline, semantic
 
-    def search(self, questions: Sequence[Question]) -> list[Found]:
+    def search(self, questions: Sequence[DocumentQuery]) -> list[SearchResults]:
         """An answer to each, in their order. One alone is answered as it is among others."""
         texts = [meaning_of(question.query) for question in questions]
         meanings = self._meanings(list(dict.fromkeys(texts)))
@@ -101,7 +103,7 @@ class Finding:
         answers = (
             _found(*one, meanings) for one in zip([question for question, _ in asked], pages, results, strict=True)
         )
-        return [next(answers) if question.collections else Found(()) for question in questions]
+        return [next(answers) if question.collections else SearchResults(()) for question in questions]
 
     def related(
         self,
@@ -111,10 +113,10 @@ class Finding:
         chunk: str | None = None,
         limit: int = 5,
         same_document: bool = False,
-    ) -> Found:
+    ) -> SearchResults:
         """Passages like a document, or like a text from it; at most two of any one document."""
         if not chunk and not item.chunk_count:
-            return Found((), notes=(f'"{item.key}" has no text, so nothing is related to it.',))
+            return SearchResults((), notes=(f'"{item.key}" has no text, so nothing is related to it.',))
         vector, reason = self._vector_like(item, chunk)
         text = chunk or self._store.body_part(item.id, 0, TELLING_CHARS if vector is not None else 20 * TELLING_CHARS)
         request = Request(
@@ -131,7 +133,7 @@ class Finding:
         notes = (f"By its most telling words: {reason}.",) if reason else ()
         hits, page = self._unlike(request, text, vector, chunk)
         (results,) = self._results([hits], [among], self._semantic() if vector is not None else None)
-        return Found(tuple(results[:limit]), page.stages, notes)
+        return SearchResults(tuple(results[:limit]), page.stages, notes)
 
     def _unlike(self, request: Request, text: str, vector: Floats | None, chunk: str | None) -> tuple[list[Hit], Page]:
         """Enough hits for the page, without passages that mostly say the same as the text given."""
@@ -175,7 +177,7 @@ class Finding:
 
     def _results(
         self, found: Sequence[Sequence[Hit]], among: Sequence[Sequence[Shown]], semantic: Semantic | None
-    ) -> list[list[Result]]:
+    ) -> list[list[DocumentHit]]:
         """The hits of each search, with what is kept of their documents."""
         rows = self._reading.settled(self._store.document_rows(list({hit.item.id for hits in found for hit in hits})))
         visible = [{shown.key: shown for shown in collections} for collections in among]
@@ -196,7 +198,7 @@ class Finding:
         ]
 
 
-def _request(question: Question, filter: Filter, meanings: _Meanings, vector: Floats | None) -> Request:
+def _request(question: DocumentQuery, filter: Filter, meanings: _Meanings, vector: Floats | None) -> Request:
     return Request(
         question.query,
         mode="lexical" if meanings.semantic is None else "auto" if question.hybrid else "semantic",
@@ -212,7 +214,7 @@ def _request(question: Question, filter: Filter, meanings: _Meanings, vector: Fl
     )
 
 
-def _found(question: Question, page: Page, results: Sequence[Result], meanings: _Meanings) -> Found:
+def _found(question: DocumentQuery, page: Page, results: Sequence[DocumentHit], meanings: _Meanings) -> SearchResults:
     if question.max_distance is not None:
         bound = question.max_distance
         results = [result for result in results if result.distance is not None and result.distance <= bound]
@@ -225,19 +227,19 @@ def _found(question: Question, page: Page, results: Sequence[Result], meanings: 
         many = "1 passage was" if page.unplaced == 1 else f"{page.unplaced} passages were"
         notes.append(f"{many} left out: no distance is known yet.")
     stages = tuple(_told(stage, meanings.reason) for stage in page.stages)
-    return Found(tuple(results[: question.limit]), stages, tuple(notes))
+    return SearchResults(tuple(results[: question.limit]), stages, tuple(notes))
 
 
 def _result(
     hit: Hit, collection: Shown, row: DocumentRow, headings: tuple[str | None, str | None], semantic: Semantic | None
-) -> Result:
+) -> DocumentHit:
     section, matched = headings
     title = row.title or hit.item.key
     distance = _distance(hit, semantic)
-    return Result(collection, hit.item, title, section, hit.chunk, hit.score, distance, hit.line, matched)
+    return DocumentHit(collection, hit.item, title, section, hit.chunk, hit.score, distance, hit.line, matched)
 
 
-def _in_order(results: Sequence[Result]) -> list[Result]:
+def _in_order(results: Sequence[DocumentHit]) -> list[DocumentHit]:
     """The best first, equal scores by collection, document and chunk."""
     return sorted(results, key=lambda one: (-one.score, one.collection.label, one.item.key, one.chunk.ordinal))
 

@@ -20,7 +20,7 @@ FURTHEST, FURTHEST_SHARE = 3, 0.4
 PARSED_AT_ONCE = 100
 
 
-class Listed(NamedTuple):
+class DocumentSummary(NamedTuple):
     """A document as it is listed."""
 
     id: str
@@ -28,7 +28,7 @@ class Listed(NamedTuple):
     size: int
 
 
-class Part(NamedTuple):
+class DocumentSection(NamedTuple):
     """A section of a document: its heading and its lines, counted from 1."""
 
     heading: Heading
@@ -37,7 +37,7 @@ class Part(NamedTuple):
     end_line: int
 
 
-class Reading:
+class DocumentReader:
     """The documents of one space. Which of them a caller may see is up to the caller: every method is told where."""
 
     def __init__(self, store: Store) -> None:
@@ -48,7 +48,7 @@ class Reading:
         counted = self._store.document_counts([shown.key for shown in collections])
         return {shown.key: counted.get(shown.key, 0) for shown in collections}
 
-    def page(self, collection: Shown, *, limit: int, offset: int) -> tuple[list[Listed], int]:
+    def page(self, collection: Shown, *, limit: int, offset: int) -> tuple[list[DocumentSummary], int]:
         """Documents in the code-point order of their ids, and how many there are. Reads no body."""
         rows, total = self._store.document_page(collection.key, limit=limit, offset=offset)
         kept = self.settled({row.item_id: row for row in rows})
@@ -98,17 +98,17 @@ class Reading:
         kept = self._store.outline(item.id)
         return kept if kept is not None else self._parse([item.id]).get(item.id, Outline("", 0, ()))
 
-    def row(self, item: Item) -> Listed:
+    def row(self, item: Item) -> DocumentSummary:
         """How a document is listed."""
         rows = self.settled(self._store.document_rows([item.id]))
-        return _listed(rows[item.id]) if item.id in rows else Listed(item.key, item.key, 0)
+        return _listed(rows[item.id]) if item.id in rows else DocumentSummary(item.key, item.key, 0)
 
-    def part(self, item: Item, heading: Heading, *, with_subsections: bool) -> Part:
+    def part(self, item: Item, heading: Heading, *, with_subsections: bool) -> DocumentSection:
         """The section of a heading, to the letter, without the end of its last line."""
         end = heading.char_end if with_subsections else heading.own_char_end
         last = heading.line_end if with_subsections else heading.own_line_end
         text = self._store.body_part(item.id, heading.char_start, end)
-        return Part(
+        return DocumentSection(
             heading, text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text, heading.line, last
         )
 
@@ -134,8 +134,8 @@ class Reading:
         return made
 
 
-def _listed(row: DocumentRow) -> Listed:
-    return Listed(row.key, row.title or row.key, row.size or 0)
+def _listed(row: DocumentRow) -> DocumentSummary:
+    return DocumentSummary(row.key, row.title or row.key, row.size or 0)
 
 
 def _cleaned(document: str) -> str:

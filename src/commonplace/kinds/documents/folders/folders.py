@@ -192,9 +192,9 @@ class Folders:
         the store that failed. A model that is asked for vectors when the end comes is waited for this many seconds;
         returns whether it has answered.
         """
-        from commonplace.kinds.documents.folders.watch import Embedder, Watch, until
+        from commonplace.kinds.documents.folders.watch import EmbeddingThread, Watch, until
 
-        embedder = Embedder(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
+        embedder = EmbeddingThread(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
 
         def wanted(collection: Collection) -> bool:
             return unread or self._was_read(collection)

@@ -20,7 +20,7 @@ from commonplace.kinds.documents.folders.update import (
     read_file,
     unreadable,
 )
-from commonplace.kinds.documents.folders.walk import File, walk
+from commonplace.kinds.documents.folders.walk import FileStat, walk
 from commonplace.lazy_dataclass import dataclass
 from commonplace.store.base import Store
 from commonplace.store.rows import FileRecord
@@ -73,7 +73,7 @@ def is_level(store: Store, collection: Collection) -> bool:
     return not any(_differs(root, file, records.get(file.path), versions) for file in survey.files)
 
 
-def _differs(root: str, file: File, record: FileRecord | None, versions: Mapping[str, int]) -> bool:
+def _differs(root: str, file: FileStat, record: FileRecord | None, versions: Mapping[str, int]) -> bool:
     """Return whether an update would do anything with a file that is there."""
     if record is not None and is_settled(record, file, versions):
         return False

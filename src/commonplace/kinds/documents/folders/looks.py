@@ -22,7 +22,7 @@ _FOLDER = "looks"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FolderLook:
     """One look at a folder that found all there was to find."""
 
     at: datetime
@@ -43,11 +43,11 @@ def note_look(folder: Path, collection: Collection, seconds: float) -> None:
         log.info("When a folder was looked at could not be noted: %s", error.strerror)
 
 
-def last_look(folder: Path, collection: Collection) -> Look | None:
+def last_look(folder: Path, collection: Collection) -> FolderLook | None:
     """Return the last look from this home, or None."""
     try:
         record = json.loads(_path(folder, collection).read_text("utf-8"))
-        return Look(datetime.fromisoformat(record["at"]), float(record["seconds"]))
+        return FolderLook(datetime.fromisoformat(record["at"]), float(record["seconds"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

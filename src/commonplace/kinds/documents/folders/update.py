@@ -42,7 +42,7 @@ from commonplace.kinds.documents.folders.walk import (
     LARGEST,
     OUTSIDE,
     TOO_LARGE,
-    File,
+    FileStat,
     Survey,
     code_of,
     file_of,
@@ -181,7 +181,7 @@ class _Update:
                 "Its documents stay as they were."
             )
 
-    def _settled(self, file: File) -> bool:
+    def _settled(self, file: FileStat) -> bool:
         """Whether a file is as it was when it was read, and its document as it was made."""
         record = self._records.get(file.path)
         if record is None or self._force or not is_settled(record, file, self._versions):
@@ -215,7 +215,7 @@ class _Update:
             self._kept.update(path for path in self._versions if path.startswith(folder))
             self._seen.update(path for path in self._records if path.startswith(folder))
 
-    def _look_into(self, file: File, stage: Stage) -> None:
+    def _look_into(self, file: FileStat, stage: Stage) -> None:
         read_at = time.time_ns()
         try:
             found, data = read_file(self._root, file)
@@ -313,7 +313,7 @@ def unreadable(collection: Collection, error: OSError) -> NotFound:
     )
 
 
-def is_settled(record: FileRecord, file: File, versions: Mapping[str, int]) -> bool:
+def is_settled(record: FileRecord, file: FileStat, versions: Mapping[str, int]) -> bool:
     """Return whether a file's time, size and number prove that nothing is to be done for it."""
     same = (record.mtime_ns, record.size, record.inode) == file[1:]
     return same and record.read_at - record.mtime_ns >= YOUNG_NS and is_current(record, versions)
@@ -326,7 +326,7 @@ def is_current(record: FileRecord, versions: Mapping[str, int]) -> bool:
     return bool(record.skipped) or versions.get(record.path) == record.version
 
 
-def read_file(root: str, file: File, most: int = LARGEST) -> tuple[File, bytes]:
+def read_file(root: str, file: FileStat, most: int = LARGEST) -> tuple[FileStat, bytes]:
     """The bytes of a file and what it was while they were read. Only what was found inside the root is read."""
     for _ in range(_ATTEMPTS):
         descriptor = _opened(root, file.path)
@@ -363,7 +363,7 @@ def _opened(root: str, path: str) -> int:
         return open_inside(root, os.path.relpath(_real(root, path), root))
 
 
-def _look_again(root: str, path: str) -> File:
+def _look_again(root: str, path: str) -> FileStat:
     """A file that is not the one the walk found. It may have been replaced, or be a link out of here by now."""
     return file_of(path, os.stat(_real(root, path), follow_symlinks=False))
 

@@ -40,7 +40,7 @@ _AT_THE_END = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _INODE = (1 << 63) - 1  # SQLite's integers are signed, inodes are not
 
 
-class File(NamedTuple):
+class FileStat(NamedTuple):
     """A file that is taken: where it is below the root, and what tells whether it has changed."""
 
     path: str
@@ -53,7 +53,7 @@ class File(NamedTuple):
 class Survey:
     """What a walk found."""
 
-    files: list[File] = field(default_factory=list)
+    files: list[FileStat] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     """(path, code), for files that the pattern names and that are not taken"""
     unread: Counter[str] = field(default_factory=Counter)
@@ -228,8 +228,8 @@ def ending_of(name: str) -> str:
     return f".{ending.lower()}" if dot and 0 < len(ending) <= _LONGEST_ENDING and ending.isalnum() else ""
 
 
-def file_of(path: str, found: os.stat_result) -> File:
-    return File(path, found.st_mtime_ns, found.st_size, found.st_ino & _INODE)
+def file_of(path: str, found: os.stat_result) -> FileStat:
+    return FileStat(path, found.st_mtime_ns, found.st_size, found.st_ino & _INODE)
 
 
 def open_inside(root: str, path: str) -> int:

@@ -227,7 +227,7 @@ def _is_remote(root: str) -> bool:
     return bool(over) and max(over)[1].startswith(_WITHOUT_EVENTS)
 
 
-class Embedder(threading.Thread):
+class EmbeddingThread(threading.Thread):
     """Makes the vectors that are pending whenever it is asked to, beside the watching, so that words never wait."""
 
     def __init__(self, embedding: Embedding, stop: threading.Event, failed: Callable[[str], None]) -> None:

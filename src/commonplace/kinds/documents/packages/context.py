@@ -14,7 +14,7 @@ from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound
 from commonplace.index.files import room_on_disk, write_atomically
 from commonplace.kinds.documents.packages.globs import check_globs
 from commonplace.kinds.documents.packages.manifest import read_json, texts
-from commonplace.kinds.documents.packages.source import Source, read_source
+from commonplace.kinds.documents.packages.source import PackageSource, read_source
 from commonplace.lazy_dataclass import dataclass
 
 FILE = "context.json"
@@ -36,7 +36,7 @@ class Declaration:
     folder: Path = Path()
     """Where relative paths start."""
 
-    def source(self) -> Source:
+    def source(self) -> PackageSource:
         return read_source(self.url, self.folder)
 
 

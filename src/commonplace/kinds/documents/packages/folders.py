@@ -5,20 +5,20 @@ from __future__ import annotations
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.files.read import EMPTY
 from commonplace.kinds.documents.folders.folders import Folders, Progress
-from commonplace.kinds.documents.packages.outcome import Outcome
+from commonplace.kinds.documents.packages.outcome import SyncOutcome
 from commonplace.kinds.documents.packages.reading import BLANK
 from commonplace.kinds.documents.packages.registry import Holding
-from commonplace.kinds.documents.packages.sync import Keeping, Options, sync
+from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, sync
 
 
 def sync_holding(
-    keeping: Keeping, folders: Folders, holding: Holding, options: Options, progress: Progress | None = None
-) -> Outcome:
+    keeping: SyncTarget, folders: Folders, holding: Holding, options: SyncOptions, progress: Progress | None = None
+) -> SyncOutcome:
     """Bring one collection level, whichever kind it is."""
     if holding.declaration is not None and not holding.folder:
         return sync(keeping, holding.declaration, options, progress)
     known = holding.declared
-    outcome = Outcome(known.alias, known.collection_id, reindexed=0 if options.force else None)
+    outcome = SyncOutcome(known.alias, known.collection_id, reindexed=0 if options.force else None)
     try:
         report = folders.update(holding.folder, force=options.force, dry=options.dry, progress=progress)
     except CommonplaceError as error:

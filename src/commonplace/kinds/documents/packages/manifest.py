@@ -19,7 +19,7 @@ _LISTS = ("glob", "exclude", "files")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """One line of `sources.files`: exactly one of `path` and `url`."""
 
     path: str = ""
@@ -29,22 +29,22 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class PackageManifest:
     name: str
     version: str = ""
     description: str = ""
     base_url: str = ""
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     globs: Globs | None = None
-    files: tuple[Entry, ...] = ()
+    files: tuple[ManifestEntry, ...] = ()
 
 
-def implied(name: str, take: tuple[str, ...] = (), leave: tuple[str, ...] = ()) -> Manifest:
+def implied(name: str, take: tuple[str, ...] = (), leave: tuple[str, ...] = ()) -> PackageManifest:
     """What stands for the manifest of a source without one."""
-    return Manifest(name, globs=Globs(take or IMPLIED, leave))
+    return PackageManifest(name, globs=Globs(take or IMPLIED, leave))
 
 
-def read_manifest(data: bytes, place: str, *, most: int) -> Manifest:
+def read_manifest(data: bytes, place: str, *, most: int) -> PackageManifest:
     """A manifest, or a sentence that names the place and the key. `most` is how many files it may list."""
     given = _table(read_json(data, place), place)
     sources = _table(given.get("sources"), f"{place}: sources")
@@ -56,7 +56,7 @@ def read_manifest(data: bytes, place: str, *, most: int) -> Manifest:
     files = sources.get("files", [])
     if not isinstance(files, list) or len(files) > most:
         raise InvalidInput(f"{place}: sources.files is a list of at most {most} files.")
-    return Manifest(
+    return PackageManifest(
         name=_text(given, "name", place, required=True),
         version=_text(given, "version", place, required=True),
         description=_text(given, "description", place),
@@ -114,9 +114,9 @@ def _globs(sources: Mapping[str, Any], place: str) -> Globs | None:
     return Globs(take, leave)
 
 
-def _entry(value: Any, place: str) -> Entry:
+def _entry(value: Any, place: str) -> ManifestEntry:
     if isinstance(value, str):
-        return Entry(path=value)
+        return ManifestEntry(path=value)
     given = _table(value, place)
     for key, inner in given.items():
         if key not in ("path", "url", "id", "hash"):
@@ -127,10 +127,10 @@ def _entry(value: Any, place: str) -> Entry:
         raise InvalidInput(f"{place} has exactly one of path and url.")
     if "hash" in given and not _HASH.fullmatch(given["hash"]):
         raise InvalidInput(f"{place}.hash is a SHA-256 in 64 hexadecimal digits.")
-    return Entry(**{**given, "hash": given.get("hash", "").lower()})
+    return ManifestEntry(**{**given, "hash": given.get("hash", "").lower()})
 
 
-def written(manifest: Manifest, entries: Iterator[Entry]) -> bytes:
+def written(manifest: PackageManifest, entries: Iterator[ManifestEntry]) -> bytes:
     """A manifest that lists these files one by one: the same bytes for the same package."""
     said = {"description": manifest.description, "baseUrl": manifest.base_url, "metadata": dict(manifest.metadata)}
     record: dict[str, JSON] = {"name": manifest.name, "version": manifest.version}
@@ -140,5 +140,5 @@ def written(manifest: Manifest, entries: Iterator[Entry]) -> bytes:
     return (json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _fields(entry: Entry) -> tuple[tuple[str, str], ...]:
+def _fields(entry: ManifestEntry) -> tuple[tuple[str, str], ...]:
     return ("path", entry.path), ("url", entry.url), ("id", entry.id), ("hash", entry.hash)

@@ -14,13 +14,18 @@ from typing import IO
 from urllib.parse import urljoin, urlsplit
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, TooLarge
-from commonplace.kinds.documents.folders.walk import File, code_of
-from commonplace.kinds.documents.packages.listing import Listed, Listing, Place, list_documents
-from commonplace.kinds.documents.packages.manifest import LARGEST, Manifest, implied, read_manifest
-from commonplace.kinds.documents.packages.places import MANIFEST, LeftOut, Refused
-from commonplace.kinds.documents.packages.source import ARCHIVE_ENDINGS, Source
+from commonplace.kinds.documents.folders.walk import FileStat, code_of
+from commonplace.kinds.documents.packages.listing import (
+    ManifestLocation,
+    PackageDocument,
+    PackageListing,
+    list_documents,
+)
+from commonplace.kinds.documents.packages.manifest import LARGEST, PackageManifest, implied, read_manifest
+from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, LeftOut
+from commonplace.kinds.documents.packages.source import ARCHIVE_ENDINGS, PackageSource
 from commonplace.kinds.documents.packages.sources.archive import Archive
-from commonplace.kinds.documents.packages.sources.folder import Folder
+from commonplace.kinds.documents.packages.sources.folder import FolderTree
 from commonplace.kinds.documents.packages.sources.git import Repository
 from commonplace.kinds.documents.packages.sources.http import Fetched, Validators, Web
 from commonplace.kinds.documents.packages.sources.tree import MIB, Tree
@@ -30,13 +35,13 @@ from commonplace.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PackageRequest:
     """What to open, and what is known of the last time.
 
     `clones` is where repositories are kept; what is fetched for the moment lies beside it: /tmp may be memory, or none.
     """
 
-    source: Source
+    source: PackageSource
     glob: tuple[str, ...]
     exclude: tuple[str, ...]
     settings: Settings
@@ -52,7 +57,7 @@ class Content:
     """The bytes of a document; None where its server says they are the ones it gave last time."""
 
     data: bytes | None
-    file: File | None = None
+    file: FileStat | None = None
     validators: Validators = Validators()
 
 
@@ -60,8 +65,8 @@ class Content:
 class Package:
     """What a source holds now. Without a manifest: it is, to the byte, what it was at the last sync."""
 
-    manifest: Manifest | None = None
-    listing: Listing = field(default_factory=Listing)
+    manifest: PackageManifest | None = None
+    listing: PackageListing = field(default_factory=PackageListing)
     commit: str = ""
     archive: str = ""
     validators: Validators = Validators()
@@ -71,8 +76,8 @@ class Package:
     most_in_all: int = 512 * MIB
 
     def read(
-        self, listed: Sequence[Listed], known: dict[str, Validators]
-    ) -> Iterator[tuple[Listed, Content | Refused | LeftOut]]:
+        self, listed: Sequence[PackageDocument], known: dict[str, Validators]
+    ) -> Iterator[tuple[PackageDocument, Content | EntryRefused | LeftOut]]:
         """The content of documents, in any order. `known` is what servers said of addresses last time, by id."""
         yield from self._read_files([each for each in listed if each.file is not None])
         left = self.most_in_all
@@ -82,10 +87,12 @@ class Package:
                 left -= len(content.data or b"") if isinstance(content, Content) else 0
                 yield each, content
 
-    def _read_files(self, listed: Sequence[Listed]) -> Iterator[tuple[Listed, Content | Refused | LeftOut]]:
+    def _read_files(
+        self, listed: Sequence[PackageDocument]
+    ) -> Iterator[tuple[PackageDocument, Content | EntryRefused | LeftOut]]:
         if self.tree is None:
             return
-        by_path: dict[str, list[Listed]] = {}
+        by_path: dict[str, list[PackageDocument]] = {}
         for each in listed:
             if each.file is not None:
                 by_path.setdefault(each.file.path, []).append(each)
@@ -94,22 +101,22 @@ class Package:
             for each in by_path[file.path]:
                 yield each, Content(content, file) if isinstance(content, bytes) else content
 
-    def _fetch(self, listed: Listed, known: Validators, left: int) -> Content | Refused:
+    def _fetch(self, listed: PackageDocument, known: Validators, left: int) -> Content | EntryRefused:
         if left <= 0:
-            return Refused(f"The package has more than {self.most_in_all // MIB} MiB, which are the most.")
+            return EntryRefused(f"The package has more than {self.most_in_all // MIB} MiB, which are the most.")
         into, most = io.BytesIO(), min(self.most, left)
         try:
             fetched = self.web.fetch(listed.url, into, most=most, known=known)
         except TooLarge as error:
             setting = "package_file_mb" if most == self.most else "package_total_mb"
-            return Refused(f"{error} Split it, or raise {setting}.")
+            return EntryRefused(f"{error} Split it, or raise {setting}.")
         except CommonplaceError as error:
-            return Refused(str(error))
+            return EntryRefused(str(error))
         return Content(into.getvalue() if fetched.is_new else None, validators=fetched.validators)
 
 
 @contextmanager
-def open_package(wanted: Wanted) -> Iterator[Package]:
+def open_package(wanted: PackageRequest) -> Iterator[Package]:
     """Raises a CommonplaceError when the source as a whole cannot be read."""
     source, settings = wanted.source, wanted.settings
     package = Package(most=settings.package_file_mb * MIB, most_in_all=settings.package_total_mb * MIB)
@@ -130,24 +137,24 @@ def open_package(wanted: Wanted) -> Iterator[Package]:
         yield package
 
 
-def _open_folder(package: Package, wanted: Wanted, path: Path) -> None:
+def _open_folder(package: Package, wanted: PackageRequest, path: Path) -> None:
     root = path if wanted.source.kind == "folder" else path.parent
     file = root / MANIFEST if wanted.source.kind == "folder" else path
     if not root.is_dir():
         raise NotFound(f"There is no folder {root}.")
-    tree = package.tree = Folder(str(root), package.most)
+    tree = package.tree = FolderTree(str(root), package.most)
     if wanted.source.kind == "manifest" or os.path.lexists(file):
         with _opened(file) as opened:
             package.manifest = _manifest(opened.read(LARGEST + 1), wanted, str(file))
     else:
         package.manifest = implied(root.name or "root", wanted.glob, wanted.exclude)
     try:
-        package.listing = list_documents(package.manifest, Place(tree, file.name, root=str(root)))
+        package.listing = list_documents(package.manifest, ManifestLocation(tree, file.name, root=str(root)))
     except OSError as error:
         raise NotFound(f"{root} cannot be read ({code_of(error)}).") from None
 
 
-def _open_archive(package: Package, wanted: Wanted, file: IO[bytes]) -> None:
+def _open_archive(package: Package, wanted: PackageRequest, file: IO[bytes]) -> None:
     source = wanted.source
     if source.path is None:
         fetched = package.web.fetch(source.url, file, most=package.most_in_all, known=wanted.validators)
@@ -169,10 +176,10 @@ def _open_archive(package: Package, wanted: Wanted, file: IO[bytes]) -> None:
         package.manifest = _manifest(_whole(archive, MANIFEST), wanted, f"{MANIFEST} of {source.shown}")
     else:
         package.manifest = implied(_stem(source), wanted.glob, wanted.exclude)
-    package.listing = list_documents(package.manifest, Place(archive, MANIFEST))
+    package.listing = list_documents(package.manifest, ManifestLocation(archive, MANIFEST))
 
 
-def _open_repository(package: Package, wanted: Wanted) -> None:
+def _open_repository(package: Package, wanted: PackageRequest) -> None:
     source = wanted.source
     if source.host:
         require_allowed(source.host, source.shown, offline=wanted.settings.offline)
@@ -194,10 +201,10 @@ def _open_repository(package: Package, wanted: Wanted) -> None:
         raise NotFound(f"{source.shown} has no file {path}.")
     else:
         package.manifest = implied(_stem(source), wanted.glob, wanted.exclude)
-    package.listing = list_documents(package.manifest, Place(repository, path.rpartition("/")[2]))
+    package.listing = list_documents(package.manifest, ManifestLocation(repository, path.rpartition("/")[2]))
 
 
-def _open_address(package: Package, wanted: Wanted) -> None:
+def _open_address(package: Package, wanted: PackageRequest) -> None:
     into = io.BytesIO()
     fetched: Fetched = package.web.fetch(wanted.source.url, into, most=LARGEST)
     manifest = package.manifest = _manifest(into.getvalue(), wanted, wanted.source.shown)
@@ -208,10 +215,10 @@ def _open_address(package: Package, wanted: Wanted) -> None:
     base = urljoin(fetched.address, manifest.base_url or ".")
     if urlsplit(base).scheme not in ("http", "https"):
         raise InvalidInput(f"{wanted.source.shown}: baseUrl is no http or https address.")
-    package.listing = list_documents(manifest, Place(base=base if base.endswith("/") else base + "/"))
+    package.listing = list_documents(manifest, ManifestLocation(base=base if base.endswith("/") else base + "/"))
 
 
-def _manifest(data: bytes, wanted: Wanted, place: str) -> Manifest:
+def _manifest(data: bytes, wanted: PackageRequest, place: str) -> PackageManifest:
     if len(data) > LARGEST:
         raise InvalidInput(f"{place} is larger than {LARGEST // MIB} MiB, which no manifest is.")
     if wanted.glob or wanted.exclude:
@@ -222,14 +229,14 @@ def _manifest(data: bytes, wanted: Wanted, place: str) -> Manifest:
 def _whole(tree: Tree, path: str) -> bytes:
     try:
         ((_, data),) = tree.contents([tree.look(path)])
-    except (Refused, LeftOut) as error:
+    except (EntryRefused, LeftOut) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
     if not isinstance(data, bytes):
         raise InvalidInput(f"{path} cannot be read: {data}")
     return data
 
 
-def _stem(source: Source) -> str:
+def _stem(source: PackageSource) -> str:
     name = urlsplit(source.url).path.rstrip("/").rpartition("/")[2] or "package"
     for ending in (*ARCHIVE_ENDINGS, ".git"):
         name = name.removesuffix(ending)

@@ -9,7 +9,7 @@ from commonplace.model import JSON, number_of
 
 
 @dataclass(slots=True)
-class Outcome:
+class SyncOutcome:
     """Counts of documents, and everything that was not plain success."""
 
     collection: str

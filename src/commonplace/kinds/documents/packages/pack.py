@@ -12,12 +12,12 @@ from pathlib import Path
 
 from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound, TooLarge
 from commonplace.index.files import room_on_disk, write_atomically
-from commonplace.kinds.documents.packages.listing import Listed
-from commonplace.kinds.documents.packages.manifest import Entry, Manifest, implied, written
-from commonplace.kinds.documents.packages.opening import Content, Package, Wanted, open_package
-from commonplace.kinds.documents.packages.places import MANIFEST, LeftOut, Refused, inner_path
+from commonplace.kinds.documents.packages.listing import PackageDocument
+from commonplace.kinds.documents.packages.manifest import ManifestEntry, PackageManifest, implied, written
+from commonplace.kinds.documents.packages.opening import Content, Package, PackageRequest, open_package
+from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, LeftOut, inner_path
 from commonplace.kinds.documents.packages.reading import document_text
-from commonplace.kinds.documents.packages.source import Source, read_source
+from commonplace.kinds.documents.packages.source import PackageSource, read_source
 from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import Settings
 
@@ -44,7 +44,7 @@ def pack(folder: Path, output: Path | None, settings: Settings) -> Packed:
         raise NotFound(f"There is no folder {folder}.")
     if not (source.path / MANIFEST).exists():
         raise NotFound(f"{source.path} has no {MANIFEST}. Make one with `commonplace collections init --manifest`.")
-    with open_package(Wanted(source, (), (), settings, Path())) as package:
+    with open_package(PackageRequest(source, (), (), settings, Path())) as package:
         manifest = package.manifest or implied(source.path.name)
         files, skipped = _files(package, source)
         entries = _entries(package, files)
@@ -64,7 +64,7 @@ def save(packed: Packed, *, force: bool) -> None:
         raise Denied(f"{packed.file} cannot be written: {error.strerror}.") from None
 
 
-def _files(package: Package, source: Source) -> tuple[dict[str, bytes], dict[str, str]]:
+def _files(package: Package, source: PackageSource) -> tuple[dict[str, bytes], dict[str, str]]:
     """The bytes of every document that is a file, by id, and what is no document."""
     files: dict[str, bytes] = {}
     left = package.most_in_all
@@ -74,7 +74,7 @@ def _files(package: Package, source: Source) -> tuple[dict[str, bytes], dict[str
         try:
             files[listed.id] = _checked(listed, content)
             left -= len(files[listed.id])
-        except Refused as refused:
+        except EntryRefused as refused:
             failed[listed.id] = str(refused)
         except LeftOut as reason:
             skipped[listed.id] = str(reason)
@@ -86,31 +86,33 @@ def _files(package: Package, source: Source) -> tuple[dict[str, bytes], dict[str
     return files, skipped
 
 
-def _checked(listed: Listed, content: Content | Refused | LeftOut) -> bytes:
-    if isinstance(content, Refused | LeftOut):
+def _checked(listed: PackageDocument, content: Content | EntryRefused | LeftOut) -> bytes:
+    if isinstance(content, EntryRefused | LeftOut):
         raise content
     data = content.data or b""
     if listed.hash and hashlib.sha256(data).hexdigest() != listed.hash:
-        raise Refused("The file does not match its hash.")
+        raise EntryRefused("The file does not match its hash.")
     if listed.file and inner_path(listed.file.path) == MANIFEST:
-        raise Refused("The manifest is written anew, so it cannot be a document too.")
+        raise EntryRefused("The manifest is written anew, so it cannot be a document too.")
     document_text(data, listed.file.path if listed.file else listed.id)
     return data
 
 
-def _entries(package: Package, files: dict[str, bytes]) -> list[Entry]:
+def _entries(package: Package, files: dict[str, bytes]) -> list[ManifestEntry]:
     found = []
     for listed in package.listing.documents.values():
         if listed.file is not None and listed.id in files:
             digest = hashlib.sha256(files[listed.id]).hexdigest()
-            entry = Entry(path=listed.file.path, id=listed.id, hash=digest)
+            entry = ManifestEntry(path=listed.file.path, id=listed.id, hash=digest)
             found.append(entry if listed.id != listed.file.path else replace(entry, id=""))
         elif listed.url:
-            found.append(Entry(url=listed.url, id=listed.id if listed.id != listed.url else "", hash=listed.hash))
+            found.append(
+                ManifestEntry(url=listed.url, id=listed.id if listed.id != listed.url else "", hash=listed.hash)
+            )
     return sorted(found, key=lambda entry: (entry.path, entry.url, entry.id))
 
 
-def _archive(manifest: Manifest, entries: list[Entry], files: dict[str, bytes]) -> bytes:
+def _archive(manifest: PackageManifest, entries: list[ManifestEntry], files: dict[str, bytes]) -> bytes:
     into = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=into, compresslevel=9, mtime=0) as zipped,
@@ -123,6 +125,6 @@ def _archive(manifest: Manifest, entries: list[Entry], files: dict[str, bytes]) 
     return into.getvalue()
 
 
-def _file_name(manifest: Manifest) -> str:
+def _file_name(manifest: PackageManifest) -> str:
     parts = (_UNFIT.sub("-", part).strip("-.") or "package" for part in (manifest.name, manifest.version))
     return f"{'-'.join(parts)}.tar.gz"

@@ -12,7 +12,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """What an id in a list of ids must not hold: it would forge a line, or is no character at all."""
 
 
-class Refused(Exception):
+class EntryRefused(Exception):
     """One entry of a package that fails. Its message is the sentence to report; the rest of the package goes on."""
 
 
@@ -23,29 +23,29 @@ class LeftOut(Exception):
 def inner_path(path: str) -> str:
     """A path from the package root, without `.`, `..` and doubled slashes."""
     if "\0" in path:
-        raise Refused("The path holds a NUL byte.")
+        raise EntryRefused("The path holds a NUL byte.")
     if _SCHEME.match(path):
-        raise Refused('This is an address, not a path. Write it as {"url": …}.')
+        raise EntryRefused('This is an address, not a path. Write it as {"url": …}.')
     if _DRIVE.match(path):
-        raise Refused("The path begins with a drive letter. Write it from the package root.")
+        raise EntryRefused("The path begins with a drive letter. Write it from the package root.")
     if path.startswith(("/", "\\")):
-        raise Refused("The path is absolute. Write it from the package root.")
+        raise EntryRefused("The path is absolute. Write it from the package root.")
     parts: list[str] = []
     for part in path.split("/"):
         if part == ".." and not parts:
-            raise Refused("The path leaves the package.")
+            raise EntryRefused("The path leaves the package.")
         if part == "..":
             parts.pop()
         elif part not in ("", "."):
             parts.append(part)
     if not parts:
-        raise Refused("The path names no file.")
+        raise EntryRefused("The path names no file.")
     return "/".join(parts)
 
 
 def check_id(name: str) -> str:
     if not name.strip() or len(name) > LONGEST_ID or _UNSAFE.search(name):
-        raise Refused(f"A document's id has 1–{LONGEST_ID} characters and none that break a line.")
+        raise EntryRefused(f"A document's id has 1–{LONGEST_ID} characters and none that break a line.")
     return name
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from commonplace.ingest.files.read import EMPTY, Skipped, Text, read_text
-from commonplace.kinds.documents.packages.places import LeftOut, Refused
+from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut
 from commonplace.text.outline import outline_of
 
 BLANK = "The file has nothing but white space."
@@ -20,13 +20,13 @@ def document_text(data: bytes, name: str) -> Text:
     It has no title where nothing but the name would be one: a document is not found by its name.
     """
     if b"\0" in data and not data.startswith(_UTF_16):
-        raise Refused("The file is binary: it has NUL bytes.")
+        raise EntryRefused("The file is binary: it has NUL bytes.")
     try:
         text = read_text(data, name)
     except Skipped as skipped:
         if str(skipped) == EMPTY:
             raise LeftOut(BLANK) from None
-        raise Refused(f"The file cannot be read as text ({skipped}).") from None
+        raise EntryRefused(f"The file cannot be read as text ({skipped}).") from None
     if text.title == PurePosixPath(name).stem and not outline_of(text.body, text.format).title:
         return replace(text, title="")
     return text

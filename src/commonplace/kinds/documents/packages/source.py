@@ -11,7 +11,7 @@ from typing import Literal
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.packages.places import MANIFEST, Refused, inner_path
+from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, inner_path
 from commonplace.lazy_dataclass import dataclass
 
 Kind = Literal["folder", "manifest", "archive", "repository"]
@@ -28,7 +28,7 @@ _PARTS = re.compile(r"([?#])([^?#]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PackageSource:
     """One place a package can be read from."""
 
     kind: Kind
@@ -71,7 +71,7 @@ def key_of(canonical_id: str) -> str:
     return f"pkg-{hashlib.sha256(canonical_id.encode()).hexdigest()[:12]}"
 
 
-def read_source(text: str, base: Path) -> Source:
+def read_source(text: str, base: Path) -> PackageSource:
     """A source as people write it. Relative paths start at `base`; nothing is looked at but links in the path."""
     text = text.strip()
     if not text or "\0" in text:
@@ -104,13 +104,13 @@ def without_credentials(url: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{name}@{host}" if name and parts.scheme.endswith("ssh") else host))
 
 
-def _local(path: Path) -> Source:
+def _local(path: Path) -> PackageSource:
     real = Path(os.path.realpath(path))
     kind: Kind = "folder"
     if not real.is_dir():
         name = real.name.lower()
         kind = "manifest" if name.endswith(".json") else "archive" if name.endswith(ARCHIVE_ENDINGS) else "folder"
-    return Source(kind, real.as_uri(), real)
+    return PackageSource(kind, real.as_uri(), real)
 
 
 def _file_path(url: str) -> Path:
@@ -126,20 +126,20 @@ def unquote_bytes(path: str) -> bytes:
     return unquote(path, errors="surrogateescape").encode("utf-8", "surrogateescape")
 
 
-def _remote(text: str) -> Source:
+def _remote(text: str) -> PackageSource:
     url = _normal(urlsplit(text))
     path = urlsplit(url).path.lower()
     if path.endswith(".json"):
-        return Source("manifest", url)
+        return PackageSource("manifest", url)
     if path.endswith(ARCHIVE_ENDINGS):
-        return Source("archive", url)
+        return PackageSource("archive", url)
     raise InvalidInput(
         f"{without_credentials(url)} ends neither in .json nor in .tar.gz or .tgz. A web server cannot be listed: "
         "name the manifest or an archive."
     )
 
 
-def _repository(text: str) -> Source:
+def _repository(text: str) -> PackageSource:
     cut = min((at for at in (text.find("?"), text.find("#")) if at >= 0), default=len(text))
     address, extras = text[:cut], _extras(text[cut:])
     if _SHELL.search(address) or address.startswith("-"):
@@ -153,10 +153,10 @@ def _repository(text: str) -> Source:
         raise InvalidInput(f"git+{scheme}: is no kind of source. A repository is git+https, git+ssh or git+file.")
     if scheme == "file":
         real = Path(os.path.realpath(_file_path(address)))
-        return Source("repository", real.as_uri(), real, extras.get("ref", ""), extras.get("manifest", ""))
+        return PackageSource("repository", real.as_uri(), real, extras.get("ref", ""), extras.get("manifest", ""))
     if not parts.hostname or parts.hostname.startswith("-"):
         raise InvalidInput(f"{without_credentials(address)} names no host.")
-    return Source("repository", _normal(parts), None, extras.get("ref", ""), extras.get("manifest", ""))
+    return PackageSource("repository", _normal(parts), None, extras.get("ref", ""), extras.get("manifest", ""))
 
 
 def _extras(text: str) -> dict[str, str]:
@@ -181,7 +181,7 @@ def _checked_ref(ref: str) -> str:
 def _checked_manifest(path: str) -> str:
     try:
         return inner_path(path)
-    except Refused as refused:
+    except EntryRefused as refused:
         raise InvalidInput(f"?manifest={path}: {refused}") from None
 
 

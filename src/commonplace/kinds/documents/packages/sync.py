@@ -24,13 +24,13 @@ from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.folders.locks import collection_lock
 from commonplace.kinds.documents.folders.update import YOUNG_NS, Progress, file_moment
 from commonplace.kinds.documents.packages.context import Declaration
-from commonplace.kinds.documents.packages.listing import Listed
-from commonplace.kinds.documents.packages.opening import Content, Package, Wanted, open_package
-from commonplace.kinds.documents.packages.outcome import Outcome
-from commonplace.kinds.documents.packages.places import LeftOut, Refused
+from commonplace.kinds.documents.packages.listing import PackageDocument
+from commonplace.kinds.documents.packages.opening import Content, Package, PackageRequest, open_package
+from commonplace.kinds.documents.packages.outcome import SyncOutcome
+from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut
 from commonplace.kinds.documents.packages.reading import document_text
-from commonplace.kinds.documents.packages.source import Source, without_credentials
-from commonplace.kinds.documents.packages.sources.folder import Folder
+from commonplace.kinds.documents.packages.source import PackageSource, without_credentials
+from commonplace.kinds.documents.packages.sources.folder import FolderTree
 from commonplace.kinds.documents.packages.sources.http import Validators
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft
@@ -43,7 +43,7 @@ _FAILED = "!"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SyncOptions:
     force: bool = False
     """Read and chunk everything again."""
     dry: bool = False
@@ -53,7 +53,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class SyncTarget:
     """Where packages are kept: the store, and the folder of the library it belongs to."""
 
     store: Store
@@ -62,8 +62,11 @@ class Keeping:
 
 
 def sync(
-    keeping: Keeping, declaration: Declaration, options: Options = Options(), progress: Progress | None = None
-) -> Outcome:
+    keeping: SyncTarget,
+    declaration: Declaration,
+    options: SyncOptions = SyncOptions(),
+    progress: Progress | None = None,
+) -> SyncOutcome:
     """Bring one collection level. Whatever is wrong with its source is in the outcome's `error`."""
     source = declaration.source()
     try:
@@ -73,10 +76,10 @@ def sync(
         versions = keeping.store.document_versions(source.key)
         if options.note_error and not options.dry:
             _note_error(keeping.store, source, str(error))
-        return Outcome(declaration.alias, source.canonical_id, total=len(versions), error=str(error))
+        return SyncOutcome(declaration.alias, source.canonical_id, total=len(versions), error=str(error))
 
 
-def drop(keeping: Keeping, key: str) -> int:
+def drop(keeping: SyncTarget, key: str) -> int:
     """Delete a collection's documents and its clone; returns how many documents there were."""
     with collection_lock(keeping.folder, key):
         count = keeping.store.drop_collection(key)
@@ -84,7 +87,7 @@ def drop(keeping: Keeping, key: str) -> int:
     return count
 
 
-def _note_error(store: Store, source: Source, sentence: str) -> None:
+def _note_error(store: Store, source: PackageSource, sentence: str) -> None:
     item = store.item("collection", "", source.key, body=False)
     known: dict[str, JSON] = dict(item.fields) if item else {"package": source.canonical_id, "source": source.shown}
     title, metadata = (item.title, item.metadata) if item else ("", {})
@@ -96,7 +99,12 @@ class _Sync:
     """One pass over one collection."""
 
     def __init__(
-        self, keeping: Keeping, declaration: Declaration, source: Source, options: Options, progress: Progress | None
+        self,
+        keeping: SyncTarget,
+        declaration: Declaration,
+        source: PackageSource,
+        options: SyncOptions,
+        progress: Progress | None,
     ) -> None:
         self._keeping, self._declaration, self._source = keeping, declaration, source
         self._store = keeping.store
@@ -105,7 +113,7 @@ class _Sync:
         self._before: dict[str, JSON] = dict(item.fields) if item else {}
         self._records = self._store.file_records(source.key)
         self._versions = self._store.document_versions(source.key)
-        self._outcome = Outcome(declaration.alias, source.canonical_id, reindexed=0 if options.force else None)
+        self._outcome = SyncOutcome(declaration.alias, source.canonical_id, reindexed=0 if options.force else None)
         self._kept: set[str] = set()
         """Ids whose documents stay or come."""
         self._seen: set[str] = set()
@@ -113,7 +121,7 @@ class _Sync:
         self._fresh: list[FileRecord] = []
         self._began = time.time_ns()
 
-    def run(self) -> Outcome:
+    def run(self) -> SyncOutcome:
         with self._clones() as clones, open_package(self._wanted(clones)) as package:
             self._outcome.commit = package.commit
             with Stage(self._keeping.folder) as stage:
@@ -135,13 +143,13 @@ class _Sync:
         with tempfile.TemporaryDirectory(dir=kept, prefix="clones-") as folder:
             yield Path(folder)
 
-    def _wanted(self, clones: Path) -> Wanted:
+    def _wanted(self, clones: Path) -> PackageRequest:
         declaration, before = self._declaration, self._before
-        wanted = Wanted(self._source, declaration.glob, declaration.exclude, self._keeping.settings, clones)
+        wanted = PackageRequest(self._source, declaration.glob, declaration.exclude, self._keeping.settings, clones)
         if not self._may_be_as_it_was():
             return wanted
         validators = Validators(*(str(before.get(name, "")) for name in ("etag", "modified", "place")))
-        return Wanted(
+        return PackageRequest(
             self._source,
             declaration.glob,
             declaration.exclude,
@@ -177,7 +185,7 @@ class _Sync:
             self._leave_out(id, reason)
         if package.tree is not None:
             self._keep_unlisted(package.tree.unlisted)
-        is_local = isinstance(package.tree, Folder)
+        is_local = isinstance(package.tree, FolderTree)
         pending = [each for each in package.listing.documents.values() if not (is_local and self._settled(each))]
         known = {each.id: _validators(self._records[each.id]) for each in pending if self._may_ask_if_new(each)}
         for done, (listed, content) in enumerate(package.read(pending, known), start=1):
@@ -191,7 +199,7 @@ class _Sync:
             self._kept.update(id for id in self._versions if id.startswith(folder))
             self._seen.update(id for id in self._records if id.startswith(folder))
 
-    def _settled(self, listed: Listed) -> bool:
+    def _settled(self, listed: PackageDocument) -> bool:
         """Whether a local file is as it was when it was read, and its document as it was made."""
         record, file = self._records.get(listed.id), listed.file
         if (
@@ -205,14 +213,14 @@ class _Sync:
         self._count(record)
         return True
 
-    def _may_ask_if_new(self, listed: Listed) -> bool:
+    def _may_ask_if_new(self, listed: PackageDocument) -> bool:
         """Whether a server can tell: it was asked for the same address, and what it gave is here."""
         record = self._records.get(listed.id)
         if not listed.url or record is None:
             return False
         return _address(record) == without_credentials(listed.url) and self._is_current(record, listed)
 
-    def _is_current(self, record: FileRecord, listed: Listed) -> bool:
+    def _is_current(self, record: FileRecord, listed: PackageDocument) -> bool:
         """Whether reading the same bytes again would change nothing."""
         return (
             not self._options.force
@@ -257,9 +265,9 @@ class _Sync:
         if self._records.get(record.path) != record:
             self._fresh.append(record)
 
-    def _look_into(self, listed: Listed, content: Content | Refused | LeftOut, stage: Stage) -> None:
+    def _look_into(self, listed: PackageDocument, content: Content | EntryRefused | LeftOut, stage: Stage) -> None:
         old = self._records.get(listed.id)
-        if isinstance(content, Refused):
+        if isinstance(content, EntryRefused):
             self._fail(listed.id, str(content))
         elif isinstance(content, LeftOut):
             self._leave_out(listed.id, str(content))
@@ -268,7 +276,7 @@ class _Sync:
         elif old is not None:
             self._count(old)
 
-    def _look_at_bytes(self, listed: Listed, content: Content, data: bytes, stage: Stage) -> None:
+    def _look_at_bytes(self, listed: PackageDocument, content: Content, data: bytes, stage: Stage) -> None:
         digest = hashlib.sha256(data).digest()
         if listed.hash and listed.hash != digest.hex():
             self._fail(listed.id, f"The file does not match its hash: its SHA-256 is {digest.hex()}.")
@@ -291,7 +299,7 @@ class _Sync:
         if not same or new.read_at - new.mtime_ns >= YOUNG_NS > old.read_at - old.mtime_ns:
             self._fresh.append(new)
 
-    def _convert(self, listed: Listed, record: FileRecord, data: bytes, stage: Stage) -> None:
+    def _convert(self, listed: PackageDocument, record: FileRecord, data: bytes, stage: Stage) -> None:
         try:
             text = document_text(data, _name(listed))
             draft = Draft(
@@ -307,7 +315,7 @@ class _Sync:
         except LeftOut as left:
             self._leave_out(listed.id, str(left), record)
             return
-        except (Refused, InvalidInput) as error:
+        except (EntryRefused, InvalidInput) as error:
             self._fail(listed.id, str(error))
             return
         record = record._replace(warnings=text.warnings)
@@ -371,13 +379,13 @@ class _Sync:
         return Draft("collection", self._source.key, title=str(fields["name"]), fields=fields)
 
 
-def _name(listed: Listed) -> str:
+def _name(listed: PackageDocument) -> str:
     """What tells a document's format: the name of its file, whatever its id is. One that tells none is of Markdown."""
     name = listed.file.path if listed.file is not None else urlsplit(listed.url).path
     return name if reader_of(name) != reader_of("") else f"{name}.md"
 
 
-def _reader(listed: Listed, validators: Validators) -> str:
+def _reader(listed: PackageDocument, validators: Validators) -> str:
     """How a document was read, and for one over HTTP what its server said of it, and of which address."""
     stamp = stamp_of(reader_of(_name(listed)))
     if not listed.url:

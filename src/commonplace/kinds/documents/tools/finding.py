@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.documents.finding import Found, Question, Result
+from commonplace.kinds.documents.finding import DocumentHit, DocumentQuery, SearchResults
 from commonplace.kinds.documents.tools.shapes import missing_document, named, said, visible
 from commonplace.kinds.documents.visible import Visible
 from commonplace.model import JSON, Stage
@@ -52,8 +52,10 @@ def find_related(call: Call, given: Mapping[str, JSON]) -> Answer:
     return {"source": {**named(collection), "document": item.key}, "related": related, **_report(found)}
 
 
-def _question(seen: Visible, given: Mapping[str, JSON], asked: Mapping[str, JSON], *, rerank: bool = False) -> Question:
-    return Question(
+def _question(
+    seen: Visible, given: Mapping[str, JSON], asked: Mapping[str, JSON], *, rerank: bool = False
+) -> DocumentQuery:
+    return DocumentQuery(
         asked["query"],
         seen.some(asked.get("collections")),
         limit=given["limit"],
@@ -63,7 +65,7 @@ def _question(seen: Visible, given: Mapping[str, JSON], asked: Mapping[str, JSON
     )
 
 
-def _placed_question(seen: Visible, given: Mapping[str, JSON], number: int) -> Question:
+def _placed_question(seen: Visible, given: Mapping[str, JSON], number: int) -> DocumentQuery:
     try:
         return _question(seen, given, given["queries"][number])
     except NotFound as unknown:
@@ -73,7 +75,7 @@ def _placed_question(seen: Visible, given: Mapping[str, JSON], number: int) -> Q
         raise NotFound(message, code=unknown.code, **unknown.details, argument=argument) from None
 
 
-def _record(result: Result) -> dict[str, JSON]:
+def _record(result: DocumentHit) -> dict[str, JSON]:
     record: dict[str, JSON] = {
         **named(result.collection),
         "documentId": result.item.key,
@@ -96,7 +98,7 @@ def _record(result: Result) -> dict[str, JSON]:
     return record
 
 
-def _report(found: Found) -> dict[str, JSON]:
+def _report(found: SearchResults) -> dict[str, JSON]:
     record: dict[str, JSON] = {"stages": [_stage(stage) for stage in found.stages]}
     return {**record, "notes": list(found.notes)} if found.notes else record
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from commonplace.errors import InvalidInput, TooLarge
-from commonplace.kinds.documents.folders.walk import File
+from commonplace.kinds.documents.folders.walk import FileStat
 from commonplace.kinds.documents.packages.globs import Globs
-from commonplace.kinds.documents.packages.places import LeftOut, Refused, inner_path
+from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut, inner_path
 from commonplace.kinds.documents.packages.sources.tree import MIB, too_large
 from commonplace.settings import Settings
 
@@ -73,18 +73,18 @@ class Archive:
             if path.startswith(start) and globs(path[len(start) :]):
                 yield path[len(start) :]
 
-    def look(self, path: str) -> File:
+    def look(self, path: str) -> FileStat:
         place = self._place(path)
         if place in self._links:
             raise LeftOut(_LINK)
         member = self._members.get(place)
         if member is None:
-            raise Refused("There is no such file in the package.")
+            raise EntryRefused("There is no such file in the package.")
         if member.size > self._most:
             raise too_large(member.size, self._most)
-        return File(path, member.mtime, member.size, member.position)
+        return FileStat(path, member.mtime, member.size, member.position)
 
-    def contents(self, files: Sequence[File]) -> Iterator[tuple[File, bytes | Refused | LeftOut]]:
+    def contents(self, files: Sequence[FileStat]) -> Iterator[tuple[FileStat, bytes | EntryRefused | LeftOut]]:
         wanted = {file.inode: file for file in files}
         if not wanted:
             return
@@ -93,7 +93,7 @@ class Archive:
                 file = wanted.pop(position, None)
                 if file is not None:
                     opened = archive.extractfile(member)
-                    yield file, opened.read() if opened else Refused("There is no such file in the package.")
+                    yield file, opened.read() if opened else EntryRefused("There is no such file in the package.")
                 if not wanted:
                     return
 
@@ -108,7 +108,7 @@ class Archive:
             raise self._refused(member.name, "Its size is below zero.")
         try:
             path = inner_path(member.name) if member.name.strip("./") or ".." in member.name else ""
-        except Refused as refused:
+        except EntryRefused as refused:
             raise self._refused(member.name, str(refused)) from None
         if is_link and _leaves(path if member.issym() else "", member.linkname):
             raise self._refused(member.name, "It is a link that leaves the archive.")

@@ -20,10 +20,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from commonplace.errors import DownloadFailed, NotFound, TooLarge, Unavailable
-from commonplace.kinds.documents.folders.walk import File
+from commonplace.kinds.documents.folders.walk import FileStat
 from commonplace.kinds.documents.packages.globs import Globs
-from commonplace.kinds.documents.packages.places import LeftOut, Refused
-from commonplace.kinds.documents.packages.source import Source, without_credentials
+from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut
+from commonplace.kinds.documents.packages.source import PackageSource, without_credentials
 from commonplace.kinds.documents.packages.sources.tree import MIB, too_large
 from commonplace.models.web import authorization, certificates
 from commonplace.settings import Settings
@@ -77,7 +77,7 @@ class _Blob(NamedTuple):
 class Repository:
     """The files of one commit below a folder in it."""
 
-    def __init__(self, source: Source, clone: Path, settings: Settings) -> None:
+    def __init__(self, source: PackageSource, clone: Path, settings: Settings) -> None:
         self._source, self._clone = source, clone
         self._most = settings.package_file_mb * MIB
         self._most_in_all = settings.package_total_mb * MIB
@@ -148,24 +148,24 @@ class Repository:
             if path.startswith(start) and blob.mode != "160000" and globs(path[len(start) :]):
                 yield path[len(start) :]
 
-    def look(self, path: str) -> File:
+    def look(self, path: str) -> FileStat:
         blob = self._blobs.get(f"{self.root}/{path}" if self.root else path)
         if blob is None or blob.mode == "160000":
-            raise Refused("There is no such file in the package.")
+            raise EntryRefused("There is no such file in the package.")
         if blob.mode == "120000":
             raise LeftOut("A link in a repository is not followed.")
         if blob.size > self._most:
             raise too_large(blob.size, self._most)
-        return File(path, 0, blob.size, 0)
+        return FileStat(path, 0, blob.size, 0)
 
-    def contents(self, files: Sequence[File]) -> Iterator[tuple[File, bytes | Refused | LeftOut]]:
+    def contents(self, files: Sequence[FileStat]) -> Iterator[tuple[FileStat, bytes | EntryRefused | LeftOut]]:
         total = sum(file.size for file in files)
         if total > self._most_in_all:
             raise TooLarge(
                 f"{self._source.shown} has {total // MIB} MiB of documents; {self._most_in_all // MIB} are the most. "
                 "Take fewer, or raise package_total_mb."
             )
-        waiting: list[File] = []
+        waiting: list[FileStat] = []
         for file in files:
             waiting.append(file)
             if sum(each.size for each in waiting) >= _AT_ONCE:
@@ -173,7 +173,7 @@ class Repository:
                 waiting = []
         yield from self._read(waiting)
 
-    def _read(self, files: Sequence[File]) -> Iterator[tuple[File, bytes]]:
+    def _read(self, files: Sequence[FileStat]) -> Iterator[tuple[FileStat, bytes]]:
         if not files:
             return
         oids = [self._blobs[f"{self.root}/{file.path}" if self.root else file.path].oid for file in files]
@@ -239,7 +239,7 @@ class Repository:
 class _Git:
     """git for one source: which transport it may use, and the password that no argument and no message shows."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PackageSource) -> None:
         self.address = str(source.path) if source.path else without_credentials(source.url)
         self._shown = source.shown
         scheme = "file" if source.path else urlsplit(source.url).scheme
@@ -354,7 +354,7 @@ def _packed(folder: Path) -> int:
     return total
 
 
-def _https_config(source: Source) -> dict[str, str]:
+def _https_config(source: PackageSource) -> dict[str, str]:
     """The password of the address, and the certificates that count for every other connection too."""
     config = {}
     if secret := authorization(source.url):
