@@ -1,4 +1,4 @@
-"""The documents of one space, for whoever may see them: every method is told in which collections."""
+"""The documents of one space. It checks no rights: each method takes the collections that its caller may see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from commonplace.store.base import Store
 
 
 class Documents:
-    """How documents are read, and how passages of them are found."""
+    """The reader and the search of one space's documents."""
 
     def __init__(self, store: Store, pipeline: Pipeline, semantic: Callable[[], Semantic]) -> None:
         self.reading = DocumentReader(store)
