@@ -24,11 +24,11 @@ from commonplace.kinds.documents.packages.context import (
     FILE,
     Declaration,
     Scope,
+    alias_exists,
     check_alias,
     declarations,
     declare,
     find_project,
-    taken,
     withdraw,
     write_json,
 )
@@ -163,7 +163,7 @@ def add(place: Place, alias: str, source: str, everywhere: bool, no_sync: bool, 
     folder = place.file_of(everywhere)
     check_alias(alias, "ALIAS")
     if not more["force"] and any(each.alias == alias for each in declarations(folder, "project")):
-        raise taken(alias, folder / FILE)
+        raise alias_exists(alias, folder / FILE)
     typed = _declaration(place, alias, source, folder, more)
     outcomes: list[SyncOutcome] = []
     with place.library() as library:

@@ -1,4 +1,4 @@
-"""Which documents a package has: its manifest's globs and files, each looked at before it is believed."""
+"""List the documents of a package from its manifest's globs and files. Each file is looked at before it is listed."""
 
 from __future__ import annotations
 
@@ -27,34 +27,37 @@ class PackageDocument:
 
     @property
     def place(self) -> str:
-        """Where it is read from, as it may be shown."""
+        """Return the path or address it is read from, without credentials."""
         return self.file.path if self.file is not None else without_credentials(self.url)
 
 
 @dataclass(slots=True)
 class PackageListing:
+    """The documents that a manifest names, and the entries that are none."""
+
     documents: dict[str, PackageDocument] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
-    """Why an entry is none, by its id"""
+    """The sentence that says why an entry cannot be taken, by its id."""
     skipped: dict[str, str] = field(default_factory=dict)
+    """The reason why an entry is no document, which is no failure, by its id."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestLocation:
-    """Where a manifest was found, and what it may therefore name."""
+    """The place of a manifest, which decides what it may name."""
 
     tree: Tree | None = None
-    """None: over HTTP, where nothing can be listed."""
+    """The files beside it; None over HTTP, where nothing can be listed."""
     manifest: str = ""
-    """Its path from the package root: it is no document of its own globs."""
+    """The path from the package root; the manifest is no document of its own globs."""
     root: str = ""
-    """Set where the package is a folder of the user's: a `file:` address may name what is below it."""
+    """The package's folder, where that is on this machine: a `file:` address may name files below it. Else ""."""
     base: str = ""
-    """What entries resolve against, over HTTP; a slash at its end."""
+    """The address that entries are relative to, over HTTP, with a slash at its end."""
 
 
 def list_documents(manifest: PackageManifest, place: ManifestLocation) -> PackageListing:
-    """Everything the manifest names. An entry that cannot be taken fails alone."""
+    """Return all documents that the manifest names. An entry that cannot be taken fails alone."""
     listing = PackageListing()
     if manifest.globs is not None and place.tree is not None:
         for path in place.tree.names(manifest.globs):
@@ -68,23 +71,27 @@ def list_documents(manifest: PackageManifest, place: ManifestLocation) -> Packag
 
 
 def _take(listing: PackageListing, id: str, find: Callable[[], PackageDocument]) -> None:
-    """One entry more. What fails is no document, whichever other entry has the same id: nobody knows which is meant."""
+    """Add an entry to the listing, or the reason why it is no document.
+
+    No entry with the id of a failed one is a document: nobody knows which of them is meant.
+    """
     try:
-        found = find()
-        known = listing.documents.get(check_id(found.id))
+        document = find()
+        known = listing.documents.get(check_id(document.id))
         if known is not None:
-            _check_same(known, found)
+            _check_same(known, document)
     except EntryRefused as refused:
         listing.failed.setdefault(printable(id), str(refused))
         listing.documents.pop(id, None)
     except LeftOut as left:
         listing.skipped[printable(id)] = str(left)
     else:
-        if found.id not in listing.failed:
-            listing.documents[found.id] = found if found.hash or known is None else known
+        if document.id not in listing.failed:
+            listing.documents[document.id] = document if document.hash or known is None else known
 
 
 def _check_same(one: PackageDocument, other: PackageDocument) -> None:
+    """Raise EntryRefused where two entries with one id are not the same file."""
     if one.place != other.place:
         first, second = sorted((one.place, other.place))
         raise EntryRefused(f"The id is listed twice, for different files: {first} and {second}. Keep one.")
@@ -93,7 +100,7 @@ def _check_same(one: PackageDocument, other: PackageDocument) -> None:
 
 
 def _id_of(entry: ManifestEntry, place: ManifestLocation) -> str:
-    """The id that an entry gives its document, also where there turns out to be none; as typed where it gives none."""
+    """Return the id of an entry's document, also where the entry fails; where it gives no id, the text of the entry."""
     if entry.id:
         return entry.id
     try:
@@ -137,6 +144,7 @@ def _by_address(entry: ManifestEntry, place: ManifestLocation) -> PackageDocumen
 
 
 def _below(url: str, root: str) -> str:
+    """Return the path of a `file:` address from the package root. Raise EntryRefused where it leads outside."""
     real = Path(os.path.realpath(os.fsdecode(unquote_bytes(urlsplit(url).path).replace(b"\0", b""))))
     try:
         return real.relative_to(root).as_posix()

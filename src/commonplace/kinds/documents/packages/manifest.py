@@ -1,4 +1,4 @@
-"""`manifest.json`: what a package is called, and which files are its documents."""
+"""Read and write `manifest.json`: the name of a package and the files that are its documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LISTS = ("glob", "exclude", "files")
 
 @dataclass(frozen=True, slots=True)
 class ManifestEntry:
-    """One line of `sources.files`: exactly one of `path` and `url`."""
+    """One element of `sources.files`: it has exactly one of `path` and `url`."""
 
     path: str = ""
     url: str = ""
@@ -30,6 +30,8 @@ class ManifestEntry:
 
 @dataclass(frozen=True, slots=True)
 class PackageManifest:
+    """The name and version of a package, and its documents: globs, single files, or both."""
+
     name: str
     version: str = ""
     description: str = ""
@@ -40,12 +42,12 @@ class PackageManifest:
 
 
 def implied(name: str, take: tuple[str, ...] = (), leave: tuple[str, ...] = ()) -> PackageManifest:
-    """What stands for the manifest of a source without one."""
+    """Return a manifest for a source without one: all files that `take` matches, by default Markdown and text."""
     return PackageManifest(name, globs=Globs(take or IMPLIED, leave))
 
 
 def read_manifest(data: bytes, place: str, *, most: int) -> PackageManifest:
-    """A manifest, or a sentence that names the place and the key. `most` is how many files it may list."""
+    """Return a manifest. Raise InvalidInput, with `place` and the key, where it is none or has over `most` files."""
     given = _table(read_json(data, place), place)
     sources = _table(given.get("sources"), f"{place}: sources")
     for key in sources:
@@ -68,29 +70,28 @@ def read_manifest(data: bytes, place: str, *, most: int) -> PackageManifest:
 
 
 def read_json(data: bytes, place: str) -> Any:
-    """JSON as people write it into a file: UTF-8, perhaps with a mark, and no name twice in one object."""
+    """Return parsed JSON: UTF-8, perhaps with a BOM. Raise InvalidInput, also for a name that an object has twice."""
     try:
-        found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=lambda pairs: _once(pairs, place))
-        json.dumps(
-            found, ensure_ascii=False
-        ).encode()  # an escape such as \\ud800 is no character, and cannot be stored
-        return found
+        value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=lambda pairs: _once(pairs, place))
+        json.dumps(value, ensure_ascii=False).encode()  # an escape such as \ud800 is no character: it cannot be stored
+        return value
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{place} is no JSON ({error}). Mend it.") from None
 
 
 def texts(value: Any, place: str) -> tuple[str, ...]:
+    """Return a list of texts as a tuple. Raise InvalidInput where the value is none."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise InvalidInput(f"{place} is a list of texts.")
     return tuple(value)
 
 
 def _once(pairs: list[tuple[str, Any]], place: str) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         raise InvalidInput(f"{place} has {max(names, key=names.count)!r} twice in one object. Keep one.")
-    return found
+    return record
 
 
 def _table(value: Any, place: str) -> dict[str, Any]:
@@ -131,10 +132,10 @@ def _entry(value: Any, place: str) -> ManifestEntry:
 
 
 def written(manifest: PackageManifest, entries: Iterator[ManifestEntry]) -> bytes:
-    """A manifest that lists these files one by one: the same bytes for the same package."""
-    said = {"description": manifest.description, "baseUrl": manifest.base_url, "metadata": dict(manifest.metadata)}
+    """Return the bytes of a manifest that lists these files one by one: the same bytes for the same package."""
+    optional = {"description": manifest.description, "baseUrl": manifest.base_url, "metadata": dict(manifest.metadata)}
     record: dict[str, JSON] = {"name": manifest.name, "version": manifest.version}
-    record |= {key: value for key, value in said.items() if value}
+    record |= {key: value for key, value in optional.items() if value}
     files = [{key: value for key, value in _fields(entry) if value} for entry in entries]
     record["sources"] = {"files": files}
     return (json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode()

@@ -1,4 +1,4 @@
-"""A folder with a manifest as one archive: the same bytes for the same content, wherever and whenever it is made."""
+"""Pack a folder with a manifest into one archive: the same bytes for the same content, anywhere and at any time."""
 
 from __future__ import annotations
 
@@ -26,11 +26,14 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 
 @dataclass(frozen=True, slots=True)
 class Packed:
+    """An archive in memory, and the file it is for."""
+
     file: Path
     data: bytes
     names: tuple[str, ...]
-    """The files in it, the manifest aside."""
+    """The paths in it, without the manifest."""
     skipped: tuple[tuple[str, str], ...]
+    """(id, reason) of files that are no documents."""
 
     @property
     def sha256(self) -> str:
@@ -38,7 +41,11 @@ class Packed:
 
 
 def pack(folder: Path, output: Path | None, settings: Settings) -> Packed:
-    """Make the archive of a folder's package, in memory. Any file that cannot be taken refuses all of it."""
+    """Return the archive of a folder's package, made in memory.
+
+    Raise NotFound where the folder or its manifest is missing, InvalidInput where any file cannot be taken, and
+    TooLarge where the files together have more than `package_total_mb`.
+    """
     source = read_source(str(folder), Path.cwd())
     if source.kind != "folder" or source.path is None or not source.path.is_dir():
         raise NotFound(f"There is no folder {folder}.")
@@ -54,7 +61,7 @@ def pack(folder: Path, output: Path | None, settings: Settings) -> Packed:
 
 
 def save(packed: Packed, *, force: bool) -> None:
-    """Write it, all or nothing."""
+    """Write an archive to its file, all or nothing. Raise AlreadyExists unless `force` is set, or Denied."""
     if packed.file.exists() and not force:
         raise AlreadyExists(f"{packed.file} is there already. Use --force to replace it.")
     try:
@@ -65,7 +72,7 @@ def save(packed: Packed, *, force: bool) -> None:
 
 
 def _files(package: Package, source: PackageSource) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The bytes of every document that is a file, by id, and what is no document."""
+    """Return the bytes of every document that is a file, and the reasons why others are no documents, by id."""
     files: dict[str, bytes] = {}
     left = package.most_in_all
     skipped = dict(package.listing.skipped)
@@ -81,12 +88,13 @@ def _files(package: Package, source: PackageSource) -> tuple[dict[str, bytes], d
         if left < 0:
             raise TooLarge(f"{source.shown} has more than {package.most_in_all >> 20} MiB. Raise package_total_mb.")
     if failed:
-        told = "; ".join(f"{name}: {sentence}" for name, sentence in sorted(failed.items())[:5])
-        raise InvalidInput(f"{source.shown} cannot be packed, {len(failed)} of its files fail: {told}")
+        reasons = "; ".join(f"{name}: {sentence}" for name, sentence in sorted(failed.items())[:5])
+        raise InvalidInput(f"{source.shown} cannot be packed, {len(failed)} of its files fail: {reasons}")
     return files, skipped
 
 
 def _checked(listed: PackageDocument, content: Content | EntryRefused | LeftOut) -> bytes:
+    """Return the bytes of a document. Raise EntryRefused or LeftOut where it cannot be one."""
     if isinstance(content, EntryRefused | LeftOut):
         raise content
     data = content.data or b""
@@ -99,17 +107,17 @@ def _checked(listed: PackageDocument, content: Content | EntryRefused | LeftOut)
 
 
 def _entries(package: Package, files: dict[str, bytes]) -> list[ManifestEntry]:
-    found = []
+    entries = []
     for listed in package.listing.documents.values():
         if listed.file is not None and listed.id in files:
             digest = hashlib.sha256(files[listed.id]).hexdigest()
             entry = ManifestEntry(path=listed.file.path, id=listed.id, hash=digest)
-            found.append(entry if listed.id != listed.file.path else replace(entry, id=""))
+            entries.append(entry if listed.id != listed.file.path else replace(entry, id=""))
         elif listed.url:
-            found.append(
+            entries.append(
                 ManifestEntry(url=listed.url, id=listed.id if listed.id != listed.url else "", hash=listed.hash)
             )
-    return sorted(found, key=lambda entry: (entry.path, entry.url, entry.id))
+    return sorted(entries, key=lambda entry: (entry.path, entry.url, entry.id))
 
 
 def _archive(manifest: PackageManifest, entries: list[ManifestEntry], files: dict[str, bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""What a package may name: paths below its root, and ids that fit on a line."""
+"""The paths and ids that a package may name: paths below its root, and ids that fit on a line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ LONGEST_ID = 1000
 _DRIVE = re.compile(r"[A-Za-z]:")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What an id in a list of ids must not hold: it would forge a line, or is no character at all."""
+"""Characters that a listed id must not hold: they would forge a line, or are no characters at all."""
 
 
 class EntryRefused(Exception):
-    """One entry of a package that fails. Its message is the sentence to report; the rest of the package goes on."""
+    """An entry of a package that fails alone. Its message is the sentence to report."""
 
 
 class LeftOut(Exception):
@@ -21,7 +21,7 @@ class LeftOut(Exception):
 
 
 def inner_path(path: str) -> str:
-    """A path from the package root, without `.`, `..` and doubled slashes."""
+    """Return a path from the package root without `.`, `..` and doubled slashes. Raise EntryRefused for any other."""
     if "\0" in path:
         raise EntryRefused("The path holds a NUL byte.")
     if _SCHEME.match(path):
@@ -44,11 +44,12 @@ def inner_path(path: str) -> str:
 
 
 def check_id(name: str) -> str:
+    """Return an id. Raise EntryRefused where it is blank, too long or would break a line."""
     if not name.strip() or len(name) > LONGEST_ID or _UNSAFE.search(name):
         raise EntryRefused(f"A document's id has 1–{LONGEST_ID} characters and none that break a line.")
     return name
 
 
 def printable(name: str) -> str:
-    """A name for a report, whatever bytes the file system holds."""
+    """Return a name as a report can print it, whatever bytes the file system holds."""
     return name if not _UNSAFE.search(name) else repr(name)[1:-1]

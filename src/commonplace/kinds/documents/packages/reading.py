@@ -1,4 +1,4 @@
-"""From the bytes of a document to its text, by the contract's one rule."""
+"""Turn the bytes of a package's document into its text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def document_text(data: bytes, name: str) -> Text:
-    """The text of a file, whose name tells its format. Any NUL byte makes it binary, save in UTF-16 with its mark.
+    """Return the text of a file, whose name tells its format. A NUL byte makes it binary, except in UTF-16 with a BOM.
 
-    It has no title where nothing but the name would be one: a document is not found by its name.
+    The title is empty where it would only repeat the name: a document is not found by its name. Raise LeftOut for a
+    file of white space, EntryRefused for one that cannot be read as text.
     """
     if b"\0" in data and not data.startswith(_UTF_16):
         raise EntryRefused("The file is binary: it has NUL bytes.")
