@@ -89,6 +89,7 @@ class Report:
 
     @property
     def changed(self) -> bool:
+        """Return whether any document was added, updated or removed."""
         return bool(self.added or self.updated or self.removed)
 
     def line(self) -> str:

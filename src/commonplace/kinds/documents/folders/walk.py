@@ -138,6 +138,7 @@ class _Walk:
         self._survey = Survey(skipped=[(part, OUTSIDE) for part in outside])
 
     def run(self) -> Survey:
+        """Return the survey. Raise OSError where the root cannot be listed."""
         pending: list[tuple[str, list[tuple[int, list[Rule]]]]] = [("", [])]
         while pending:
             folder, rules = pending.pop()

@@ -32,6 +32,7 @@ class SyncOutcome:
 
     @property
     def changed(self) -> bool:
+        """Return whether any document, or the collection's description, was changed."""
         return bool(self.added or self.updated or self.removed or self.redescribed)
 
     def warn(self, document: str, what: str) -> None:

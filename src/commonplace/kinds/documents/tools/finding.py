@@ -17,6 +17,7 @@ EVERYWHERE = ["*"]
 
 
 def search(call: Call, given: Mapping[str, JSON]) -> Reply:
+    """Answer one query with passages of documents."""
     query = _query(visible(call), given, given, rerank=given["rerank"])
     (results,) = call.library.documents.finding.search([query])
     records: list[JSON] = [_record(hit) for hit in results.hits]
@@ -24,6 +25,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> Reply:
 
 
 def search_batch(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer several queries, embedded and searched together; within `max_tokens` where that is given."""
     collections = visible(call)
     queries = [_query_at(collections, given, index) for index in range(len(given["queries"]))]
     results = call.library.documents.finding.search(queries)
@@ -38,6 +40,7 @@ def search_batch(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 
 def find_related(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with passages like a document, or like a text from it."""
     collections = visible(call)
     collection = collections.find(given["collection"])
     names = given.get("collections")

@@ -24,6 +24,7 @@ _ATTEMPTS = 5
 
 
 def list_collections(call: Call, given: Mapping[str, JSON]) -> Reply:
+    """Answer with the collections that the caller sees, and their numbers of documents."""
     collections = visible(call).collections
     counts = call.library.documents.reading.counts(collections)
     records: list[JSON] = []
@@ -35,6 +36,7 @@ def list_collections(call: Call, given: Mapping[str, JSON]) -> Reply:
 
 
 def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with a page of a collection's documents."""
     collection = visible(call).find(given["collection"])
     limit, offset = given["limit"], given["offset"]
     page, total = call.library.documents.reading.page(collection, limit=limit, offset=offset)
@@ -47,6 +49,7 @@ def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 
 def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with a whole document. Raise TooLarge where it would not fit in an answer."""
     reading = call.library.documents.reading
     collection = visible(call).find(given["collection"])
     item = reading.find(collection, given["document"])
@@ -69,6 +72,7 @@ def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 
 def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with a document's headings down to `maxDepth`."""
     reading = call.library.documents.reading
     collection = visible(call).find(given["collection"])
     item = reading.find(collection, given["document"])
@@ -84,6 +88,7 @@ def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 
 def get_section(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with one section of a document, or with the headings there are. Raise Busy while it keeps changing."""
     reading = call.library.documents.reading
     collection = visible(call).find(given["collection"])
     for _ in range(_ATTEMPTS):
