@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from commonplace.cli.main import cli
 from commonplace.errors import Offline
-from commonplace.kinds.documents.packages.opening import Wanted, open_package
+from commonplace.kinds.documents.packages.opening import PackageRequest, open_package
 from commonplace.kinds.documents.packages.source import read_source
 from commonplace.library import Library
 from commonplace.models.providers.endpoint import Misconfigured
@@ -84,7 +84,9 @@ def test_a_provider_elsewhere_is_not_asked_and_one_on_this_machine_is(tmp_path: 
 )
 @pytest.mark.usefixtures("nothing_asked")
 def test_packages_are_not_fetched(source: str, tmp_path: Path) -> None:
-    wanted = Wanted(read_source(source, tmp_path), (), (), Settings(home=tmp_path, offline=True), tmp_path / "clones")
+    wanted = PackageRequest(
+        read_source(source, tmp_path), (), (), Settings(home=tmp_path, offline=True), tmp_path / "clones"
+    )
     with pytest.raises(Offline, match=r"needs example\.org, and offline is set"), open_package(wanted):
         pass
 

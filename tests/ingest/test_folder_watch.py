@@ -131,7 +131,7 @@ def test_a_root_that_goes_in_the_middle_of_a_look_ends_nothing(library: Library,
     try:
         seen, looks, deadline = set[int](), 0, time.monotonic() + PATIENCE_S
         while looks < 500 or (seen == {0} and time.monotonic() < deadline):  # it may stand still while it is away
-            seen.add(watch._standing(watch._collections())[0][1])
+            seen.add(watch._inodes(watch._collections())[0][1])
             looks += 1
     finally:
         done.set()

@@ -26,7 +26,7 @@ from jsonschema import Draft202012Validator
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.patch import merge
 from commonplace.kinds.documents.packages.context import Declaration, declare
-from commonplace.kinds.documents.packages.sync import Keeping, sync
+from commonplace.kinds.documents.packages.sync import SyncTarget, sync
 from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.model import LAST_MOMENT, Draft, Filter
@@ -1199,7 +1199,7 @@ def test_a_package_is_known_by_the_name_that_people_gave_it(call: Call, library:
     (source / "sencha.md").write_text("# Sencha\n\nSteamed leaves.\n")
     declaration = Declaration("teas", str(source), scope="global", folder=library.settings.home)
     declare(library.settings.home, declaration)
-    sync(Keeping(library.store, library.folder, library.settings), declaration)
+    sync(SyncTarget(library.store, library.folder, library.settings), declaration)
     assert "Collections: docs, All teas." in instructions(library)
     assert call("status")["collections"] == {"All teas": 1, "docs": 2}
     (entry,) = [entry for entry in call("browse", at="document")["entries"] if entry["name"] == "All teas"]

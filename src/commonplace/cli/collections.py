@@ -24,23 +24,23 @@ from commonplace.kinds.documents.packages.context import (
     FILE,
     Declaration,
     Scope,
+    alias_exists,
     check_alias,
     declarations,
     declare,
     find_project,
-    taken,
     withdraw,
     write_json,
 )
 from commonplace.kinds.documents.packages.folders import sync_holding
 from commonplace.kinds.documents.packages.globs import IMPLIED, check_globs
-from commonplace.kinds.documents.packages.outcome import Outcome
+from commonplace.kinds.documents.packages.outcome import SyncOutcome
 from commonplace.kinds.documents.packages.pack import pack as pack_folder
 from commonplace.kinds.documents.packages.pack import save
 from commonplace.kinds.documents.packages.places import MANIFEST
 from commonplace.kinds.documents.packages.registry import Holding, holding_of, holdings, undeclared, unique
 from commonplace.kinds.documents.packages.source import read_source, without_credentials
-from commonplace.kinds.documents.packages.sync import Keeping, Options, drop
+from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, drop
 from commonplace.kinds.documents.visible import Visible
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
@@ -163,12 +163,12 @@ def add(place: Place, alias: str, source: str, everywhere: bool, no_sync: bool, 
     folder = place.file_of(everywhere)
     check_alias(alias, "ALIAS")
     if not more["force"] and any(each.alias == alias for each in declarations(folder, "project")):
-        raise taken(alias, folder / FILE)
+        raise alias_exists(alias, folder / FILE)
     typed = _declaration(place, alias, source, folder, more)
-    outcomes: list[Outcome] = []
+    outcomes: list[SyncOutcome] = []
     with place.library() as library:
         if not no_sync:
-            outcomes = [_sync_one(library, holding_of(library, typed), Options(dry=place.dry, note_error=False))]
+            outcomes = [_sync_one(library, holding_of(library, typed), SyncOptions(dry=place.dry, note_error=False))]
         written = not (outcomes and outcomes[0].error is not None)
         if written and not place.dry:
             with collection_lock(library.folder, str(folder / FILE)):
@@ -300,7 +300,7 @@ def sync(
     with place.library() as library:
         project = None if everywhere else place.project
         found = _chosen(holdings(library, project, everywhere is not False), aliases)
-        options = Options(force=force, dry=place.dry)
+        options = SyncOptions(force=force, dry=place.dry)
         outcomes = [_sync_one(library, holding, options, _clash(holding, found)) for holding in unique(found)]
         if not place.dry:
             with progress_bar("Indexing") as progress:
@@ -336,19 +336,19 @@ def _clash(holding: Holding, found: list[Holding]) -> str | None:
     return None
 
 
-def _sync_one(library: Library, holding: Holding, options: Options, clash: str | None = None) -> Outcome:
+def _sync_one(library: Library, holding: Holding, options: SyncOptions, clash: str | None = None) -> SyncOutcome:
     known = holding.declared
     if clash is not None:
-        return Outcome(known.alias, known.collection_id, error=clash)
+        return SyncOutcome(known.alias, known.collection_id, error=clash)
     with progress_bar(f"Reading {known.alias}") as progress:
         return sync_holding(_keeping(library), library.folders, holding, options, progress)
 
 
-def _keeping(library: Library) -> Keeping:
-    return Keeping(library.store, library.folder, library.settings)
+def _keeping(library: Library) -> SyncTarget:
+    return SyncTarget(library.store, library.folder, library.settings)
 
 
-def _report(place: Place, outcomes: list[Outcome], record: Mapping[str, Any]) -> None:
+def _report(place: Place, outcomes: list[SyncOutcome], record: Mapping[str, Any]) -> None:
     if place.as_json:
         click.echo(json.dumps(record, ensure_ascii=False, indent=2))
         return

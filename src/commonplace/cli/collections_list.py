@@ -12,7 +12,7 @@ from commonplace.cli.common import counted
 from commonplace.cli.lazy import as_called
 from commonplace.kinds.documents.packages.folders import sync_holding
 from commonplace.kinds.documents.packages.registry import Holding
-from commonplace.kinds.documents.packages.sync import Keeping, Options
+from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget
 from commonplace.library import Library
 from commonplace.model import Item
 
@@ -117,8 +117,8 @@ def _folder_status(library: Library, holding: Holding) -> str:
 
 
 def _now(library: Library, holding: Holding) -> str:
-    keeping = Keeping(library.store, library.folder, library.settings)
-    outcome = sync_holding(keeping, library.folders, holding, Options(dry=True))
+    keeping = SyncTarget(library.store, library.folder, library.settings)
+    outcome = sync_holding(keeping, library.folders, holding, SyncOptions(dry=True))
     if outcome.error is not None:
         return "failed"
     return "changed" if outcome.changed else "synced"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.kinds.documents.sections import match, normalised
+from commonplace.kinds.documents.sections import match, normalized_heading
 from commonplace.text.lines import split_lines
 from commonplace.text.outline import outline
 
@@ -82,11 +82,11 @@ def test_headings_end_with_a_list_nested_a_hundred_deep_as_the_page_says(depth: 
     ],
 )
 def test_names_that_only_look_different_are_the_same(written: str, same: str) -> None:
-    assert normalised(written) == normalised(same) != ""
+    assert normalized_heading(written) == normalized_heading(same) != ""
 
 
 def test_a_name_keeps_what_is_part_of_it() -> None:
-    assert len({normalised(name) for name in ("C", "C#", "C++")}) == 3
+    assert len({normalized_heading(name) for name in ("C", "C#", "C++")}) == 3
 
 
 def test_the_whole_text_wins_over_an_earlier_one_that_contains_it() -> None:

@@ -103,7 +103,7 @@ def compile_marks(schema: Schema, terms: Sequence[Term], items: Sequence[int]) -
 
 
 def compile_all(schema: Schema, terms: Sequence[Term], known: Mapping[int, Sequence[Query]]) -> Query:
-    """Return the query for chunks that have all terms, in text or title. `known`: queries made before, by a term's id."""
+    """Return the query for chunks with all terms, in text or title. `known`: queries made before, by a term's id."""
     each = [either_query(list(known.get(id(term)) or term_queries_of(schema, term))) for term in terms]
     return each[0] if len(each) == 1 else Query.boolean_query([(Occur.Must, query) for query in each])
 

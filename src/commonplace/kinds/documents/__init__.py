@@ -1,1 +1,1 @@
-"""Collections of documents: what may be seen of them, how they are outlined, read in sections and searched."""
+"""Collections of documents: which are visible, and how documents are outlined, read in sections and searched."""

@@ -1,4 +1,4 @@
-"""A collection as somebody declared it: the names it goes by, and where the store keeps its documents."""
+"""A collection as a person declared it: its alias and names, and the key of its documents in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents, listed, outlined and read in parts, from what was kept when they were stored."""
+"""Documents listed, outlined and read in sections, from the outlines that are stored with them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from commonplace.text.outline import Heading, Outline, outline_of
 
 MOST_SUGGESTED = 5
 FURTHEST, FURTHEST_SHARE = 3, 0.4
-"""How many letters a similar name differs in, and which share of a last component."""
+"""The greatest edit distance of a similar id, and of its last component as a share of its length."""
 PARSED_AT_ONCE = 100
 
 
-class Listed(NamedTuple):
-    """A document as it is listed."""
+class DocumentSummary(NamedTuple):
+    """A line in a list of documents: id, title, size in characters."""
 
     id: str
     title: str
     size: int
 
 
-class Part(NamedTuple):
-    """A section of a document: its heading and its lines, counted from 1."""
+class DocumentSection(NamedTuple):
+    """A section of a document: its heading, its text, and its first and last line, counted from 1."""
 
     heading: Heading
     text: str
@@ -37,25 +37,28 @@ class Part(NamedTuple):
     end_line: int
 
 
-class Reading:
-    """The documents of one space. Which of them a caller may see is up to the caller: every method is told where."""
+class DocumentReader:
+    """A reader of one space's documents. It checks no rights: callers pass the collections that may be seen."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def counts(self, collections: Sequence[Shown]) -> dict[str, int]:
-        """How many documents each collection holds, by its key."""
-        counted = self._store.document_counts([shown.key for shown in collections])
-        return {shown.key: counted.get(shown.key, 0) for shown in collections}
+        """Return the number of documents in each collection, by its key."""
+        counts = self._store.document_counts([shown.key for shown in collections])
+        return {shown.key: counts.get(shown.key, 0) for shown in collections}
 
-    def page(self, collection: Shown, *, limit: int, offset: int) -> tuple[list[Listed], int]:
-        """Documents in the code-point order of their ids, and how many there are. Reads no body."""
+    def page(self, collection: Shown, *, limit: int, offset: int) -> tuple[list[DocumentSummary], int]:
+        """Return documents in the code-point order of their ids, and the number of all. Reads no body."""
         rows, total = self._store.document_page(collection.key, limit=limit, offset=offset)
-        kept = self.settled({row.item_id: row for row in rows})
-        return [_listed(kept[row.item_id]) for row in rows if row.item_id in kept], total
+        rows_by_id = self.with_outlines({row.item_id: row for row in rows})
+        return [_summary(rows_by_id[row.item_id]) for row in rows if row.item_id in rows_by_id], total
 
     def find(self, collection: Shown, document: str, *, body: bool = False) -> Item | None:
-        """A document by its id; `./`, a leading slash, backslashes and other normal forms are forgiven."""
+        """Return a document by its id, or None.
+
+        `./`, a leading slash, backslashes and other normal forms are forgiven.
+        """
         item = self._store.item("document", collection.key, document, body=body)
         if item is not None:
             return item
@@ -66,76 +69,79 @@ class Reading:
         return self._store.item("document", collection.key, names[0].path, body=body)
 
     def suggestions(self, collection: Shown, document: str) -> list[str]:
-        """Documents of the collection with similar names, nearest first."""
+        """Return up to `MOST_SUGGESTED` ids of documents in the collection with similar names, nearest first."""
         from rapidfuzz.distance import Levenshtein  # only a miss needs it
         from rapidfuzz.process import extract
 
         ids = list(self._store.document_versions(collection.key))
-        folded = [name.casefold() for name in ids]
-        asked = _cleaned(document).casefold()
-        last = asked.rsplit("/", 1)[-1]
-        lasts = [name.rsplit("/", 1)[-1] for name in folded]
-        near = ((folded, asked, FURTHEST), (lasts, last, max(1, int(FURTHEST_SHARE * len(last)))))
-        places = {
-            place
-            for choices, wanted, furthest in near
-            for _, _, place in extract(
-                wanted, choices, scorer=Levenshtein.distance, score_cutoff=furthest, limit=10 * MOST_SUGGESTED
+        paths = [name.casefold() for name in ids]
+        names = [path.rsplit("/", 1)[-1] for path in paths]
+        path = _cleaned(document).casefold()
+        name = path.rsplit("/", 1)[-1]
+        searches = ((paths, path, FURTHEST), (names, name, max(1, int(FURTHEST_SHARE * len(name)))))
+        indexes = {
+            index
+            for choices, query, furthest in searches
+            for _, _, index in extract(
+                query, choices, scorer=Levenshtein.distance, score_cutoff=furthest, limit=10 * MOST_SUGGESTED
             )
         }
-        worth = {
-            place: (
-                min(Levenshtein.distance(last, lasts[place]), whole := Levenshtein.distance(asked, folded[place])),
+        ranks = {
+            index: (
+                min(Levenshtein.distance(name, names[index]), whole := Levenshtein.distance(path, paths[index])),
                 whole,
-                ids[place],
+                ids[index],
             )
-            for place in places
+            for index in indexes
         }
-        return [ids[place] for place in sorted(worth, key=worth.__getitem__)[:MOST_SUGGESTED]]
+        return [ids[index] for index in sorted(ranks, key=ranks.__getitem__)[:MOST_SUGGESTED]]
 
     def outline(self, item: Item) -> Outline:
-        """The outline that is kept of a document, or is from now on."""
-        kept = self._store.outline(item.id)
-        return kept if kept is not None else self._parse([item.id]).get(item.id, Outline("", 0, ()))
+        """Return the stored outline of a document. One that has none yet is parsed, and its outline stored."""
+        outline = self._store.outline(item.id)
+        return outline if outline is not None else self._parse([item.id]).get(item.id, Outline("", 0, ()))
 
-    def row(self, item: Item) -> Listed:
-        """How a document is listed."""
-        rows = self.settled(self._store.document_rows([item.id]))
-        return _listed(rows[item.id]) if item.id in rows else Listed(item.key, item.key, 0)
+    def summary(self, item: Item) -> DocumentSummary:
+        """Return a document's line in a list; its id as its title, and size 0, where it has just been removed."""
+        rows = self.with_outlines(self._store.document_rows([item.id]))
+        return _summary(rows[item.id]) if item.id in rows else DocumentSummary(item.key, item.key, 0)
 
-    def part(self, item: Item, heading: Heading, *, with_subsections: bool) -> Part:
-        """The section of a heading, to the letter, without the end of its last line."""
+    def section(self, item: Item, heading: Heading, *, with_subsections: bool) -> DocumentSection:
+        """Return the section of a heading, unchanged but for the line break at its end."""
         end = heading.char_end if with_subsections else heading.own_char_end
         last = heading.line_end if with_subsections else heading.own_line_end
         text = self._store.body_part(item.id, heading.char_start, end)
-        return Part(
+        return DocumentSection(
             heading, text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text, heading.line, last
         )
 
     def is_still(self, item: Item) -> bool:
-        """Whether nobody has changed or removed a document since it was looked up."""
+        """Return whether a document still has the version of `item`: nobody has changed or removed it since."""
         now = self._store.items([item.id])
         return bool(now) and now[0].version == item.version
 
-    def settled(self, rows: dict[int, DocumentRow]) -> dict[int, DocumentRow]:
-        """The same rows, each with its title and size: where they were never kept they are now."""
-        lacking = [item_id for item_id, row in rows.items() if row.title is None]
-        for start in range(0, len(lacking), PARSED_AT_ONCE):
-            for item_id, outline in self._parse(lacking[start : start + PARSED_AT_ONCE]).items():
+    def with_outlines(self, rows: dict[int, DocumentRow]) -> dict[int, DocumentRow]:
+        """Return the rows with title and size, by item id. Outlines that were never stored are parsed and stored now.
+
+        A document that was removed meanwhile has no row in the result.
+        """
+        unparsed_ids = [item_id for item_id, row in rows.items() if row.title is None]
+        for start in range(0, len(unparsed_ids), PARSED_AT_ONCE):
+            for item_id, outline in self._parse(unparsed_ids[start : start + PARSED_AT_ONCE]).items():
                 rows = {**rows, item_id: rows[item_id]._replace(title=outline.title, size=outline.size)}
         return {item_id: row for item_id, row in rows.items() if row.title is not None}
 
     def _parse(self, item_ids: Sequence[int]) -> dict[int, Outline]:
-        """Outlines of documents that were stored before outlines were kept."""
+        """Return the outlines of documents by item id, and store them: these documents are older than outlines."""
         items = self._store.items(item_ids, body=True)
-        made = {item.id: outline_of(item.body or "", item.format) for item in items}
-        with suppress(Busy):  # somebody writes a great deal; the next one who asks may keep them
-            self._store.keep_outlines([(item.id, item.version, made[item.id]) for item in items])
-        return made
+        outlines = {item.id: outline_of(item.body or "", item.format) for item in items}
+        with suppress(Busy):  # another process is writing a great deal; the next reader stores them
+            self._store.keep_outlines([(item.id, item.version, outlines[item.id]) for item in items])
+        return outlines
 
 
-def _listed(row: DocumentRow) -> Listed:
-    return Listed(row.key, row.title or row.key, row.size or 0)
+def _summary(row: DocumentRow) -> DocumentSummary:
+    return DocumentSummary(row.key, row.title or row.key, row.size or 0)
 
 
 def _cleaned(document: str) -> str:

@@ -1,4 +1,4 @@
-"""Which heading a caller means: by its text, its anchor, its path or a part of it."""
+"""The heading that a caller means: named by its text, its anchor, its path or a part of it."""
 
 from __future__ import annotations
 
@@ -13,28 +13,32 @@ from commonplace.text.outline import Heading
 MatchedBy = Literal["exact", "normalised", "slug", "path", "substring"]
 _CLOSING_MARKS = re.compile(r"\s#+\Z")
 _MARKUP = "`~"
-"""Marks of markup that Unicode does not count as punctuation."""
+"""Markup characters that Unicode does not count as punctuation."""
 _PART_OF_NAMES = "#%"
-"""Punctuation that ends names, as of a language or a share."""
+"""Punctuation that may end a name: C#, 50%."""
 
 
 class Matched(NamedTuple):
-    """The headings that a request may mean, in the order of the document, and how they were recognised."""
+    """The headings that a request may mean, in the order of the document, and the rule that matched them."""
 
     by: MatchedBy
     headings: list[Heading]
 
 
 def match(headings: Sequence[Heading], wanted: str) -> Matched | None:
-    """The first way of reading the request that fits any heading decides, so the whole text wins over a part of it."""
+    """Return the headings that `wanted` names, or None.
+
+    The rules of `_TIERS` are tried in order, and the first that matches any heading decides: the whole text wins over
+    a part of it.
+    """
     for by, find in _TIERS.items():
-        if found := find(headings, wanted):
-            return Matched(by, found)
+        if matches := find(headings, wanted):
+            return Matched(by, matches)
     return None
 
 
-def normalised(text: str) -> str:
-    """NFKC, case and white space aside, without marks of headings and punctuation around it."""
+def normalized_heading(text: str) -> str:
+    """Return a heading in NFKC, case folded and blanks collapsed, without closing marks and punctuation around it."""
     text = " ".join(normalized("NFKC", text).casefold().split())
     text = _CLOSING_MARKS.sub("", text)
     start, end = 0, len(text)
@@ -54,8 +58,8 @@ def _by_text(headings: Sequence[Heading], wanted: str) -> list[Heading]:
 
 
 def _by_name(headings: Sequence[Heading], wanted: str) -> list[Heading]:
-    name = normalised(wanted)
-    return [heading for heading in headings if normalised(heading.title) == name] if name else []
+    name = normalized_heading(wanted)
+    return [heading for heading in headings if normalized_heading(heading.title) == name] if name else []
 
 
 def _by_slug(headings: Sequence[Heading], wanted: str) -> list[Heading]:
@@ -64,15 +68,19 @@ def _by_slug(headings: Sequence[Heading], wanted: str) -> list[Heading]:
 
 
 def _by_path(headings: Sequence[Heading], wanted: str) -> list[Heading]:
-    """`Parent > Child`: the last part is the heading, the others stand above it in this order, gaps allowed."""
-    parts = [normalised(part) for part in wanted.split(">")]
+    """Return the headings that a path `Parent > Child` names.
+
+    The last part is the heading; the others stand above it in this order, and levels may be left out.
+    """
+    parts = [normalized_heading(part) for part in wanted.split(">")]
     if len(parts) < 2 or not all(parts):
         return []
     *above, last = parts
     return [
         heading
         for heading in headings
-        if normalised(heading.title) == last and _in_order(above, [normalised(title) for title in heading.path[:-1]])
+        if normalized_heading(heading.title) == last
+        and _in_order(above, [normalized_heading(title) for title in heading.path[:-1]])
     ]
 
 

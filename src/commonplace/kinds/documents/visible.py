@@ -1,4 +1,4 @@
-"""Which collections a caller sees, and what each of them is called."""
+"""The collections that a caller sees, and the names that each of them answers to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Shown:
     """A collection as a caller sees it."""
 
     label: str
-    """What it is called in answers: the alias of the project, else the user's, else its id."""
+    """Its name in answers: the alias of the project, else the user's, else its id."""
     collection_id: str
     key: str
     """The parent of its documents in the store."""
@@ -29,46 +29,53 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """All that a caller sees, by label. What is not in here does not exist for them."""
+    """All collections that a caller sees, sorted by label. Any other does not exist for that caller."""
 
     collections: tuple[Shown, ...]
 
     @classmethod
     def of(cls, declared: Iterable[Declared], view: View = View()) -> Visible:
-        """What is declared, as far as a view goes. Names in a view that stand for nothing narrow to nothing."""
+        """Return the declared collections, narrowed by each list of names in `view`.
+
+        Unknown names are no error: a list of only unknown names leaves no collection.
+        """
         visible = cls(_shown(list(declared)))
         for names in view.narrowed:
-            kept = {found.key for name in names if (found := visible.get(name))}
-            visible = cls(tuple(shown for shown in visible.collections if shown.key in kept))
+            keys = {collection.key for name in names if (collection := visible.get(name))}
+            visible = cls(tuple(shown for shown in visible.collections if shown.key in keys))
         return visible
 
     def find(self, name: str) -> Shown:
-        """The collection that goes by this name; NotFound with the names there are."""
-        found = self.get(name)
-        if found is None:
-            names = [shown.label for shown in self.collections]
-            there = f"The collections are: {', '.join(names)}." if names else "There are no collections."
-            message = f'Collection "{name}" not found.\n{there}'
-            raise NotFound(message, code="collection_not_found", collections=names)
-        return found
+        """Return the collection of this name, as `get` does. Raise NotFound, which lists the labels there are."""
+        collection = self.get(name)
+        if collection is None:
+            labels = [shown.label for shown in self.collections]
+            advice = f"The collections are: {', '.join(labels)}." if labels else "There are no collections."
+            message = f'Collection "{name}" not found.\n{advice}'
+            raise NotFound(message, code="collection_not_found", collections=labels)
+        return collection
 
     def get(self, name: str) -> Shown | None:
-        """By alias of the project, by alias of the user, by id, by a name only one has; then the same ignoring case."""
+        """Return the collection of this name, or None.
+
+        A name is looked for among the project's aliases, the user's aliases, the ids and the manifests' names, in this
+        order; then among the same ignoring case. At each step it counts only where exactly one collection has it.
+        """
         for fold in (str, str.casefold):
-            if found := self._named(name, fold):
-                return found
+            if collection := self._named(name, fold):
+                return collection
         return None
 
     def _named(self, name: str, fold: Callable[[str], str]) -> Shown | None:
-        wanted = fold(name)
+        folded_name = fold(name)
         for names_of in _NAMES:
-            found = [shown for shown in self.collections if wanted in map(fold, names_of(shown))]
-            if len(found) == 1:
-                return found[0]
+            matches = [shown for shown in self.collections if folded_name in map(fold, names_of(shown))]
+            if len(matches) == 1:
+                return matches[0]
         return None
 
     def some(self, names: Sequence[str] | None) -> tuple[Shown, ...]:
-        """The collections of these names, each once; all of them where none are named."""
+        """Return the collections of these names, each once; all of them for None. Raise NotFound as `find` does."""
         if names is None:
             return self.collections
         return tuple(dict.fromkeys(self.find(name) for name in names))
@@ -83,20 +90,23 @@ _NAMES: tuple[Callable[[Shown], Sequence[str]], ...] = (
 
 
 def _shown(declared: Sequence[Declared]) -> tuple[Shown, ...]:
-    """One for all aliases of a collection. A project's alias hides the user's of the same name, not its collection."""
-    taken = {one.alias for one in declared if one.scope == "project"}
-    found: dict[str, Shown] = {}
+    """Return each collection once with all its aliases, sorted by label.
+
+    A project's alias hides the user's alias of the same name, but not the collection that the user's alias is of.
+    """
+    project_aliases = {one.alias for one in declared if one.scope == "project"}
+    collections: dict[str, Shown] = {}
     for one in declared:
-        shown = found.get(one.key) or Shown(
+        shown = collections.get(one.key) or Shown(
             one.collection_id, one.collection_id, one.key, one.name, one.version, one.description
         )
         if one.scope == "project":
             shown = replace(shown, project_aliases=tuple(sorted({*shown.project_aliases, one.alias})))
-        elif one.alias not in taken:
+        elif one.alias not in project_aliases:
             shown = replace(shown, global_aliases=tuple(sorted({*shown.global_aliases, one.alias})))
-        found[one.key] = shown
-    labelled = (replace(shown, label=_label(shown)) for shown in found.values())
-    return tuple(sorted(labelled, key=lambda shown: shown.label))
+        collections[one.key] = shown
+    labeled = (replace(shown, label=_label(shown)) for shown in collections.values())
+    return tuple(sorted(labeled, key=lambda shown: shown.label))
 
 
 def _label(shown: Shown) -> str:

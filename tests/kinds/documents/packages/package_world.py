@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.kinds.documents.packages.context import Declaration
-from commonplace.kinds.documents.packages.outcome import Outcome
+from commonplace.kinds.documents.packages.outcome import SyncOutcome
 from commonplace.kinds.documents.packages.source import read_source
-from commonplace.kinds.documents.packages.sync import Keeping, Options, sync
+from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, sync
 from commonplace.library import Library
 from commonplace.model import Filter
 
@@ -30,11 +30,11 @@ class World:
     library: Library
     folder: Path
 
-    def sync(self, url: str | Path, *, force: bool = False, dry: bool = False, **more: Any) -> Outcome:
+    def sync(self, url: str | Path, *, force: bool = False, dry: bool = False, **more: Any) -> SyncOutcome:
         settings = replace(self.library.settings, **more.pop("settings", {}))
         declaration = Declaration("docs", str(url), folder=self.folder, **more)
-        keeping = Keeping(self.library.store, self.library.folder, settings)
-        return sync(keeping, declaration, Options(force=force, dry=dry))
+        keeping = SyncTarget(self.library.store, self.library.folder, settings)
+        return sync(keeping, declaration, SyncOptions(force=force, dry=dry))
 
     def bodies(self, url: str | Path) -> dict[str, str]:
         """What is stored of a source, by document id."""
@@ -53,7 +53,7 @@ class World:
         return [hit.item.key for hit in page.hits]
 
 
-def counts(outcome: Outcome) -> tuple[int, int, int, int]:
+def counts(outcome: SyncOutcome) -> tuple[int, int, int, int]:
     return outcome.added, outcome.updated, outcome.removed, outcome.unchanged
 
 

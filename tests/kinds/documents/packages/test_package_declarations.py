@@ -15,9 +15,9 @@ from package_world import World, manifest, write
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.packages import declared
 from commonplace.kinds.documents.packages.context import declarations, find_project
-from commonplace.kinds.documents.packages.places import Refused, inner_path
+from commonplace.kinds.documents.packages.places import EntryRefused, inner_path
 from commonplace.kinds.documents.packages.source import read_source
-from commonplace.kinds.documents.packages.sync import Keeping, sync
+from commonplace.kinds.documents.packages.sync import SyncTarget, sync
 from commonplace.kinds.documents.visible import Visible
 from commonplace.library import Library
 
@@ -119,7 +119,7 @@ def test_any_text_is_a_source_with_a_stable_id_or_refused(text: str) -> None:
 def test_an_inner_path_never_leaves_its_root(path: str) -> None:
     try:
         inner = inner_path(path)
-    except Refused:
+    except EntryRefused:
         real = os.path.normpath("/root/x/" + path)
         assert path.startswith("/") or real == "/root/x" or not real.startswith("/root/x/") or ".." in path
         return
@@ -170,7 +170,7 @@ def test_another_users_space_has_of_the_declarations_what_was_synced_into_it(wor
     declare(project, docs=str(guide), own="./own", files=str(registered))
     declare(home, more="https://example.org/more.tgz")
     with Library.open(home, "ann", settings=world.library.settings) as ann:
-        keeping = Keeping(ann.store, ann.folder, ann.settings)
+        keeping = SyncTarget(ann.store, ann.folder, ann.settings)
         assert declared(ann, project, theirs=True) == []
         sync(keeping, declarations(project, "project")[0])
         assert [each.alias for each in declared(ann, project, theirs=True)] == ["docs"]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.packages.listing import Place, list_documents
-from commonplace.kinds.documents.packages.manifest import Entry, Manifest, read_manifest, written
+from commonplace.kinds.documents.packages.listing import ManifestLocation, list_documents
+from commonplace.kinds.documents.packages.manifest import ManifestEntry, PackageManifest, read_manifest, written
 
 TEXTS = st.sampled_from(["", "a.md", "../x", "/x", "**/*.md", "https://example.org/x", "file:///x", "0" * 64, "\0"])
 VALUES = st.recursive(
@@ -39,7 +39,7 @@ def test_any_json_is_a_manifest_or_one_sentence_that_names_the_place(given_: Any
     except InvalidInput as error:
         assert "here" in str(error)  # noqa: PT017  a refusal is one of the two right answers
         return
-    listing = list_documents(manifest, Place(base="https://example.org/docs/"))
+    listing = list_documents(manifest, ManifestLocation(base="https://example.org/docs/"))
     for listed in listing.documents.values():
         assert listed.url.startswith(("https://example.org/", "http://"))
 
@@ -54,6 +54,6 @@ def test_any_bytes_are_a_manifest_or_a_refusal(data: bytes) -> None:
 
 
 def test_what_is_written_is_read_as_it_was() -> None:
-    files = (Entry(path="a.md", hash="a" * 64), Entry(url="https://example.org/b.md", id="b"))
-    manifest = Manifest("guide", "1", "Tea – 茶", "https://example.org/", {"k": [1, None]}, None, files)
+    files = (ManifestEntry(path="a.md", hash="a" * 64), ManifestEntry(url="https://example.org/b.md", id="b"))
+    manifest = PackageManifest("guide", "1", "Tea – 茶", "https://example.org/", {"k": [1, None]}, None, files)
     assert read_manifest(written(manifest, iter(files)), "here", most=10) == manifest

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.kinds.documents.packages.context import declarations
-from commonplace.kinds.documents.packages.sync import Keeping, sync
+from commonplace.kinds.documents.packages.sync import SyncTarget, sync
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.tools.budget import tokens_of
@@ -31,7 +31,7 @@ def packaged(library: Library, folder: Path, files: dict[str, str]) -> Tools:
     write(folder, {"context.json": '{"collections": {"house": "./docs"}}'})
     write(folder / "docs", files)
     (declaration,) = declarations(folder, "project")
-    assert sync(Keeping(library.store, library.folder, library.settings), declaration).error is None
+    assert sync(SyncTarget(library.store, library.folder, library.settings), declaration).error is None
     return Tools(library, View(folder, with_global=False))
 
 

@@ -1,4 +1,4 @@
-"""Collections of files: what each is called, where its files are and which of them it takes."""
+"""Collections of files: the name of each, its folder, and the files it takes from there."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ if TYPE_CHECKING:  # a search knows collections, and neither walks nor reads fil
 LONGEST_NAME = 100
 _ATTEMPTS = 10
 
-
 _FORMER_DEFAULT = (
     "**/*.{md,markdown,mdx,txt,rst,org,html,htm,xhtml,ipynb,pdf,epub,docx,py,ts,tsx,js,jsx,go,rs,java,c,h}"
 )
-"""What collections have that were stored with the default of their day."""
+"""The default pattern that older collections were stored with; newer ones store none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A folder whose files are documents here."""
+    """A folder whose files are documents of the library."""
 
     name: str
     root: Path
     pattern: str = DEFAULT_PATTERN
     ignore: tuple[str, ...] = ()
     gitignore: bool = True
-    """Whether .gitignore files in it count."""
+    """True: .gitignore files in the folder count."""
     included: bool = True
-    """Off: searched only when it is named."""
+    """False: searched only when it is named."""
     contexts: Mapping[str, str] = field(default_factory=dict)
-    """What people say about it, by path; the empty path is the collection itself."""
+    """People's descriptions by path; the empty path is the collection itself."""
     mounted: bool = False
-    """Whether a disk was mounted at the root when files were last found there."""
+    """True: a disk was mounted at the root when files were last found there."""
 
     def selection(self) -> Selection:
+        """Return the files to take, as a walk wants to know them."""
         from commonplace.kinds.documents.folders.walk import Selection
 
         return Selection(self.place, self.pattern, self.ignore, self.gitignore)
@@ -64,27 +64,28 @@ class Collection:
 
     @property
     def place(self) -> str:
-        """Where the root really is: it was no link when it was added, but may be one now."""
+        """Return the real path of the root, which was no link when it was added, but may be one now."""
         return os.path.realpath(self.root)
 
     def ignored_by(self, path: str) -> str | None:
-        """The collection's own ignore glob that leaves a path out. Looks at no file, so rule files do not count."""
+        """Return the collection's own ignore glob that leaves a path out, or None. Rule files are not read."""
         from commonplace.kinds.documents.folders.ignore import ignoring
 
         return ignoring(self.ignore, path)
 
 
 def all_collections(store: Store) -> list[Collection]:
-    """By name."""
+    """Return every collection that is a folder, sorted by name."""
     return [_collection(item) for item in store.collections() if "root" in item.fields]
 
 
 def packages(store: Store) -> dict[str, str]:
-    """The collections that are packages of documents, which are nobody's folder here: names by key."""
+    """Return the names of the collections that are packages, by key. They are no folders of this library."""
     return {item.key: item.title or item.key for item in store.collections() if "package" in item.fields}
 
 
 def find_collection(store: Store, name: str) -> Collection:
+    """Return a collection. Raise NotFound where no folder has this name."""
     item = store.item("collection", "", name, body=False)
     if item is None or "root" not in item.fields:
         raise NotFound(f"Collection not found: {name}")
@@ -92,7 +93,7 @@ def find_collection(store: Store, name: str) -> Collection:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that could be taken for a path, an id or two lines."""
+    """Raise InvalidInput for a name that could be taken for a path, an id or two lines."""
     controls = any(ord(mark) < 32 or 127 <= ord(mark) < 160 or 0xD800 <= ord(mark) < 0xE000 for mark in name)
     if not name.strip() or len(name) > LONGEST_NAME or "/" in name or name[0] in ".#" or controls:
         raise InvalidInput(
@@ -102,25 +103,27 @@ def check_name(name: str) -> None:
 
 
 def create(store: Store, collection: Collection) -> Collection:
-    """Make a folder a collection. Nothing is read yet."""
-    made = _checked(collection)
-    others = all_collections(store)
-    if any(other.name == made.name for other in others):
-        raise AlreadyExists(f"Collection '{made.name}' already exists.")
-    _check_only_one(made, others)
-    if made.name in store.parents("document"):
-        raise AlreadyExists(
-            f"There are documents under the name '{made.name}' that came from no folder. Use another name."
-        )
+    """Store a new collection and return it. Nothing is read yet. Raise what `Folders.add` does."""
+    collection = _checked(collection)
+    name, others = collection.name, all_collections(store)
+    if any(other.name == name for other in others):
+        raise AlreadyExists(f"Collection '{name}' already exists.")
+    _check_only_one(collection, others)
+    if name in store.parents("document"):
+        raise AlreadyExists(f"There are documents under the name '{name}' that came from no folder. Use another name.")
     try:
-        store.put([_write(made, 0)])
+        store.put([_write(collection, 0)])
     except VersionConflict:
-        raise AlreadyExists(f"Collection '{made.name}' already exists.") from None
-    return made
+        raise AlreadyExists(f"Collection '{name}' already exists.") from None
+    return collection
 
 
 def change(store: Store, name: str, edit: Callable[[Collection], Collection]) -> Collection:
-    """Replace what is known of a collection. Writes nothing when it is what it was; loses nothing others write."""
+    """Apply `edit` to a stored collection and return the result. Writes nothing where it is the same.
+
+    What others write meanwhile is not lost: `edit` is applied again to that. Raise NotFound, or Busy where others keep
+    writing.
+    """
     for _ in range(_ATTEMPTS):
         item = store.item("collection", "", name, body=False)
         if item is None or "root" not in item.fields:
@@ -136,7 +139,10 @@ def change(store: Store, name: str, edit: Callable[[Collection], Collection]) ->
 
 
 def rename(store: Store, old: str, new: str) -> None:
-    """Everything moves along: documents, vectors, contexts, records of files, the update command."""
+    """Rename a collection with its documents, vectors, contexts, file records and update command.
+
+    Raise NotFound for the old name, AlreadyExists or InvalidInput for the new one.
+    """
     find_collection(store, old)
     check_name(new)
     if new == old:
@@ -147,67 +153,69 @@ def rename(store: Store, old: str, new: str) -> None:
 
 
 def move(store: Store, name: str, root: Path) -> Collection:
-    """Look for a collection's files in another folder from now on. One of them at least has to be there."""
-    made = _checked(replace(find_collection(store, name), root=root))
-    _check_only_one(made, all_collections(store))
+    """Point a collection at another folder. Raise NotFound where none of its files is there."""
+    moved = _checked(replace(find_collection(store, name), root=root))
+    _check_only_one(moved, all_collections(store))
     files = store.file_records(name)
-    if files and not any((made.root / path).is_file() for path in files):
-        raise NotFound(f"None of the files of {name} are in {made.root}. Nothing was changed.")
-    return change(store, name, lambda found: replace(found, root=made.root, mounted=False))
+    if files and not any((moved.root / path).is_file() for path in files):
+        raise NotFound(f"None of the files of {name} are in {moved.root}. Nothing was changed.")
+    return change(store, name, lambda stored: replace(stored, root=moved.root, mounted=False))
 
 
 def remove(store: Store, name: str) -> int:
-    """Forget a collection and its documents; the files stay where they are. Returns how many documents there were."""
+    """Remove a collection and its documents, and return their number. The files stay where they are."""
     find_collection(store, name)
     return store.drop_collection(name)
 
 
 def update_command(store: Store, name: str) -> str:
-    """What to run in the root before an update; only a person at the command line ever runs it."""
+    """Return the command to run in the root before an update, or "". Only a person at the command line ever runs it."""
     return str(store.setting(COMMAND + name) or "")
 
 
 def set_update_command(store: Store, name: str, command: str) -> None:
+    """Store the command to run before an update; an empty one removes it."""
     find_collection(store, name)
     store.set_setting(COMMAND + name, command.strip())
 
 
 def changed_at(store: Store, name: str) -> datetime | None:
-    """When a document of it was last added, changed or removed."""
+    """Return when a document of a collection was last added, changed or removed; None before the first."""
     micros = store.collection_changed_at(name)
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros) if micros is not None else None
 
 
 def locate(store: Store, path: str | Path) -> list[tuple[Collection, str]]:
-    """The collections a path on disk is in, the innermost first, and the path inside each; "" for a root itself."""
+    """Return the collections that hold a path on disk, innermost first, with the path inside each ("": its root)."""
     place = os.path.realpath(os.path.expanduser(path))
-    found = []
+    located = []
     for collection in all_collections(store):
         root = collection.place
         if place == root or place.startswith(root.rstrip("/") + "/"):
-            found.append((collection, place[len(root) :].strip("/")))
-    return sorted(found, key=lambda pair: (len(pair[1]), pair[0].name))
+            located.append((collection, place[len(root) :].strip("/")))
+    return sorted(located, key=lambda pair: (len(pair[1]), pair[0].name))
 
 
 def overlapping(store: Store, root: Path, name: str) -> list[tuple[Collection, str]]:
     """Return the other collections that have files of a folder, by name, and where: `vault/ops`, as filters take it.
 
-    Nothing of a folder that is this collection already. What a collection ignores it does not have.
+    Return none where the folder is the collection `name` already. A collection does not have what it ignores.
     """
     place = os.path.realpath(os.path.expanduser(root))
     others = all_collections(store)
     if any(other.name == name and other.place == place for other in others):
         return []
-    found = [(other, "") for other in others if other.place.startswith(place.rstrip("/") + "/")]
-    found += [(other, inside) for other, inside in locate(store, place) if not (inside and other.ignored_by(inside))]
-    return sorted(((other, "/".join(filter(None, (other.name, inside)))) for other, inside in found), key=_path_of)
+    pairs = [(other, "") for other in others if other.place.startswith(place.rstrip("/") + "/")]
+    pairs += [(other, inside) for other, inside in locate(store, place) if not (inside and other.ignored_by(inside))]
+    return sorted(((other, "/".join(filter(None, (other.name, inside)))) for other, inside in pairs), key=_path_of)
 
 
-def _path_of(found: tuple[Collection, str]) -> str:
-    return found[1]
+def _path_of(pair: tuple[Collection, str]) -> str:
+    return pair[1]
 
 
 def _checked(collection: Collection) -> Collection:
+    """Return the collection with its real root. Raise InvalidInput or NotFound where it cannot be one."""
     check_name(collection.name)
     _check_globs(collection)
     root = Path(os.path.expanduser(collection.root))
@@ -218,10 +226,10 @@ def _checked(collection: Collection) -> Collection:
     return replace(collection, root=_real(root))
 
 
-def _check_only_one(made: Collection, others: Sequence[Collection]) -> None:
+def _check_only_one(collection: Collection, others: Sequence[Collection]) -> None:
     for other in others:
-        if other.name != made.name and (other.root, other.pattern) == (made.root, made.pattern):
-            raise AlreadyExists(f"Collection '{other.name}' has this folder and pattern already: {made.root}")
+        if other.name != collection.name and (other.root, other.pattern) == (collection.root, collection.pattern):
+            raise AlreadyExists(f"Collection '{other.name}' has this folder and pattern already: {collection.root}")
 
 
 def _real(root: Path) -> Path:

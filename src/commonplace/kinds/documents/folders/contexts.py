@@ -1,4 +1,4 @@
-"""What people say about folders: descriptions on everything, a collection, a folder in it, or one file."""
+"""Contexts: people's descriptions of everything, a collection, a folder in it, or one file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from commonplace.kinds.documents.folders.collections import all_collections, cha
 from commonplace.store.base import Store
 
 LONGEST = 100_000
-_GLOBAL = "context"  # the setting that holds what is said about everything
+_GLOBAL = "context"  # the setting that holds the description of everything
 
 
 class Context(NamedTuple):
-    """A description and where it hangs: `collection` is None for everything, `path` empty for a whole collection."""
+    """A description and its place: `collection` is None for everything, `path` empty for a whole collection."""
 
     collection: str | None
     path: str
@@ -24,16 +24,16 @@ class Context(NamedTuple):
 
 
 def set_context(store: Store, collection: str | None, path: str, text: str) -> None:
-    """Say something about a place, instead of what was said before. The place need not exist yet."""
+    """Describe a place, replacing its former description. The place need not exist yet."""
     place, text = checked(path, text)
     if collection is None:
         store.set_setting(_GLOBAL, text)
         return
-    change(store, collection, lambda found: replace(found, contexts={**_without(found.contexts, place), place: text}))
+    change(store, collection, lambda known: replace(known, contexts={**_without(known.contexts, place), place: text}))
 
 
 def checked(path: str, text: str) -> tuple[str, str]:
-    """A place and what is said about it, as they are kept. InvalidInput, in words, where they cannot be."""
+    """Return a path and its description as they are stored. Raise InvalidInput where they cannot be."""
     text = text.strip()
     if not text:
         raise InvalidInput("A context cannot be empty. Remove it instead.")
@@ -45,60 +45,60 @@ def checked(path: str, text: str) -> tuple[str, str]:
 
 
 def remove_context(store: Store, collection: str | None, path: str = "") -> None:
-    """Say nothing about a place any more."""
+    """Remove the description of a place. Raise NotFound where there is none."""
     if collection is None:
         if not store.setting(_GLOBAL):
             raise NotFound("There is no context on /.")
         store.set_setting(_GLOBAL, "")
         return
-    found, place = find_collection(store, collection), _place(path)
-    if not is_described(found.contexts, place):
+    place = _place(path)
+    if not is_described(find_collection(store, collection).contexts, place):
         raise NotFound(f"There is no context on {'/'.join(filter(None, (collection, place)))}.")
-    change(store, collection, lambda found: replace(found, contexts=_without(found.contexts, place)))
+    change(store, collection, lambda known: replace(known, contexts=_without(known.contexts, place)))
 
 
 def all_contexts(store: Store) -> list[Context]:
-    """The one on everything first, then by collection and path."""
-    said = [Context(None, "", text)] if (text := global_context(store)) else []
+    """Return all descriptions: the one on everything first, then by collection and path."""
+    contexts = [Context(None, "", text)] if (text := global_context(store)) else []
     for collection in all_collections(store):
-        said += [Context(collection.name, path, text) for path, text in sorted(collection.contexts.items())]
-    return said
+        contexts += [Context(collection.name, path, text) for path, text in sorted(collection.contexts.items())]
+    return contexts
 
 
 def global_context(store: Store) -> str:
-    """What is said about everything, or nothing."""
+    """Return the description of everything, or ""."""
     return str(store.setting(_GLOBAL) or "")
 
 
 def context_of(store: Store, collection: str, path: str) -> str | None:
-    """All that applies to a document, general first, a blank line between; None where nothing does."""
+    """Return the descriptions that apply to a document, general first, with blank lines between, or None."""
     item = store.item("collection", "", collection, body=False)
-    said = item.fields.get("contexts", {}) if item else {}
-    return join_contexts(global_context(store), said, path)
+    contexts = item.fields.get("contexts", {}) if item else {}
+    return join_contexts(global_context(store), contexts, path)
 
 
-def join_contexts(everything: str, said: Mapping[str, str], path: str) -> str | None:
-    """The same for someone who has many documents and has read `Collection.contexts` already."""
-    texts = [everything, *(_said_of(said, place) for place in _places(path))] if said else [everything]
+def join_contexts(everything: str, contexts: Mapping[str, str], path: str) -> str | None:
+    """Return the same as `context_of`, for a caller who has read `Collection.contexts` for many documents already."""
+    texts = [everything, *(_text_of(contexts, place) for place in _places(path))] if contexts else [everything]
     return "\n\n".join(filter(None, texts)) or None
 
 
-def is_described(said: Mapping[str, str], place: str) -> bool:
-    """Whether something is said about this very place."""
-    return any(normalize("NFC", path) == normalize("NFC", place) for path in said)
+def is_described(contexts: Mapping[str, str], place: str) -> bool:
+    """Return whether exactly this path has a description."""
+    return any(normalize("NFC", path) == normalize("NFC", place) for path in contexts)
 
 
-def _said_of(said: Mapping[str, str], place: str) -> str:
-    """Places are kept in NFC; one that was described before they were is found as it is written on disk."""
-    return said.get(normalize("NFC", place)) or said.get(place, "")
+def _text_of(contexts: Mapping[str, str], place: str) -> str:
+    """Return the description of a path, or "". Paths are stored in NFC, older ones as they are written on disk."""
+    return contexts.get(normalize("NFC", place)) or contexts.get(place, "")
 
 
-def _without(said: Mapping[str, str], place: str) -> dict[str, str]:
-    return {path: text for path, text in said.items() if normalize("NFC", path) != place}
+def _without(contexts: Mapping[str, str], place: str) -> dict[str, str]:
+    return {path: text for path, text in contexts.items() if normalize("NFC", path) != place}
 
 
 def _places(path: str) -> Iterator[str]:
-    """The collection itself, each folder on the way, the file."""
+    """Yield the paths of the collection itself (""), each folder on the way, and the file."""
     yield ""
     components = [component for component in path.split("/") if component]
     for end in range(1, len(components) + 1):

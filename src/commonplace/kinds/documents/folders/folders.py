@@ -1,4 +1,4 @@
-"""What a library offers of folders of files: one object, `library.folders`."""
+"""The folders of files of a library, as one object: `library.folders`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from commonplace.model import each
 from commonplace.store.base import Store
 
 Outcome = Report | CommonplaceError
-"""What an update did, or why it could not."""
+"""The report of an update, or the error that prevented it."""
 
 
 class Folders:
@@ -34,22 +34,22 @@ class Folders:
     def __init__(
         self, store: Store, folder: Path, lexical: WordIndex, embedding: Embedding, *, shared: bool = False
     ) -> None:
-        """`shared`: other machines may have folders in the same store."""
+        """Open the folders of a store. `shared`: other machines may have folders in the same store."""
         self._store, self._folder, self._lexical, self._embedding = store, folder, lexical, embedding
         self._shared = shared
 
-    # which there are
+    # listing
 
     def all(self) -> list[Collection]:
-        """By name."""
+        """Return every collection, sorted by name."""
         return collections.all_collections(self._store)
 
     def get(self, name: str) -> Collection:
-        """Raises NotFound with `Collection not found: {name}`."""
+        """Return a collection. Raise NotFound with `Collection not found: {name}` where there is none."""
         return collections.find_collection(self._store, name)
 
     def locate(self, path: str | Path) -> list[tuple[Collection, str]]:
-        """The collections a path on disk is in, innermost first, and the path inside each; "" for a root itself."""
+        """Return the collections that hold a path, innermost first, with the path inside each ("": its root)."""
         return collections.locate(self._store, path)
 
     def overlapping(self, root: Path, name: str | None = None) -> list[tuple[Collection, str]]:
@@ -57,10 +57,10 @@ class Folders:
         return collections.overlapping(self._store, root, _name_of(root) if name is None else name)
 
     def changed_at(self, name: str) -> datetime | None:
-        """When a document of it was last added, changed or removed; None before the first."""
+        """Return when a document of a collection was last added, changed or removed; None before the first."""
         return collections.changed_at(self._store, name)
 
-    # making and changing
+    # adding and changing
 
     def add(
         self,
@@ -72,9 +72,14 @@ class Folders:
         gitignore: bool = True,
         included: bool = True,
     ) -> Collection:
-        """Make a folder a collection; `update` then reads it. AlreadyExists for a taken name, or the same once more."""
-        made = Collection(_name_of(root) if name is None else name, root, pattern, each(ignore), gitignore, included)
-        return collections.create(self._store, made)
+        """Make a folder a collection, without reading it yet: `update` does.
+
+        Raise AlreadyExists where the name is taken, or another collection has this folder and pattern; NotFound where
+        there is no such folder; InvalidInput for a bad name, pattern or ignore glob.
+        """
+        name = _name_of(root) if name is None else name
+        collection = Collection(name, root, pattern, each(ignore), gitignore, included)
+        return collections.create(self._store, collection)
 
     def ensure(
         self,
@@ -85,20 +90,23 @@ class Folders:
         ignore: Iterable[str] | None = None,
         gitignore: bool | None = None,
     ) -> Collection:
-        """The collection of a folder: made where there is none, changed where something else is asked for."""
+        """Return the collection of this name, made where there is none, and changed in what is given.
+
+        Raise AlreadyExists where the name belongs to another folder.
+        """
         name = _name_of(root) if name is None else name
         try:
-            found = self.get(name)
+            collection = self.get(name)
         except NotFound:
             return self.add(
                 root, name, pattern=pattern or DEFAULT_PATTERN, ignore=ignore or (), gitignore=gitignore is not False
             )
         here = os.path.realpath(os.path.expanduser(root))
-        if str(found.root) != here:
+        if str(collection.root) != here:
             hint = f"If that folder is here now: commonplace collections move {shlex.quote(name)} {shlex.quote(here)}"
             raise AlreadyExists(
-                f"Collection '{name}' already exists: it is {found.root}. "
-                f"{'Give this one another --name.' if found.root.exists() else hint}"
+                f"Collection '{name}' already exists: it is {collection.root}. "
+                f"{'Give this one another --name.' if collection.root.exists() else hint}"
             )
         return self.change(name, pattern=pattern, ignore=ignore, gitignore=gitignore)
 
@@ -111,60 +119,62 @@ class Folders:
         gitignore: bool | None = None,
         included: bool | None = None,
     ) -> Collection:
-        """Change what is given; the next update follows it."""
+        """Change the settings that are given, and return the collection. The next update follows them."""
 
-        def edit(found: Collection) -> Collection:
+        globs = None if ignore is None else each(ignore)
+
+        def edit(collection: Collection) -> Collection:
             return replace(
-                found,
-                pattern=found.pattern if pattern is None else pattern,
-                ignore=found.ignore if ignored is None else ignored,
-                gitignore=found.gitignore if gitignore is None else gitignore,
-                included=found.included if included is None else included,
+                collection,
+                pattern=collection.pattern if pattern is None else pattern,
+                ignore=collection.ignore if globs is None else globs,
+                gitignore=collection.gitignore if gitignore is None else gitignore,
+                included=collection.included if included is None else included,
             )
 
-        ignored = None if ignore is None else each(ignore)
         return collections.change(self._store, name, edit)
 
     def rename(self, old: str, new: str) -> None:
-        """Documents, vectors and contexts move along."""
+        """Rename a collection with its documents, vectors and contexts."""
         with collection_lock(self._folder, old, new):
-            found = self.get(old)
+            collection = self.get(old)
             collections.rename(self._store, old, new)
-            move_look(self._folder, found, replace(found, name=new))
+            move_look(self._folder, collection, replace(collection, name=new))
 
     def move(self, name: str, root: Path) -> Collection:
-        """Its files are in another folder now; `update` then reads that. NotFound where none of them are there."""
+        """Point a collection at another folder. Raise NotFound where none of its files is there."""
         with collection_lock(self._folder, name):
             return collections.move(self._store, name, root)
 
     def remove(self, name: str) -> int:
-        """Forget a collection, its documents and contexts; no file is touched. Returns how many documents went."""
+        """Remove a collection with its documents and contexts, and return their number. No file is touched."""
         with collection_lock(self._folder, name):
             return collections.remove(self._store, name)
 
     def update_command(self, name: str) -> str:
-        """What a person wants run in the root before an update, or nothing. Nothing here ever runs it."""
+        """Return the command that a person wants run in the root before an update, or "". Nothing here ever runs it."""
         return collections.update_command(self._store, name)
 
     def set_update_command(self, name: str, command: str) -> None:
-        """An empty one is none."""
+        """Store the command to run before an update; an empty one removes it."""
         collections.set_update_command(self._store, name, command)
 
-    # keeping level
+    # updating
 
     def states(self) -> list[FolderState]:
-        """Return how each collection stands to its folder, by name. Nothing is written."""
+        """Return the state of each collection, sorted by name. Writes nothing."""
         return [state_of(self._store, self._folder, collection) for collection in self.all()]
 
     def update(self, name: str, *, force: bool = False, dry: bool = False, progress: Progress | None = None) -> Report:
-        """Bring one collection level with its folder. NotFound, and nothing lost, when its root cannot be read.
+        """Bring one collection level with its folder, and return what was done.
 
-        `dry` says what would happen, and writes nothing.
+        `force` reads every file again, whatever its time says. `dry` reports what would be done, and writes nothing.
+        Raise NotFound, and keep all documents, where the root cannot be read.
         """
         return update(self._store, name, self._folder, force=force, dry=dry, progress=progress)
 
     def update_all(self, names: Iterable[str] = (), *, force: bool = False) -> dict[str, Outcome]:
-        """The same for these collections, or all; one that fails is its own affair."""
+        """Update these collections, or all, and return the report or error of each by name. An error ends no other."""
         outcomes: dict[str, Outcome] = {}
         for name in dict.fromkeys(names) or [collection.name for collection in self.all()]:
             try:
@@ -184,17 +194,17 @@ class Folders:
         failed: Callable[[str, str], None] = lambda name, sentence: None,
         patience: float = 30.0,
     ) -> bool:
-        """Update now, then whenever files change, until `stop` is set. Embeds too, where there are vectors already.
+        """Update now, then whenever files change, until `stop` is set or a backup has replaced the store.
 
-        It also ends once a backup was put in the place of the store. `unread`: also folders that nobody has read from
-        this home yet, such as one that is just being added. Runs in any thread. `updated` and `failed` are told what
-        happened to a collection; `failed` may be called from another thread, with an empty name when it is embedding or
-        the store that failed. A model that is asked for vectors when the end comes is waited for this many seconds;
-        returns whether it has answered.
+        Runs in any thread. `unread`: also folders that were never read from this home, such as one that is just being
+        added. `embed`: make vectors too, if the library has any already. `updated` is called with each collection that
+        changed and its report; `failed` with a collection and a sentence, perhaps from another thread, and with an
+        empty name where embedding or the store failed. Return whether the embedding that was under way at the end
+        finished within `patience` seconds.
         """
-        from commonplace.kinds.documents.folders.watch import Embedder, Watch, until
+        from commonplace.kinds.documents.folders.watch import EmbeddingThread, Watch, until
 
-        embedder = Embedder(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
+        embedder = EmbeddingThread(self._embedding, stop, lambda sentence: failed("", sentence)) if embed else None
 
         def wanted(collection: Collection) -> bool:
             return unread or self._was_read(collection)
@@ -218,7 +228,10 @@ class Folders:
         return answered
 
     def _was_read(self, collection: Collection) -> bool:
-        """Whether a folder is known to be one of this machine. What has documents of it in a store of its own, is."""
+        """Return whether a folder is known to lie on this machine.
+
+        It is where this home has read it, and where the store, used by this machine alone, has documents of it.
+        """
         if last_look(self._folder, collection) is not None:
             return True
         return not self._shared and collection.name in self._store.parents("document")
@@ -230,15 +243,15 @@ class Folders:
         contexts.set_context(self._store, collection, path, text)
 
     def remove_context(self, collection: str | None, path: str = "") -> None:
-        """Raises NotFound where there is none."""
+        """Remove a description. Raise NotFound where there is none."""
         contexts.remove_context(self._store, collection, path)
 
     def contexts(self) -> list[Context]:
-        """All of them: the one on everything first, then by collection and path."""
+        """Return all descriptions: the one on everything first, then by collection and path."""
         return contexts.all_contexts(self._store)
 
     def context_of(self, collection: str, path: str) -> str | None:
-        """What applies to a document: general first, a blank line between; None where nothing does."""
+        """Return the descriptions that apply to a document, general first, with blank lines between, or None."""
         return contexts.context_of(self._store, collection, path)
 
 

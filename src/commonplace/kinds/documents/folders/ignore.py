@@ -1,4 +1,4 @@
-"""What is left out of a collection: globs that belong to it, and files of rules in .gitignore's syntax."""
+"""The rules that leave files out of a collection: its own globs, and rule files in .gitignore's syntax."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _AROUND = re.compile(r"\A(?:\.?/)+|/+\Z")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One line of a rule file. It speaks of paths below the folder of its file."""
+    """One line of a rule file. It is matched against paths relative to the folder of that file."""
 
     matches: Matcher
     folders_only: bool
     keeps: bool
-    """A line with `!`: what it matches is taken after all."""
+    """A line with `!`: a path it matches is not ignored after all."""
 
 
 def read_rules(text: str) -> list[Rule]:
-    """The rules of a file, in order. What cannot be a rule is none."""
+    """Return the rules of a file, in order. Lines that are no rule are passed over."""
     return [rule for line in text.splitlines() if (rule := _rule(line)) is not None]
 
 
 def verdict(rules: Sequence[Rule], path: str, is_folder: bool) -> bool | None:
-    """Whether a path is ignored, by the last rule that speaks of it; None where none does."""
+    """Return whether the last rule that matches a path ignores it; None where no rule matches."""
     for rule in reversed(rules):
         if (is_folder or not rule.folders_only) and rule.matches(path):
             return not rule.keeps
@@ -39,18 +39,18 @@ def verdict(rules: Sequence[Rule], path: str, is_folder: bool) -> bool | None:
 
 
 def ignoring(globs: Sequence[str], path: str) -> str | None:
-    """The glob that leaves a path out: one that matches the path itself or a folder it is in."""
-    places = list(_prefixes(path))
+    """Return the first glob that matches a path or a folder it is in, or None."""
+    prefixes = list(_prefixes(path))
     for glob in globs:
         matches = leaving_out(glob)
-        if any(matches(place) for place in places):
+        if any(matches(prefix) for prefix in prefixes):
             return glob
     return None
 
 
 @lru_cache(maxsize=256)
 def leaving_out(glob: str) -> Matcher:
-    """What a glob leaves out. It speaks of paths inside the folder: ./drafts, /drafts and drafts/ are all drafts."""
+    """Return the matcher of an ignore glob. ./drafts, /drafts and drafts/ all mean drafts in the folder."""
     return matcher(",".join(filter(None, (_AROUND.sub("", part) for part in split_union(glob)))))
 
 
@@ -74,7 +74,7 @@ def _rule(line: str) -> Rule | None:
 
 
 def _without_trailing_blanks(line: str) -> str:
-    """A backslash keeps the blank after it."""
-    kept = line.rstrip(" \t")
-    escapes = (len(kept) - len(kept.rstrip("\\"))) % 2
-    return line[: len(kept) + escapes]
+    """Return a line without blanks at its end, except one that a backslash escapes."""
+    stripped = line.rstrip(" \t")
+    escapes = (len(stripped) - len(stripped.rstrip("\\"))) % 2
+    return line[: len(stripped) + escapes]

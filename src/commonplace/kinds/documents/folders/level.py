@@ -1,4 +1,4 @@
-"""How a collection stands to its folder: whether what is on disk now is what is in the library."""
+"""Compare a collection with its folder: whether the library holds what is on disk now."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from commonplace.kinds.documents.folders.update import (
     read_file,
     unreadable,
 )
-from commonplace.kinds.documents.folders.walk import File, walk
+from commonplace.kinds.documents.folders.walk import FileStat, walk
 from commonplace.lazy_dataclass import dataclass
 from commonplace.store.base import Store
 from commonplace.store.rows import FileRecord
 
 LONG_S = 1.0
-"""A folder that takes longer to look through is not looked through only to say how level it is."""
+"""A folder whose last walk took longer is not walked only to report its state."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderState:
-    """How a collection stands to its folder."""
+    """A collection compared with its folder: whether the two are level, and why that is not known."""
 
     collection: str
     root: Path
     looked_at: datetime | None
-    """When it was last brought level from this home; None where it never was."""
+    """When it was last updated from this home; None: never."""
     level: bool | None
-    """Whether reading the folder now would change nothing; None where that was not looked at."""
+    """True: an update would change nothing. None: not examined, because walking takes long."""
     trouble: str = ""
     """Why the folder cannot be read, in a sentence."""
 
 
 def state_of(store: Store, folder: Path, collection: Collection) -> FolderState:
-    """Return how a collection stands to its folder, which is looked through unless that takes long."""
+    """Return the state of a collection. Its folder is walked unless that took longer than `LONG_S` the last time."""
     look, level, trouble = last_look(folder, collection), None, ""
     if look is None or look.seconds <= LONG_S:
         try:
@@ -55,25 +55,25 @@ def state_of(store: Store, folder: Path, collection: Collection) -> FolderState:
 
 
 def is_level(store: Store, collection: Collection) -> bool:
-    """Return whether an update would change nothing. Opens only files whose times and sizes prove nothing.
+    """Return whether an update would change nothing. Open only files whose times and sizes prove nothing.
 
-    Raises NotFound where the root cannot be read.
+    Raise NotFound where the root cannot be read.
     """
     try:
         survey = walk(collection.selection())
     except OSError as error:
         raise unreadable(collection, error) from error
     versions = store.document_versions(collection.name)
-    there = {file.path for file in survey.files}
-    there.update(path for path, code in survey.skipped if code not in TAKES_IT_AWAY)
+    paths = {file.path for file in survey.files}
+    paths.update(path for path, code in survey.skipped if code not in TAKES_IT_AWAY)
     unlisted = tuple(survey.unlisted)
-    if any(path not in there and not path.startswith(unlisted) for path in versions):
+    if any(path not in paths and not path.startswith(unlisted) for path in versions):
         return False
     records, root = store.file_records(collection.name), collection.place
     return not any(_differs(root, file, records.get(file.path), versions) for file in survey.files)
 
 
-def _differs(root: str, file: File, record: FileRecord | None, versions: Mapping[str, int]) -> bool:
+def _differs(root: str, file: FileStat, record: FileRecord | None, versions: Mapping[str, int]) -> bool:
     """Return whether an update would do anything with a file that is there."""
     if record is not None and is_settled(record, file, versions):
         return False

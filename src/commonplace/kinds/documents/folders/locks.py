@@ -21,31 +21,31 @@ WATCH_LOCK = Path(LOCKS, "watch.lock")
 
 @contextmanager
 def collection_lock(folder: Path, *names: str, timeout: float = WAIT_S) -> Iterator[None]:
-    """Be the only one to write these collections. `folder` is where the library lives. Raises Busy after `timeout`."""
+    """Hold the locks on these collections. `folder` is the library's. Raise Busy after `timeout` seconds."""
     from filelock import FileLock, Timeout  # slow to load, and no search needs it
 
-    held = []
+    locks = []
     try:
         for name in sorted(set(names)):
             digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
             lock = FileLock(folder / LOCKS / f"{digest}.lock", timeout=timeout, poll_interval=0.05)
             with writable(folder):
-                _make_room(folder)
+                _make_locks_folder(folder)
                 lock.acquire()
-            held.append(lock)
+            locks.append(lock)
         yield
     except Timeout:
         raise Busy(f"Another process has been updating {', '.join(names)} for {timeout:.0f} s. Try again.") from None
     finally:
-        for lock in held:
+        for lock in locks:
             lock.release()
 
 
 @contextmanager
 def watch_lock(folder: Path, stop: threading.Event, pause: float) -> Iterator[None]:
-    """Be the only server that watches the folders of a library, after waiting for another as long as that takes.
+    """Hold the lock on watching a library's folders, after waiting for another process as long as that takes.
 
-    Asks again after every `pause`, in seconds. Once `stop` is set it is waited for no more: look whether it is.
+    Tries again every `pause` seconds. Once `stop` is set the block runs without the lock: check `stop` first.
     """
     from filelock import FileLock, Timeout
 
@@ -53,7 +53,7 @@ def watch_lock(folder: Path, stop: threading.Event, pause: float) -> Iterator[No
     while not stop.is_set():
         try:
             with writable(folder):
-                _make_room(folder)
+                _make_locks_folder(folder)
                 lock.acquire()
         except Timeout:
             stop.wait(pause)
@@ -65,8 +65,8 @@ def watch_lock(folder: Path, stop: threading.Event, pause: float) -> Iterator[No
         lock.release()
 
 
-def _make_room(folder: Path) -> None:
-    """Make the folder of the locks, and not that of the library where somebody has removed it."""
+def _make_locks_folder(folder: Path) -> None:
+    """Make the folder of the locks. Raise StorageBroken where the library's folder is gone: it is not made anew."""
     try:
         (folder / LOCKS).mkdir(exist_ok=True)
     except FileNotFoundError as error:

@@ -1,6 +1,6 @@
-"""When each folder was last looked at from this home.
+"""The time at which each folder was last walked from this home.
 
-A folder lies on one machine, and so does a home: each keeps its own looks, also where servers share a database.
+A folder lies on one machine, and so does a home: each home keeps its own record, also where servers share a database.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _FOLDER = "looks"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """One look at a folder that found all there was to find."""
+class FolderLook:
+    """A complete walk of a folder: when it ended and how long it took."""
 
     at: datetime
     seconds: float
-    """How long it took to see which files there are."""
+    """The duration of the walk, without reading files."""
 
 
 def note_look(folder: Path, collection: Collection, seconds: float) -> None:
-    """Remember that a collection was just brought level. `folder` is where the library lives."""
+    """Store that a collection has just been updated, after a walk of `seconds`. `folder` is the library's."""
     path = _path(folder, collection)
     part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     record = {"at": datetime.now(UTC).isoformat(), "seconds": round(seconds, 4)}
@@ -43,17 +43,17 @@ def note_look(folder: Path, collection: Collection, seconds: float) -> None:
         log.info("When a folder was looked at could not be noted: %s", error.strerror)
 
 
-def last_look(folder: Path, collection: Collection) -> Look | None:
-    """Return the last look from this home, or None."""
+def last_look(folder: Path, collection: Collection) -> FolderLook | None:
+    """Return the last walk from this home, or None."""
     try:
         record = json.loads(_path(folder, collection).read_text("utf-8"))
-        return Look(datetime.fromisoformat(record["at"]), float(record["seconds"]))
+        return FolderLook(datetime.fromisoformat(record["at"]), float(record["seconds"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def move_look(folder: Path, old: Collection, new: Collection) -> None:
-    """Keep the last look of a collection that is called otherwise now."""
+    """Carry the last walk of a renamed collection over to its new name."""
     try:
         _path(folder, old).replace(_path(folder, new))
     except OSError:
@@ -61,6 +61,6 @@ def move_look(folder: Path, old: Collection, new: Collection) -> None:
 
 
 def _path(folder: Path, collection: Collection) -> Path:
-    """The same name with another root is another folder."""
+    """Return the file of a collection's record. The same name with another root has another one."""
     key = f"{collection.name}\n{collection.root}".encode("utf-8", "surrogatepass")
     return folder / _FOLDER / f"{hashlib.sha256(key).hexdigest()[:16]}.json"

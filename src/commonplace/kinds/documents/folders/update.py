@@ -1,4 +1,4 @@
-"""Bringing a collection level with its folder: what differs is found first, then written in one transaction.
+"""Bring a collection level with its folder: find the differences first, then write them in one transaction.
 
 A crash before that transaction leaves the old state and after it the new one; readers see one or the other. Prepared
 documents wait in memory up to a bound and on disk beyond it, so a folder of any size takes the same memory; while a
@@ -42,7 +42,7 @@ from commonplace.kinds.documents.folders.walk import (
     LARGEST,
     OUTSIDE,
     TOO_LARGE,
-    File,
+    FileStat,
     Survey,
     code_of,
     file_of,
@@ -57,46 +57,48 @@ from commonplace.store.facets import PROPERTIES
 from commonplace.store.rows import FileRecord, FolderChange
 
 Progress = Callable[[int, int], None]
-"""Called with (done, total)."""
+"""A callback that is called with (done, total)."""
 
 CHANGED = "CHANGED_WHILE_READ"
 YOUNG_NS = 2_000_000_000
-"""A file written so shortly before it was read may have been written again in the same tick of its clock."""
+"""A file that was read so soon after it was written may have been written again in the same tick of its clock."""
 
 _ATTEMPTS = 3
 TAKES_IT_AWAY = frozenset({OUTSIDE, TOO_LARGE, BAD_NAME, BINARY, EMPTY, "ENOENT"})
-"""Reasons for which a document goes. For any other the file is only unreadable now, and its last version stays."""
+"""The codes for which a document is removed. For any other the file is only unreadable now, and its document stays."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
 class Report:
-    """What an update did."""
+    """The counts of an update, and the files that it could not take."""
 
     added: int = 0
     updated: int = 0
     unchanged: int = 0
     removed: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
-    """(path, code), by path"""
+    """(path, code), sorted by path."""
     warnings: list[tuple[str, str]] = field(default_factory=list)
-    """(path, what it is that could not be read)"""
+    """(path, the part of it that could not be read)."""
     unread: Counter[str] = field(default_factory=Counter)
-    """How many files the pattern does not name, by their endings."""
+    """The number of files that the pattern does not name, by their endings."""
     after: int = 0
-    """The last change before what it wrote."""
+    """The number of the last change before those of this update."""
 
     @property
     def changed(self) -> bool:
+        """Return whether any document was added, updated or removed."""
         return bool(self.added or self.updated or self.removed)
 
     def line(self) -> str:
+        """Return the counts as a line for people."""
         line = f"{self.added} new, {self.updated} updated, {self.unchanged} unchanged, {self.removed} removed"
         return f"{line}, {len(self.skipped)} skipped" if self.skipped else line
 
     def reasons(self) -> dict[str, int]:
-        """How many files were skipped for which reason."""
+        """Return the number of skipped files by code, sorted."""
         return dict(sorted(Counter(code for _, code in self.skipped).items()))
 
 
@@ -109,9 +111,10 @@ def update(
     dry: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Bring one collection level. Another process at the same work is waited for, and finds nothing left to do.
+    """Bring one collection level with its folder, after any other process that is doing so, and return what was done.
 
-    `folder` is where the library lives. `force` looks into every file, whatever its time says; `dry` writes nothing.
+    `folder` is the library's. `force` reads every file, whatever its time says; `dry` writes nothing. Raise NotFound
+    where there is no such collection, or its root cannot be read.
     """
     with nullcontext() if dry else collection_lock(folder, name):
         collection = find_collection(store, name)
@@ -135,14 +138,16 @@ class _Update:
         self._versions = store.document_versions(collection.name)
         self._report = Report()
         self._kept: set[str] = set()
-        """Paths whose documents stay or come."""
+        """Paths whose documents stay or are new."""
         self._seen: set[str] = set()
-        """Paths whose records stay or come."""
+        """Paths whose records stay or are new."""
         self._fresh: list[FileRecord] = []
+        """Records to write without a document: new times of unchanged files, and files that are skipped."""
         self.walked_s = 0.0
-        """How long it took to see which files there are."""
+        """The duration of the walk, in seconds."""
 
     def run(self) -> Report:
+        """Find the differences, write them unless the update is dry, and return the report."""
         mounted, was_mounted = os.path.ismount(self._root), self._collection.mounted
         survey = self._survey()
         self._report.unread = survey.unread
@@ -156,7 +161,7 @@ class _Update:
             self._check_root(mounted or (was_mounted and not survey.files))
             self._write(stage)
         if survey.files and mounted != was_mounted and not self._dry:
-            change(self._store, self._collection.name, lambda found: replace(found, mounted=mounted))
+            change(self._store, self._collection.name, lambda stored: replace(stored, mounted=mounted))
         self._report.skipped.sort()
         return self._report
 
@@ -170,7 +175,7 @@ class _Update:
             self.walked_s = time.monotonic() - started
 
     def _check_root(self, on_a_disk: bool) -> None:
-        """Files that went because the root did, or the disk that was mounted there, are not deleted ones."""
+        """Raise NotFound where the root, or the disk mounted there, has gone: its files are not deleted ones."""
         try:
             os.stat(self._root)
         except OSError as error:
@@ -181,18 +186,16 @@ class _Update:
                 "Its documents stay as they were."
             )
 
-    def _settled(self, file: File) -> bool:
-        """Whether a file is as it was when it was read, and its document as it was made."""
+    def _settled(self, file: FileStat) -> bool:
+        """Count a file that has not changed, nor its document, and return True; return False for any other."""
         record = self._records.get(file.path)
         if record is None or self._force or not is_settled(record, file, self._versions):
             return False
         self._count(record)
         return True
 
-    def _is_current(self, record: FileRecord) -> bool:
-        return is_current(record, self._versions)
-
     def _count(self, record: FileRecord) -> None:
+        """Count a file that is unchanged, or skipped for the same reason as before."""
         self._seen.add(record.path)
         if record.warnings:
             self._report.warnings.append((record.path, no_text(record.warnings)))
@@ -203,6 +206,7 @@ class _Update:
             self._kept.add(record.path)
 
     def _skip(self, path: str, code: str) -> None:
+        """Note a file that is not taken; its document stays, unless the code takes it away."""
         self._report.skipped.append((path, code))
         if code not in TAKES_IT_AWAY:
             self._kept.add(path)
@@ -215,10 +219,11 @@ class _Update:
             self._kept.update(path for path in self._versions if path.startswith(folder))
             self._seen.update(path for path in self._records if path.startswith(folder))
 
-    def _look_into(self, file: File, stage: StagedWrites) -> None:
+    def _look_into(self, file: FileStat, stage: StagedWrites) -> None:
+        """Read a file, and convert it unless its bytes are the same as before."""
         read_at = time.time_ns()
         try:
-            found, data = read_file(self._root, file)
+            stats, data = read_file(self._root, file)
         except Skipped as skipped:
             self._skip(file.path, str(skipped))
             return
@@ -228,25 +233,26 @@ class _Update:
             return
         digest = hashlib.sha256(data).digest()
         old = self._records.get(file.path)
-        if old is not None and old.hash == digest and self._is_current(old):
+        if old is not None and old.hash == digest and is_current(old, self._versions):
             self._count(old)
-            now = old._replace(mtime_ns=found.mtime_ns, size=found.size, inode=found.inode, read_at=read_at)
-            self._refresh(old, now)
+            new = old._replace(mtime_ns=stats.mtime_ns, size=stats.size, inode=stats.inode, read_at=read_at)
+            self._refresh(old, new)
             return
-        record = FileRecord(*found, hash=digest, read_at=read_at, reader=_stamp(file.path), skipped="", warnings=0)
+        record = FileRecord(*stats, hash=digest, read_at=read_at, reader=_stamp(file.path), skipped="", warnings=0)
         self._convert(record, data, stage)
 
     def _refresh(self, old: FileRecord, new: FileRecord) -> None:
-        """Remember a new time of a file; not where the next update could not trust it any more than this one."""
+        """Note a new time of an unchanged file, unless the next update could trust it no more than this one."""
         same = (old.mtime_ns, old.size, old.inode) == (new.mtime_ns, new.size, new.inode)
         if not same or new.read_at - new.mtime_ns >= YOUNG_NS > old.read_at - old.mtime_ns:
             self._fresh.append(new)
 
     def _convert(self, record: FileRecord, data: bytes, stage: StagedWrites) -> None:
+        """StagedWrites the document of a file, or note why it is none."""
         try:
             text = read_text(data, record.path)
-            known = properties_of(text.body) if reader_of(record.path).properties else Properties()
-            write = prepare(self._draft(record, text, known))
+            properties = properties_of(text.body) if reader_of(record.path).properties else Properties()
+            write = prepare(self._draft(record, text, properties))
         except (Skipped, InvalidInput) as error:
             code = str(error) if isinstance(error, Skipped) else DAMAGED
             self._skip(record.path, code)
@@ -257,7 +263,7 @@ class _Update:
             self._report.warnings.append((record.path, no_text(text.warnings)))
         if text.left_out:
             self._report.warnings.append((record.path, text.left_out))
-        self._report.warnings += [(record.path, note) for note in known.notes]
+        self._report.warnings += [(record.path, note) for note in properties.notes]
         self._seen.add(record.path)
         self._kept.add(record.path)
         if not self._dry:
@@ -268,7 +274,7 @@ class _Update:
         else:
             self._report.added += 1
 
-    def _draft(self, record: FileRecord, text: FileText, known: Properties) -> Draft:
+    def _draft(self, record: FileRecord, text: FileText, properties: Properties) -> Draft:
         return Draft(
             "document",
             record.path,
@@ -276,24 +282,24 @@ class _Update:
             title=text.title,
             body=text.body,
             format=text.format,
-            fields={PROPERTIES: known.words} if known.words else {},
-            metadata=known.metadata,
-            tags=known.tags,
-            created_at=known.created,
-            updated_at=known.updated or file_moment(record.mtime_ns),
-            spans=known.spans,
+            fields={PROPERTIES: properties.words} if properties.words else {},
+            metadata=properties.metadata,
+            tags=properties.tags,
+            created_at=properties.created,
+            updated_at=properties.updated or file_moment(record.mtime_ns),
+            spans=properties.spans,
         )
 
     def _write(self, stage: StagedWrites) -> None:
-        gone = [path for path in self._versions if path not in self._kept]
+        removed = [path for path in self._versions if path not in self._kept]
         forgotten = [path for path in self._records if path not in self._seen]
         if self._dry:
-            self._report.removed = len(gone)
+            self._report.removed = len(removed)
             return
-        if not (len(stage) or self._fresh or gone or forgotten):
+        if not (len(stage) or self._fresh or removed or forgotten):
             return
         self._report.after = self._store.last_change()
-        result = self._store.change_folder(FolderChange(self._collection.name, stage, self._fresh, gone, forgotten))
+        result = self._store.change_folder(FolderChange(self._collection.name, stage, self._fresh, removed, forgotten))
         self._report.added = result.added
         self._report.updated = result.updated
         self._report.unchanged += result.unchanged
@@ -301,7 +307,7 @@ class _Update:
 
 
 def _stamp(path: str, skipped: str = "", warnings: int = 0) -> str:
-    """Return how a file was read, as its record says it."""
+    """Return the stamp of how a file was read, as its record keeps it."""
     return folder_stamp_of(reader_of(path), bool(warnings) or skipped == BINARY)
 
 
@@ -313,8 +319,8 @@ def unreadable(collection: Collection, error: OSError) -> NotFound:
     )
 
 
-def is_settled(record: FileRecord, file: File, versions: Mapping[str, int]) -> bool:
-    """Return whether a file's time, size and number prove that nothing is to be done for it."""
+def is_settled(record: FileRecord, file: FileStat, versions: Mapping[str, int]) -> bool:
+    """Return whether a file's time, size and inode prove that nothing is to be done for it."""
     same = (record.mtime_ns, record.size, record.inode) == file[1:]
     return same and record.read_at - record.mtime_ns >= YOUNG_NS and is_current(record, versions)
 
@@ -326,19 +332,23 @@ def is_current(record: FileRecord, versions: Mapping[str, int]) -> bool:
     return bool(record.skipped) or versions.get(record.path) == record.version
 
 
-def read_file(root: str, file: File, most: int = LARGEST) -> tuple[File, bytes]:
-    """The bytes of a file and what it was while they were read. Only what was found inside the root is read."""
+def read_file(root: str, file: FileStat, most: int = LARGEST) -> tuple[FileStat, bytes]:
+    """Return the bytes of a file, with its time, size and inode while they were read.
+
+    Raise Skipped where it is larger than `most`, leads out of the root or keeps changing; OSError where it cannot be
+    read. Links lead nowhere outside the root.
+    """
     for _ in range(_ATTEMPTS):
         descriptor = _opened(root, file.path)
         try:
             before = os.fstat(descriptor)
-            found = file_of(file.path, before)
-            if found.inode == file.inode and stat.S_ISREG(before.st_mode):
-                if found.size > most:
+            stats = file_of(file.path, before)
+            if stats.inode == file.inode and stat.S_ISREG(before.st_mode):
+                if stats.size > most:
                     raise Skipped(TOO_LARGE)
-                data = _bytes_of(descriptor, found.size)
-                if len(data) == found.size and found == file_of(file.path, os.fstat(descriptor)):
-                    return found, data
+                data = _bytes_of(descriptor, stats.size)
+                if len(data) == stats.size and stats == file_of(file.path, os.fstat(descriptor)):
+                    return stats, data
         finally:
             os.close(descriptor)
         file = _look_again(root, file.path)
@@ -346,7 +356,7 @@ def read_file(root: str, file: File, most: int = LARGEST) -> tuple[File, bytes]:
 
 
 def _bytes_of(descriptor: int, size: int) -> bytes:
-    """As many as a file has, or one more where it has grown; file systems of other machines give them in pieces."""
+    """Return `size` bytes, or one more where the file has grown. Network file systems return them in pieces."""
     data = os.read(descriptor, size + 1)
     while len(data) < size and (more := os.read(descriptor, size + 1 - len(data))):
         data += more
@@ -354,7 +364,7 @@ def _bytes_of(descriptor: int, size: int) -> bytes:
 
 
 def _opened(root: str, path: str) -> int:
-    """A file below the root; behind a link only where the file itself is there."""
+    """Return a descriptor of a file below the root. A link on the way is followed only to a file inside the root."""
     try:
         return open_inside(root, path)
     except OSError as error:
@@ -363,12 +373,13 @@ def _opened(root: str, path: str) -> int:
         return open_inside(root, os.path.relpath(_real(root, path), root))
 
 
-def _look_again(root: str, path: str) -> File:
-    """A file that is not the one the walk found. It may have been replaced, or be a link out of here by now."""
+def _look_again(root: str, path: str) -> FileStat:
+    """Return a file that has been replaced since the walk. Raise Skipped where it is a link out of the root by now."""
     return file_of(path, os.stat(_real(root, path), follow_symlinks=False))
 
 
 def _real(root: str, path: str) -> str:
+    """Return the real path of a file below the root. Raise Skipped where that is outside."""
     real = os.path.realpath(os.path.join(root, path), strict=True)
     if not is_inside(real, root):
         raise Skipped(OUTSIDE)
@@ -376,7 +387,7 @@ def _real(root: str, path: str) -> str:
 
 
 def file_moment(ns: int) -> datetime | None:
-    """A file's time, where it is one: clocks of other machines write anything."""
+    """Return a file's time, or None where it is out of range: clocks of other machines write anything."""
     try:
         return _EPOCH + timedelta(microseconds=ns // 1000)
     except OverflowError:

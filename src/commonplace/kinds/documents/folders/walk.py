@@ -1,4 +1,4 @@
-"""Which files of a folder belong to a collection. Nothing is opened but rule files; no link leads out of the root."""
+"""Walk a folder for the files that belong to a collection. Only rule files are opened, and no link leads outside."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from commonplace.text.globs import Matcher, matcher, split_union
 
 LARGEST = 16 * 1024 * 1024
 SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "__pycache__"})
-"""Beside these, everything hidden: `.git` and `.cache` too."""
+"""Folders that are never entered, and with them every hidden one, such as `.git`."""
 
 OUTSIDE, TOO_LARGE, BAD_NAME = "OUTSIDE_COLLECTION", "TOO_LARGE", "BAD_NAME"
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What a name in a list of names must not hold: it would forge a line, or is no character at all."""
+"""Characters that a listed name must not hold: they would forge a line, or are no characters at all."""
 
 _MOST_PARTS = 200
 _LONGEST_ENDING = 12
@@ -40,8 +40,8 @@ _AT_THE_END = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _INODE = (1 << 63) - 1  # SQLite's integers are signed, inodes are not
 
 
-class File(NamedTuple):
-    """A file that is taken: where it is below the root, and what tells whether it has changed."""
+class FileStat(NamedTuple):
+    """A file's path below the root, and the time, size and inode that show whether it has changed."""
 
     path: str
     mtime_ns: int
@@ -51,35 +51,35 @@ class File(NamedTuple):
 
 @dataclass(slots=True)
 class Survey:
-    """What a walk found."""
+    """The result of a walk: files to take, and files and folders that were not taken."""
 
-    files: list[File] = field(default_factory=list)
+    files: list[FileStat] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
-    """(path, code), for files that the pattern names and that are not taken"""
+    """(path, code) of each file that the pattern names and that is not taken, or folder that could not be read."""
     unread: Counter[str] = field(default_factory=Counter)
-    """How many other files there are, by their endings: ".png", or "" where they have none."""
+    """The number of files that the pattern does not name, by their endings: ".png", or "" for none."""
     unlisted: list[str] = field(default_factory=list)
-    """Folders that could not be read, with a slash at the end: nobody knows what is in them now."""
+    """Folders that could not be read, with a slash at the end: their files are unknown now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to take from a folder."""
+    """The part of a folder that a collection takes."""
 
     root: str
-    """A real path: no link in it."""
+    """A real path, without links."""
     pattern: str
     ignore: tuple[str, ...] = ()
     gitignore: bool = False
 
 
 def walk(selection: Selection) -> Survey:
-    """Look through a folder. Raises OSError when the root itself cannot be listed."""
+    """Return the files of a folder and what was not taken. Raise OSError where the root itself cannot be listed."""
     return _Walk(selection).run()
 
 
 def inner_pattern(pattern: str, root: str) -> tuple[str, list[str]]:
-    """A pattern without `..`, and the parts of it that name what is outside the root.
+    """Return a pattern without `..`, and the parts of it that name files outside the root.
 
     `docs/../*.md` means `*.md`, and `../here/*.md` the same in a folder called `here`. Nothing outside is looked at.
     """
@@ -94,7 +94,7 @@ def inner_pattern(pattern: str, root: str) -> tuple[str, list[str]]:
 
 
 def check_pattern(pattern: str) -> None:
-    """Refuse a pattern that can match nothing, with a sentence that says why."""
+    """Raise InvalidInput for a pattern that can match nothing."""
     parts = split_union(pattern)
     if not parts or len(parts) > _MOST_PARTS:
         raise InvalidInput(f"A pattern has 1–{_MOST_PARTS} parts, such as **/*.md. This one has {len(parts)}.")
@@ -105,27 +105,30 @@ def check_pattern(pattern: str) -> None:
 
 
 def _resolved(components: Sequence[str], root: str) -> list[str] | None:
-    done: list[str] = []
+    """Return the components without `.` and `..`, or None where they lead outside the root."""
+    resolved: list[str] = []
     above = 0
     parents = root.strip("/").split("/")
     for component in components:
         if component in ("", "."):
             continue
         if component == "..":
-            if done and done[-1] == "**":
+            if resolved and resolved[-1] == "**":
                 return None
-            above += not done
-            del done[-1:]
-        elif above and not done and component == parents[-above]:
+            above += not resolved
+            del resolved[-1:]
+        elif above and not resolved and component == parents[-above]:
             above -= 1
         else:
-            done.append(component)
+            resolved.append(component)
         if above > len(parents):
             return None
-    return None if above else done
+    return None if above else resolved
 
 
 class _Walk:
+    """One walk of one folder."""
+
     def __init__(self, selection: Selection) -> None:
         self._root = selection.root
         self._ignore = selection.ignore
@@ -135,31 +138,32 @@ class _Walk:
         self._survey = Survey(skipped=[(part, OUTSIDE) for part in outside])
 
     def run(self) -> Survey:
+        """Return the survey. Raise OSError where the root cannot be listed."""
         pending: list[tuple[str, list[tuple[int, list[Rule]]]]] = [("", [])]
         while pending:
             folder, rules = pending.pop()
             try:
                 with os.scandir(os.path.join(self._root, folder)) as entries:
-                    found = sorted(entries, key=lambda entry: entry.name)
+                    children = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
                 if not folder:
                     raise
                 self._survey.unlisted.append(folder)
                 self._survey.skipped.append((folder, code_of(error)))
                 continue
-            rules = self._with_rules(folder, found, rules)
-            pending += [(path, rules) for entry in found if (path := self._take(entry, folder, rules))]
+            rules = self._with_rules(folder, children, rules)
+            pending += [(path, rules) for entry in children if (path := self._take(entry, folder, rules))]
         self._survey.files.sort()
         self._survey.skipped.sort()
         return self._survey
 
     def _with_rules(
-        self, folder: str, found: Sequence[os.DirEntry[str]], rules: list[tuple[int, list[Rule]]]
+        self, folder: str, children: Sequence[os.DirEntry[str]], rules: list[tuple[int, list[Rule]]]
     ) -> list[tuple[int, list[Rule]]]:
-        """The rules in force in a folder: those above it, then its own."""
+        """Return the rules in force in a folder, outermost first, each list with the length of its folder's path."""
         own: list[Rule] = []
         for name in self._rule_files:
-            for entry in found:
+            for entry in children:
                 if entry.name == name and entry.is_file(follow_symlinks=False):
                     own += read_rules(self._rule_text(entry, folder))
         return [*rules, (len(folder), own)] if own else rules
@@ -173,7 +177,7 @@ class _Walk:
             return ""
 
     def _take(self, entry: os.DirEntry[str], folder: str, rules: list[tuple[int, list[Rule]]]) -> str | None:
-        """Note a file; return the path of a folder to look into, with a slash at its end."""
+        """Note a file that is taken. Return the path of a folder to enter, with a slash at its end, or None."""
         name = entry.name
         if name.startswith("."):
             return None
@@ -198,27 +202,27 @@ class _Walk:
         return None
 
     def _note(self, entry: os.DirEntry[str], path: str) -> None:
-        found = entry.stat(follow_symlinks=False)
-        if stat.S_ISLNK(found.st_mode):
+        status = entry.stat(follow_symlinks=False)
+        if stat.S_ISLNK(status.st_mode):
             real = os.path.realpath(entry.path, strict=True)
-            found = os.stat(real)
-            if stat.S_ISREG(found.st_mode) and not is_inside(real, self._root):
+            status = os.stat(real)
+            if stat.S_ISREG(status.st_mode) and not is_inside(real, self._root):
                 self._survey.skipped.append((path, OUTSIDE))
                 return
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return
-        if found.st_size > LARGEST:
+        if status.st_size > LARGEST:
             self._survey.skipped.append((path, TOO_LARGE))
             return
-        self._survey.files.append(file_of(path, found))
+        self._survey.files.append(file_of(path, status))
 
     def _is_ignored(self, path: str, is_folder: bool, rules: list[tuple[int, list[Rule]]]) -> bool:
         if self._ignore and ignoring(self._ignore, path) is not None:
             return True
         for start, own in reversed(rules):
-            decided = verdict(own, path[start:], is_folder)
-            if decided is not None:
-                return decided
+            ignored = verdict(own, path[start:], is_folder)
+            if ignored is not None:
+                return ignored
         return False
 
 
@@ -228,12 +232,16 @@ def ending_of(name: str) -> str:
     return f".{ending.lower()}" if dot and 0 < len(ending) <= _LONGEST_ENDING and ending.isalnum() else ""
 
 
-def file_of(path: str, found: os.stat_result) -> File:
-    return File(path, found.st_mtime_ns, found.st_size, found.st_ino & _INODE)
+def file_of(path: str, status: os.stat_result) -> FileStat:
+    """Return a file as the system describes it."""
+    return FileStat(path, status.st_mtime_ns, status.st_size, status.st_ino & _INODE)
 
 
 def open_inside(root: str, path: str) -> int:
-    """A descriptor to read a file by. ELOOP or ENOTDIR where a link is on the way, as a folder may be one by now."""
+    """Return a descriptor to read a file below a root.
+
+    Raise OSError, with ELOOP or ENOTDIR where a link is on the way: a folder may have become one since the walk.
+    """
     *folders, name = path.split("/")
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -247,10 +255,10 @@ def open_inside(root: str, path: str) -> int:
 
 
 def is_inside(path: str, root: str) -> bool:
-    """Whether a real path is below a real root."""
+    """Return whether a real path is below a real root."""
     return path.startswith(root.rstrip("/") + "/")
 
 
 def code_of(error: OSError) -> str:
-    """The system's name for what went wrong: `EACCES`, `ENOENT`, `ELOOP`."""
+    """Return the system's name of an error: `EACCES`, `ENOENT`, `ELOOP`."""
     return errno.errorcode.get(error.errno or 0, type(error).__name__)

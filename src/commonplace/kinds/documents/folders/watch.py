@@ -1,7 +1,7 @@
-"""Keeping collections level with their folders while people write: events where the system has them, looks where not.
+"""Update collections while people write in their folders: on file events where the system has them, else by polling.
 
 An event only says that a collection may have changed; what has changed is always found by an update, which opens no
-file that is as it was. So an event too many costs little, and one that got lost is made up for by the next look.
+file that is as it was. So a needless event costs little, and a lost one is made up for by the next poll.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 DEBOUNCE_MS, QUIET_MS, WAKE_MS = 500, 100, 1000
-"""Events are gathered until none came for `QUIET_MS`, or for `DEBOUNCE_MS`; without any, it turns once a second."""
+"""Events are gathered until none came for `QUIET_MS`, or for `DEBOUNCE_MS`; without any, `WAKE_MS` ends the wait."""
 
 POLL_S, SHARE = 1.0, 20
-"""A folder without events is looked at every second, and for no more than a twentieth of the time."""
+"""A folder without events is polled every `POLL_S`, but after a pause of `SHARE` times what the last update took."""
 
 SLOW_S, LONGEST_REST_S = 0.25, 2.0
 CERTAIN_S = 60.0
-"""How often a folder with events is looked at all the same."""
+"""The interval at which a folder with events is polled all the same."""
 
 AGAIN_S = 30.0
-"""When vectors that could not be made are tried again."""
+"""The pause before embedding that failed is tried again."""
 
 _WITHOUT_EVENTS = ("nfs", "cifs", "smb", "9p", "fuse", "vboxsf", "afs", "ceph", "glusterfs", "drvfs", "virtiofs")
 _MOUNTS = Path("/proc/self/mounts")
@@ -47,21 +47,24 @@ Failed = Callable[[str, str], None]
 
 
 class Stopped(Exception):
-    """Somebody has set the event. What was under way is not done, or goes on where it was another time."""
+    """The stop event is set. The work under way has been abandoned; another run goes on from what is stored."""
 
 
 def until(stop: threading.Event) -> Callable[[int, int], None]:
-    """What looks, whenever something tells how far it is, whether to go on."""
+    """Return a progress callback that raises Stopped once `stop` is set."""
 
-    def look(done: int, total: int) -> None:
+    def check(done: int, total: int) -> None:
         if stop.is_set():
             raise Stopped
 
-    return look
+    return check
 
 
 class Watch:
-    """Watches until it is told to stop. `updated` hears of every change, `failed` of every new trouble, once."""
+    """A loop that updates collections until `stop` is set.
+
+    `updated` is called after every update that changed something, `failed` once for every new error.
+    """
 
     def __init__(
         self,
@@ -74,17 +77,19 @@ class Watch:
         updated: Updated,
         failed: Failed,
     ) -> None:
-        """`names`: those to watch, which have to be there; none: all, and of them those that are `wanted`."""
+        """Watch the collections of these `names`, which have to exist, or all; of them, those that are `wanted`."""
         self._store, self._folder, self._stop = store, folder, stop
         self._names, self._wanted = tuple(names), wanted
         self._updated, self._failed = updated, failed
-        self._looked: dict[str, tuple[float, float]] = {}
-        """When a collection was last looked at, and how long that took."""
+        self._last_updates: dict[str, tuple[float, float]] = {}
+        """By name: when the last update ended, on the monotonic clock, and how many seconds it took."""
         self._trouble: dict[str, str] = {}
+        """The last error of each collection by name; under "" that of the store."""
         self._deaf: set[str] = set()
-        """Roots whose events the system would not give."""
+        """Roots for which the system refused to send events."""
 
     def run(self) -> None:
+        """Update all, then watch until `stop` is set or a backup has replaced the store. Raise NotFound for a name."""
         for name in self._names:
             find_collection(self._store, name)
         for collection in self._collections():
@@ -95,39 +100,39 @@ class Watch:
                     return
                 self._turn()
             except (Busy, Unavailable) as error:  # a store that others share may be away for a while
-                self._tell("", str(error))
+                self._fail("", str(error))
                 self._stop.wait(POLL_S)
 
     def _turn(self) -> None:
         collections = self._collections()
         self._trouble.pop("", None)
-        heard = [found for found in collections if self._has_events(found)]
-        if heard:
-            self._listen(collections, heard)
+        with_events = [collection for collection in collections if self._has_events(collection)]
+        if with_events:
+            self._listen(collections, with_events)
         else:
             self._stop.wait(POLL_S)
-            self._look(collections, set())
+            self._update_due(collections, set())
 
     def _is_outdated(self) -> bool:
-        """Whether a backup was put in the place of the store: what goes with it, such as its indexes, is another's."""
+        """Return whether a backup has replaced the store: our indexes and the like belong to the old one."""
         self._store.last_change()
         return self._store.replaced
 
     def _collections(self) -> list[Collection]:
-        found = all_collections(self._store)
-        named = [collection for collection in found if not self._names or collection.name in self._names]
+        every = all_collections(self._store)
+        named = [collection for collection in every if not self._names or collection.name in self._names]
         return [collection for collection in named if self._wanted(collection)]
 
     def _has_events(self, collection: Collection) -> bool:
         root = str(collection.root)
         return root not in self._deaf and collection.root.is_dir() and not _is_remote(root)
 
-    def _listen(self, collections: list[Collection], heard: list[Collection]) -> None:
-        """Until the collections, or what is known of their folders, are others."""
+    def _listen(self, collections: list[Collection], with_events: list[Collection]) -> None:
+        """Update on events, until the collections or the folders at their roots are no longer the same."""
         from watchfiles import Change, watch
 
-        roots = sorted({str(collection.root) for collection in heard})
-        known, first = self._standing(collections), True
+        roots = sorted({str(collection.root) for collection in with_events})
+        known, first = self._inodes(collections), True
 
         def matters(change: Change, path: str) -> bool:
             return path in roots or self._matters(change, path)
@@ -138,32 +143,34 @@ class Watch:
                 rust_timeout=WAKE_MS, yield_on_timeout=True, raise_interrupt=False,
             ):  # fmt: skip
                 paths = {path for _, path in events}
-                self._look(collections, {found.name for found in heard if first or _concerned(found, paths)})
-                first = False  # what was written before the system listened is found by the first look
-                gone = {path for change, path in events if change is Change.deleted}
+                touched = {collection.name for collection in with_events if first or _concerned(collection, paths)}
+                self._update_due(collections, touched)
+                first = False  # files written before the system listened are found by the first update
+                deleted = {path for change, path in events if change is Change.deleted}
                 if self._is_outdated():
                     return
-                if self._standing(self._collections()) != known or not gone.isdisjoint(roots):
-                    return  # nothing is heard of a root made anew, which may have the number of the old one
-        except (OSError, RuntimeError) as error:  # no more watches to be had, or a root that has just gone
+                if self._inodes(self._collections()) != known or not deleted.isdisjoint(roots):
+                    return  # a root that was made anew sends no events, and may have the inode of the old one
+        except (OSError, RuntimeError) as error:  # the system has no more watches, or a root has just gone
             log.info("No events for %s: %s", ", ".join(roots), error)
             self._deaf.update(root for root in roots if Path(root).is_dir())
 
-    def _standing(self, collections: list[Collection]) -> list[tuple[Collection, int]]:
-        """The collections and which folder each root is now: 0 where there is none. A new one needs a new ear."""
-        return [(found, _inode(found.root) if self._has_events(found) else 0) for found in collections]
+    def _inodes(self, collections: list[Collection]) -> list[tuple[Collection, int]]:
+        """Return each collection with the inode of its root, or 0 without events. A new inode needs a new watch."""
+        return [(each, _inode(each.root) if self._has_events(each) else 0) for each in collections]
 
-    def _look(self, collections: list[Collection], changed: set[str]) -> None:
+    def _update_due(self, collections: list[Collection], touched: set[str]) -> None:
+        """Update the collections that events touched, and those that are due to be polled."""
         for collection in collections:
             if self._stop.is_set():
                 return
-            if collection.name in changed or self._is_due(collection):
+            if collection.name in touched or self._is_due(collection):
                 self._update(collection)
 
     def _is_due(self, collection: Collection) -> bool:
-        ended, took = self._looked.get(collection.name, (0.0, 0.0))
+        ended, seconds = self._last_updates.get(collection.name, (0.0, 0.0))
         pause = CERTAIN_S if self._has_events(collection) else POLL_S
-        return time.monotonic() >= ended + max(pause, SHARE * took)
+        return time.monotonic() >= ended + max(pause, SHARE * seconds)
 
     def _update(self, collection: Collection) -> None:
         name, started = collection.name, time.monotonic()
@@ -174,24 +181,25 @@ class Watch:
         except Stopped:
             return
         except CommonplaceError as error:
-            self._tell(name, str(error))
+            self._fail(name, str(error))
         except Exception as error:  # the loop outlives whatever one collection does to it
             log.exception("Updating %s failed", name)
-            self._tell(name, f"{name} could not be updated: {error}")
+            self._fail(name, f"{name} could not be updated: {error}")
         else:
             self._trouble.pop(name, None)
         ended = time.monotonic()
-        self._looked[name] = ended, ended - started
+        self._last_updates[name] = ended, ended - started
         if ended - started > SLOW_S:
             self._stop.wait(min(ended - started, LONGEST_REST_S))  # half the time is enough, however busy the folder
 
-    def _tell(self, name: str, sentence: str) -> None:
+    def _fail(self, name: str, sentence: str) -> None:
+        """Report an error, unless it is the same as the last of this collection."""
         if self._trouble.get(name) != sentence:
             self._trouble[name] = sentence
             self._failed(name, sentence)
 
     def _matters(self, change: Change, path: str) -> bool:
-        """Whether an event can change a collection. Our own files may lie in a folder we watch."""
+        """Return whether an event can concern a collection. Our own files in a watched folder do not count."""
         if is_inside(path, str(self._folder)):
             return False
         name = path.rpartition("/")[2]
@@ -199,7 +207,7 @@ class Watch:
 
 
 def _inode(root: Path) -> int:
-    """0 for a root that has gone since somebody looked."""
+    """Return the inode of a root, or 0 where it is gone."""
     try:
         return root.stat().st_ino
     except OSError:
@@ -212,23 +220,23 @@ def _concerned(collection: Collection, paths: set[str]) -> bool:
 
 
 def _is_open(path: str) -> bool:
-    """Whether no folder on the way is one that a walk would pass by."""
+    """Return whether a walk enters every folder on the way to a path."""
     *folders, _ = path.split("/")
     return not any(folder.startswith(".") or folder in SKIPPED_FOLDERS for folder in folders)
 
 
 def _is_remote(root: str) -> bool:
-    """Whether a folder lies on a file system whose other users' writes make no events here."""
+    """Return whether a folder is on a network file system, where writes of other machines make no events here."""
     try:
         mounts = [line.split(" ") for line in _MOUNTS.read_text("utf-8", errors="replace").splitlines()]
     except OSError:
         return False
-    over = [(len(place), kind) for _, place, kind, *_ in mounts if root == place or is_inside(root, place)]
-    return bool(over) and max(over)[1].startswith(_WITHOUT_EVENTS)
+    above = [(len(point), kind) for _, point, kind, *_ in mounts if root == point or is_inside(root, point)]
+    return bool(above) and max(above)[1].startswith(_WITHOUT_EVENTS)
 
 
-class Embedder(threading.Thread):
-    """Makes the vectors that are pending whenever it is asked to, beside the watching, so that words never wait."""
+class EmbeddingThread(threading.Thread):
+    """A thread that makes pending vectors on request, so that the index of words never waits for them."""
 
     def __init__(self, embedding: Embedding, stop: threading.Event, failed: Callable[[str], None]) -> None:
         super().__init__(name="commonplace-embed", daemon=True)
@@ -236,32 +244,34 @@ class Embedder(threading.Thread):
         self._wanted = threading.Event()
 
     def want(self) -> None:
+        """Ask for the vectors that are pending by now."""
         self._wanted.set()
 
     def finish(self, patience: float) -> bool:
-        """After the stop event: wake, and wait for the step that is running; returns whether that is done."""
+        """Wait up to `patience` seconds for the running step, once `stop` is set, and return whether it has ended."""
         self._wanted.set()
         self.join(timeout=patience)
         return not self.is_alive()
 
     def run(self) -> None:
-        failed = ""
+        """Embed whenever asked, and again `AGAIN_S` after an error, until `stop` is set."""
+        sentence = ""
         while True:
-            self._wanted.wait(AGAIN_S if failed else None)
+            self._wanted.wait(AGAIN_S if sentence else None)
             self._wanted.clear()
             if self._stop_event.is_set():
                 return
             if self._embedding.chosen is None:
                 continue  # the first vectors are made by a command that says so
-            before, failed = failed, ""
+            last_sentence, sentence = sentence, ""
             try:
                 self._embedding.embed(until(self._stop_event))
             except Stopped:
                 return
             except CommonplaceError as error:
-                failed = str(error)
-            except Exception as error:  # as above
+                sentence = str(error)
+            except Exception as error:  # the thread outlives any one failure
                 log.exception("Embedding failed")
-                failed = f"Embedding failed: {error}"
-            if failed and failed != before:
-                self._failed(failed)
+                sentence = f"Embedding failed: {error}"
+            if sentence and sentence != last_sentence:
+                self._failed(sentence)

@@ -1,4 +1,4 @@
-"""`context.json`: which collections a project, or the user, has declared, and under which aliases."""
+"""Read and write `context.json`, in which a project, or the user, declares collections under aliases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound
 from commonplace.index.files import room_on_disk, write_atomically
 from commonplace.kinds.documents.packages.globs import check_globs
 from commonplace.kinds.documents.packages.manifest import read_json, texts
-from commonplace.kinds.documents.packages.source import Source, read_source
+from commonplace.kinds.documents.packages.source import PackageSource, read_source
 from commonplace.lazy_dataclass import dataclass
 
 FILE = "context.json"
@@ -26,7 +26,7 @@ _KEYS = ("url", "glob", "exclude")
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One alias as a file declares it. The source is made anew each time: a link in its path may lead elsewhere."""
+    """One alias as a file declares it."""
 
     alias: str
     url: str
@@ -34,14 +34,15 @@ class Declaration:
     exclude: tuple[str, ...] = ()
     scope: Scope = "project"
     folder: Path = Path()
-    """Where relative paths start."""
+    """The folder that a relative path starts from."""
 
-    def source(self) -> Source:
+    def source(self) -> PackageSource:
+        """Return its source, resolved anew each time: a link in its path may lead elsewhere by now."""
         return read_source(self.url, self.folder)
 
 
 def find_project(start: str | Path = os.curdir) -> Path | None:
-    """The nearest folder at or above one that has a context.json. A current folder that is gone is in no project."""
+    """Return the nearest folder at or above `start` that has a context.json, or None, as for a folder that is gone."""
     try:
         start = Path(os.path.realpath(start))
     except FileNotFoundError:
@@ -50,38 +51,45 @@ def find_project(start: str | Path = os.curdir) -> Path | None:
 
 
 def declarations(folder: Path, scope: Scope) -> tuple[Declaration, ...]:
-    """What the context.json of a folder declares, in its order; nothing where there is none. Cheap to ask again."""
+    """Return the declarations of a folder's context.json, in its order; none where there is no such file.
+
+    An unchanged file is parsed once. Raise NotFound where it cannot be read, InvalidInput where it is malformed.
+    """
     file = folder / FILE
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise NotFound(f"{file} cannot be read: {error.strerror}.") from None
-    return _declarations(file, scope, (found.st_mtime_ns, found.st_size, found.st_ino))
+    return _declarations(file, scope, (status.st_mtime_ns, status.st_size, status.st_ino))
 
 
 def declare(folder: Path, declaration: Declaration, *, force: bool = False) -> None:
-    """Write an alias into the context.json of a folder, which is made where there is none."""
+    """Write an alias into the context.json of a folder, which is made where there is none.
+
+    Raise AlreadyExists for an alias that is there, unless `force` is set; InvalidInput for a bad one.
+    """
     check_alias(declaration.alias, str(folder / FILE))
     content = _content(folder / FILE)
-    known = content.setdefault("collections", {})
-    if declaration.alias in known and not force:
-        raise taken(declaration.alias, folder / FILE)
+    collections = content.setdefault("collections", {})
+    if declaration.alias in collections and not force:
+        raise alias_exists(declaration.alias, folder / FILE)
     record: dict[str, Any] = {"url": declaration.url}
     for key, patterns in (("glob", declaration.glob), ("exclude", declaration.exclude)):
         if patterns:
             record[key] = list(patterns)
-    known[declaration.alias] = record
+    collections[declaration.alias] = record
     write_json(folder / FILE, content)
 
 
-def taken(alias: str, file: Path) -> AlreadyExists:
+def alias_exists(alias: str, file: Path) -> AlreadyExists:
+    """Return the error for an alias that a file has already."""
     return AlreadyExists(f"{file} has {alias} already. Use another alias, or --force to replace it.")
 
 
 def withdraw(folder: Path, alias: str) -> None:
-    """Take an alias out of the context.json of a folder."""
+    """Remove an alias from the context.json of a folder. Raise NotFound where it is not there."""
     content = _content(folder / FILE)
     if content.get("collections", {}).pop(alias, None) is None:
         raise NotFound(f"{folder / FILE} has no {alias}.")
@@ -89,9 +97,9 @@ def withdraw(folder: Path, alias: str) -> None:
 
 
 def write_json(file: Path, content: Mapping[str, Any]) -> None:
-    """All of it or nothing: whoever reads meanwhile sees the old file."""
+    """Write a JSON file, all or nothing: whoever reads meanwhile sees the old one. Raise InvalidInput or Denied."""
     try:
-        written = (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+        data = (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
     except UnicodeEncodeError:
         raise InvalidInput(
             f"{file} was not written: it is UTF-8, and a name in it is not. Rename the folder, or give --name."
@@ -99,12 +107,13 @@ def write_json(file: Path, content: Mapping[str, Any]) -> None:
     try:
         with room_on_disk(file.parent):
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(file, written)
+            write_atomically(file, data)
     except OSError as error:
         raise Denied(f"{file} cannot be written: {error.strerror}.") from None
 
 
 def check_alias(alias: str, place: str) -> None:
+    """Raise InvalidInput for an alias that is not allowed; `place` is where it stands."""
     if not _ALIAS.fullmatch(alias):
         raise InvalidInput(
             f"{place}: an alias has 1–64 letters, digits, dots, dashes and underscores and begins with a letter or "
@@ -120,8 +129,8 @@ def _declarations(file: Path, scope: Scope, stamp: tuple[int, ...]) -> tuple[Dec
 
 def _content(file: Path) -> dict[str, Any]:
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(LARGEST + 1)
+        with open(file, "rb") as stream:
+            data = stream.read(LARGEST + 1)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -140,17 +149,17 @@ def _content(file: Path) -> dict[str, Any]:
 def _declaration(alias: str, value: Any, file: Path, scope: Scope) -> Declaration:
     place = f"{file}: collections.{alias}"
     check_alias(alias, f"{file}: collections")
-    given = {"url": value} if isinstance(value, str) else value
-    if not isinstance(given, dict):
+    record = {"url": value} if isinstance(value, str) else value
+    if not isinstance(record, dict):
         raise InvalidInput(f"{place} is a source, or an object with url, glob and exclude.")
-    for key in given:
+    for key in record:
         if key not in _KEYS:
             raise InvalidInput(f"{place}.{key} is not known. There are {', '.join(_KEYS)}.")
-    url = given.get("url")
+    url = record.get("url")
     if not isinstance(url, str) or not url.strip():
         raise InvalidInput(f"{place}.url is the source, a text.")
     patterns = {
-        key: check_globs(texts(given[key], f"{place}.{key}"), f"{place}.{key}") for key in _KEYS[1:] if key in given
+        key: check_globs(texts(record[key], f"{place}.{key}"), f"{place}.{key}") for key in _KEYS[1:] if key in record
     }
     declaration = Declaration(alias, url, scope=scope, folder=file.parent, **patterns)
     try:

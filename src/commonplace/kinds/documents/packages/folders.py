@@ -1,29 +1,29 @@
-"""Folders registered with `commonplace add`, as the collections they are: brought level by their own update."""
+"""One sync for packages and for folders registered with `commonplace add`, which have an update of their own."""
 
 from __future__ import annotations
 
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.files.read import EMPTY
 from commonplace.kinds.documents.folders.folders import Folders, Progress
-from commonplace.kinds.documents.packages.outcome import Outcome
+from commonplace.kinds.documents.packages.outcome import SyncOutcome
 from commonplace.kinds.documents.packages.reading import BLANK
 from commonplace.kinds.documents.packages.registry import Holding
-from commonplace.kinds.documents.packages.sync import Keeping, Options, sync
+from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, sync
 
 
 def sync_holding(
-    keeping: Keeping, folders: Folders, holding: Holding, options: Options, progress: Progress | None = None
-) -> Outcome:
-    """Bring one collection level, whichever kind it is."""
+    target: SyncTarget, folders: Folders, holding: Holding, options: SyncOptions, progress: Progress | None = None
+) -> SyncOutcome:
+    """Bring one collection level, package or folder, and return what was done, or the error that prevented it."""
     if holding.declaration is not None and not holding.folder:
-        return sync(keeping, holding.declaration, options, progress)
+        return sync(target, holding.declaration, options, progress)
     known = holding.declared
-    outcome = Outcome(known.alias, known.collection_id, reindexed=0 if options.force else None)
+    outcome = SyncOutcome(known.alias, known.collection_id, reindexed=0 if options.force else None)
     try:
         report = folders.update(holding.folder, force=options.force, dry=options.dry, progress=progress)
     except CommonplaceError as error:
         outcome.error = str(error)
-        outcome.total = keeping.store.parents("document").get(known.key, 0)
+        outcome.total = target.store.parents("document").get(known.key, 0)
         return outcome
     outcome.added, outcome.updated, outcome.removed = report.added, report.updated, report.removed
     outcome.unchanged = 0 if options.force else report.unchanged
@@ -32,6 +32,6 @@ def sync_holding(
     outcome.failed = [(path, f"The file is not taken ({code}).") for path, code in report.skipped if code != EMPTY]
     for path, what in report.warnings:
         outcome.warn(path, what)
-    before = keeping.store.parents("document").get(known.key, 0)
+    before = target.store.parents("document").get(known.key, 0)
     outcome.total = before + report.added - report.removed if options.dry else before
     return outcome

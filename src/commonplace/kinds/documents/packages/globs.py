@@ -1,4 +1,4 @@
-"""Which paths of a package its globs take."""
+"""The globs that choose the paths of a package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HERE = re.compile(r"\A(?:\./+)+")
 
 @dataclass(frozen=True)
 class Globs:
-    """Patterns over paths from the package root. Commas are themselves here: a list has one pattern per element.
+    """Patterns over paths from the package root. A comma is no separator here: a list has one pattern per element.
 
     Hidden names and folders such as `node_modules` are passed over unless a pattern spells that part out.
     """
@@ -28,14 +28,15 @@ class Globs:
     leave: tuple[str, ...] = ()
 
     def __call__(self, path: str) -> bool:
+        """Return whether a path is taken: a pattern of `take` matches it, and none of `leave` it or a folder above."""
         parts = path.split("/")
         if not self._taken(path, parts):
             return False
-        places = list(accumulate(parts, "{}/{}".format))
-        return not any(matches(place) for matches in self._left for place in places)
+        prefixes = list(accumulate(parts, "{}/{}".format))
+        return not any(matches(prefix) for matches in self._left for prefix in prefixes)
 
     def enters(self, folder: str) -> bool:
-        """Whether anything below a folder of this name could be taken."""
+        """Return whether anything below a folder of this name could be taken."""
         return not _is_special(folder, is_folder=True) or any(
             _spells(part, folder) for parts in self._taken_parts for part in parts
         )
@@ -65,24 +66,26 @@ class Globs:
 
 
 def check_globs(patterns: Iterable[str], place: str) -> tuple[str, ...]:
-    """The patterns, or a sentence about the one that can match nothing. `place` is the file and the key path."""
-    checked = tuple(patterns)
-    if len(checked) > MOST_PATTERNS:
-        raise InvalidInput(f"{place} has {len(checked)} patterns; {MOST_PATTERNS} are the most.")
-    for pattern in checked:
+    """Return the patterns. Raise InvalidInput for one that can match nothing; `place` is its file and key path."""
+    globs = tuple(patterns)
+    if len(globs) > MOST_PATTERNS:
+        raise InvalidInput(f"{place} has {len(globs)} patterns; {MOST_PATTERNS} are the most.")
+    for pattern in globs:
         if not pattern.strip("./ ") or pattern.startswith(("/", "~")) or ".." in pattern.split("/") or "\0" in pattern:
             raise InvalidInput(
                 f"{place}: a pattern speaks of paths inside the package, such as **/*.md: not {pattern!r}."
             )
         expand(pattern)
-    return checked
+    return globs
 
 
 def _is_special(part: str, *, is_folder: bool = False) -> bool:
+    """Return whether a component is taken only where a pattern spells it out."""
     return part.startswith(".") or (is_folder and part in SKIPPED_FOLDERS)
 
 
 def _spells(pattern: str, part: str) -> bool:
+    """Return whether a component of a pattern spells out a special one."""
     if part.startswith("."):
         return pattern.startswith((".", "\\.")) and bool(_component(pattern)(part))
     return SPECIAL.isdisjoint(pattern) and bool(_component(pattern)(part))
@@ -94,17 +97,20 @@ def _component(pattern: str) -> Matcher:
 
 
 def _matches(pattern: Sequence[str], parts: Sequence[str]) -> bool:
-    """Part by part, for the few paths in which a part needs to be spelled out. Takes time for one table, no more."""
+    """Return whether a pattern matches component by component, as the few paths with special components need.
+
+    The time is bounded by the product of the two lengths and the number of components.
+    """
     ends = {0}
-    for index, wanted in enumerate(pattern):
-        ends = _after(wanted, parts, ends, last=index == len(pattern) - 1)
+    for index, component in enumerate(pattern):
+        ends = _after(component, parts, ends, last=index == len(pattern) - 1)
     return len(parts) in ends
 
 
-def _after(wanted: str, parts: Sequence[str], starts: set[int], *, last: bool) -> set[int]:
-    """How many parts may be matched once one more of the pattern is."""
-    if wanted != "**":
-        return {at + 1 for at in starts if at < len(parts) and _fits(wanted, parts[at], at < len(parts) - 1)}
+def _after(component: str, parts: Sequence[str], starts: set[int], *, last: bool) -> set[int]:
+    """Return the numbers of parts that may be matched after one more component of the pattern, from those before it."""
+    if component != "**":
+        return {at + 1 for at in starts if at < len(parts) and _fits(component, parts[at], at < len(parts) - 1)}
     ends = set() if last else set(starts)
     for start in starts:
         for at in range(start, len(parts)):
@@ -114,7 +120,7 @@ def _after(wanted: str, parts: Sequence[str], starts: set[int], *, last: bool) -
     return ends
 
 
-def _fits(wanted: str, part: str, is_folder: bool) -> bool:
+def _fits(component: str, part: str, is_folder: bool) -> bool:
     if _is_special(part, is_folder=is_folder):
-        return _spells(wanted, part)
-    return bool(_component(wanted)(part))
+        return _spells(component, part)
+    return bool(_component(component)(part))

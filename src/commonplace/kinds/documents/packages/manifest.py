@@ -1,4 +1,4 @@
-"""`manifest.json`: what a package is called, and which files are its documents."""
+"""Read and write `manifest.json`: the name of a package and the files that are its documents."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _LISTS = ("glob", "exclude", "files")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of `sources.files`: exactly one of `path` and `url`."""
+class ManifestEntry:
+    """One element of `sources.files`: it has exactly one of `path` and `url`."""
 
     path: str = ""
     url: str = ""
@@ -29,23 +29,25 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class PackageManifest:
+    """The name and version of a package, and its documents: globs, single files, or both."""
+
     name: str
     version: str = ""
     description: str = ""
     base_url: str = ""
     metadata: Mapping[str, JSON] = field(default_factory=dict)
     globs: Globs | None = None
-    files: tuple[Entry, ...] = ()
+    files: tuple[ManifestEntry, ...] = ()
 
 
-def implied(name: str, take: tuple[str, ...] = (), leave: tuple[str, ...] = ()) -> Manifest:
-    """What stands for the manifest of a source without one."""
-    return Manifest(name, globs=Globs(take or IMPLIED, leave))
+def implied(name: str, take: tuple[str, ...] = (), leave: tuple[str, ...] = ()) -> PackageManifest:
+    """Return a manifest for a source without one: all files that `take` matches, by default Markdown and text."""
+    return PackageManifest(name, globs=Globs(take or IMPLIED, leave))
 
 
-def read_manifest(data: bytes, place: str, *, most: int) -> Manifest:
-    """A manifest, or a sentence that names the place and the key. `most` is how many files it may list."""
+def read_manifest(data: bytes, place: str, *, most: int) -> PackageManifest:
+    """Return a manifest. Raise InvalidInput, with `place` and the key, where it is none or has over `most` files."""
     given = _table(read_json(data, place), place)
     sources = _table(given.get("sources"), f"{place}: sources")
     for key in sources:
@@ -56,7 +58,7 @@ def read_manifest(data: bytes, place: str, *, most: int) -> Manifest:
     files = sources.get("files", [])
     if not isinstance(files, list) or len(files) > most:
         raise InvalidInput(f"{place}: sources.files is a list of at most {most} files.")
-    return Manifest(
+    return PackageManifest(
         name=_text(given, "name", place, required=True),
         version=_text(given, "version", place, required=True),
         description=_text(given, "description", place),
@@ -68,29 +70,28 @@ def read_manifest(data: bytes, place: str, *, most: int) -> Manifest:
 
 
 def read_json(data: bytes, place: str) -> Any:
-    """JSON as people write it into a file: UTF-8, perhaps with a mark, and no name twice in one object."""
+    """Return parsed JSON: UTF-8, perhaps with a BOM. Raise InvalidInput, also for a name that an object has twice."""
     try:
-        found = json.loads(data.decode("utf-8-sig"), object_pairs_hook=lambda pairs: _once(pairs, place))
-        json.dumps(
-            found, ensure_ascii=False
-        ).encode()  # an escape such as \\ud800 is no character, and cannot be stored
-        return found
+        value = json.loads(data.decode("utf-8-sig"), object_pairs_hook=lambda pairs: _once(pairs, place))
+        json.dumps(value, ensure_ascii=False).encode()  # an escape such as \ud800 is no character: it cannot be stored
+        return value
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{place} is no JSON ({error}). Mend it.") from None
 
 
 def texts(value: Any, place: str) -> tuple[str, ...]:
+    """Return a list of texts as a tuple. Raise InvalidInput where the value is none."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         raise InvalidInput(f"{place} is a list of texts.")
     return tuple(value)
 
 
 def _once(pairs: list[tuple[str, Any]], place: str) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         names = [name for name, _ in pairs]
         raise InvalidInput(f"{place} has {max(names, key=names.count)!r} twice in one object. Keep one.")
-    return found
+    return record
 
 
 def _table(value: Any, place: str) -> dict[str, Any]:
@@ -114,9 +115,9 @@ def _globs(sources: Mapping[str, Any], place: str) -> Globs | None:
     return Globs(take, leave)
 
 
-def _entry(value: Any, place: str) -> Entry:
+def _entry(value: Any, place: str) -> ManifestEntry:
     if isinstance(value, str):
-        return Entry(path=value)
+        return ManifestEntry(path=value)
     given = _table(value, place)
     for key, inner in given.items():
         if key not in ("path", "url", "id", "hash"):
@@ -127,18 +128,18 @@ def _entry(value: Any, place: str) -> Entry:
         raise InvalidInput(f"{place} has exactly one of path and url.")
     if "hash" in given and not _HASH.fullmatch(given["hash"]):
         raise InvalidInput(f"{place}.hash is a SHA-256 in 64 hexadecimal digits.")
-    return Entry(**{**given, "hash": given.get("hash", "").lower()})
+    return ManifestEntry(**{**given, "hash": given.get("hash", "").lower()})
 
 
-def written(manifest: Manifest, entries: Iterator[Entry]) -> bytes:
-    """A manifest that lists these files one by one: the same bytes for the same package."""
-    said = {"description": manifest.description, "baseUrl": manifest.base_url, "metadata": dict(manifest.metadata)}
+def written(manifest: PackageManifest, entries: Iterator[ManifestEntry]) -> bytes:
+    """Return the bytes of a manifest that lists these files one by one: the same bytes for the same package."""
+    optional = {"description": manifest.description, "baseUrl": manifest.base_url, "metadata": dict(manifest.metadata)}
     record: dict[str, JSON] = {"name": manifest.name, "version": manifest.version}
-    record |= {key: value for key, value in said.items() if value}
+    record |= {key: value for key, value in optional.items() if value}
     files = [{key: value for key, value in _fields(entry) if value} for entry in entries]
     record["sources"] = {"files": files}
     return (json.dumps(record, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-def _fields(entry: Entry) -> tuple[tuple[str, str], ...]:
+def _fields(entry: ManifestEntry) -> tuple[tuple[str, str], ...]:
     return ("path", entry.path), ("url", entry.url), ("id", entry.id), ("hash", entry.hash)

@@ -1,4 +1,4 @@
-"""A source, opened: its manifest read and its documents listed, or the word that it is as it was."""
+"""Open a source: read its manifest and list its documents, or find that it is the same as at the last sync."""
 
 from __future__ import annotations
 
@@ -14,13 +14,18 @@ from typing import IO
 from urllib.parse import urljoin, urlsplit
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound, TooLarge
-from commonplace.kinds.documents.folders.walk import File, code_of
-from commonplace.kinds.documents.packages.listing import Listed, Listing, Place, list_documents
-from commonplace.kinds.documents.packages.manifest import LARGEST, Manifest, implied, read_manifest
-from commonplace.kinds.documents.packages.places import MANIFEST, LeftOut, Refused
-from commonplace.kinds.documents.packages.source import ARCHIVE_ENDINGS, Source
+from commonplace.kinds.documents.folders.walk import FileStat, code_of
+from commonplace.kinds.documents.packages.listing import (
+    ManifestLocation,
+    PackageDocument,
+    PackageListing,
+    list_documents,
+)
+from commonplace.kinds.documents.packages.manifest import LARGEST, PackageManifest, implied, read_manifest
+from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, LeftOut
+from commonplace.kinds.documents.packages.source import ARCHIVE_ENDINGS, PackageSource
 from commonplace.kinds.documents.packages.sources.archive import Archive
-from commonplace.kinds.documents.packages.sources.folder import Folder
+from commonplace.kinds.documents.packages.sources.folder import FolderTree
 from commonplace.kinds.documents.packages.sources.git import Repository
 from commonplace.kinds.documents.packages.sources.http import Fetched, Validators, Web
 from commonplace.kinds.documents.packages.sources.tree import MIB, Tree
@@ -30,134 +35,140 @@ from commonplace.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to open, and what is known of the last time.
+class PackageRequest:
+    """A source to open, and its state at the last sync, where an unchanged one need not be read.
 
-    `clones` is where repositories are kept; what is fetched for the moment lies beside it: /tmp may be memory, or none.
+    `clones` is the folder of the clones of repositories. What is fetched for the moment lies beside it, since /tmp may
+    be in memory or missing.
     """
 
-    source: Source
+    source: PackageSource
     glob: tuple[str, ...]
     exclude: tuple[str, ...]
     settings: Settings
     clones: Path
     commit: str = ""
     archive: str = ""
+    """The SHA-256 of an archive."""
     validators: Validators = Validators()
-    """Of an archive's address"""
+    """The validators of an archive's address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The bytes of a document; None where its server says they are the ones it gave last time."""
+    """The bytes of a document; None where its server says that they have not changed."""
 
     data: bytes | None
-    file: File | None = None
+    file: FileStat | None = None
     validators: Validators = Validators()
 
 
 @dataclass(slots=True)
 class Package:
-    """What a source holds now. Without a manifest: it is, to the byte, what it was at the last sync."""
+    """The content of a source now. Without a manifest, the source is the same as at the last sync, byte for byte."""
 
-    manifest: Manifest | None = None
-    listing: Listing = field(default_factory=Listing)
+    manifest: PackageManifest | None = None
+    listing: PackageListing = field(default_factory=PackageListing)
     commit: str = ""
     archive: str = ""
     validators: Validators = Validators()
     tree: Tree | None = None
     web: Web = field(default_factory=Web)
     most: int = 16 * MIB
+    """The most bytes of one document."""
     most_in_all: int = 512 * MIB
+    """The most bytes of all documents together."""
 
     def read(
-        self, listed: Sequence[Listed], known: dict[str, Validators]
-    ) -> Iterator[tuple[Listed, Content | Refused | LeftOut]]:
-        """The content of documents, in any order. `known` is what servers said of addresses last time, by id."""
-        yield from self._read_files([each for each in listed if each.file is not None])
+        self, documents: Sequence[PackageDocument], known: dict[str, Validators]
+    ) -> Iterator[tuple[PackageDocument, Content | EntryRefused | LeftOut]]:
+        """Yield each document with its content, in any order. `known` are the validators of the last sync, by id."""
+        yield from self._read_files([document for document in documents if document.file is not None])
         left = self.most_in_all
-        for each in listed:
-            if each.url:
-                content = self._fetch(each, known.get(each.id, Validators()), left)
+        for document in documents:
+            if document.url:
+                content = self._fetch(document, known.get(document.id, Validators()), left)
                 left -= len(content.data or b"") if isinstance(content, Content) else 0
-                yield each, content
+                yield document, content
 
-    def _read_files(self, listed: Sequence[Listed]) -> Iterator[tuple[Listed, Content | Refused | LeftOut]]:
+    def _read_files(
+        self, documents: Sequence[PackageDocument]
+    ) -> Iterator[tuple[PackageDocument, Content | EntryRefused | LeftOut]]:
         if self.tree is None:
             return
-        by_path: dict[str, list[Listed]] = {}
-        for each in listed:
-            if each.file is not None:
-                by_path.setdefault(each.file.path, []).append(each)
+        by_path: dict[str, list[PackageDocument]] = {}
+        for document in documents:
+            if document.file is not None:
+                by_path.setdefault(document.file.path, []).append(document)
         files = [same[0].file for same in by_path.values() if same[0].file is not None]
         for file, content in self.tree.contents(files):
-            for each in by_path[file.path]:
-                yield each, Content(content, file) if isinstance(content, bytes) else content
+            for document in by_path[file.path]:
+                yield document, Content(content, file) if isinstance(content, bytes) else content
 
-    def _fetch(self, listed: Listed, known: Validators, left: int) -> Content | Refused:
+    def _fetch(self, document: PackageDocument, known: Validators, left: int) -> Content | EntryRefused:
         if left <= 0:
-            return Refused(f"The package has more than {self.most_in_all // MIB} MiB, which are the most.")
+            return EntryRefused(f"The package has more than {self.most_in_all // MIB} MiB, which are the most.")
         into, most = io.BytesIO(), min(self.most, left)
         try:
-            fetched = self.web.fetch(listed.url, into, most=most, known=known)
+            fetched = self.web.fetch(document.url, into, most=most, known=known)
         except TooLarge as error:
             setting = "package_file_mb" if most == self.most else "package_total_mb"
-            return Refused(f"{error} Split it, or raise {setting}.")
+            return EntryRefused(f"{error} Split it, or raise {setting}.")
         except CommonplaceError as error:
-            return Refused(str(error))
+            return EntryRefused(str(error))
         return Content(into.getvalue() if fetched.is_new else None, validators=fetched.validators)
 
 
 @contextmanager
-def open_package(wanted: Wanted) -> Iterator[Package]:
-    """Raises a CommonplaceError when the source as a whole cannot be read."""
-    source, settings = wanted.source, wanted.settings
+def open_package(request: PackageRequest) -> Iterator[Package]:
+    """Open a source for the block. Raise a CommonplaceError where the source as a whole cannot be read."""
+    source, settings = request.source, request.settings
     package = Package(most=settings.package_file_mb * MIB, most_in_all=settings.package_total_mb * MIB)
     package.web = Web(source.url if source.host else "", offline=settings.offline)
     if source.kind == "repository":
-        _open_repository(package, wanted)
+        _open_repository(package, request)
         yield package
     elif source.kind == "archive":
-        beside = wanted.clones.parent
+        beside = request.clones.parent
         with tempfile.TemporaryFile(dir=beside) if source.path is None else _opened(source.path) as file:
-            _open_archive(package, wanted, file)
+            _open_archive(package, request, file)
             yield package
     elif source.path is not None:
-        _open_folder(package, wanted, source.path)
+        _open_folder(package, request, source.path)
         yield package
     else:
-        _open_address(package, wanted)
+        _open_address(package, request)
         yield package
 
 
-def _open_folder(package: Package, wanted: Wanted, path: Path) -> None:
-    root = path if wanted.source.kind == "folder" else path.parent
-    file = root / MANIFEST if wanted.source.kind == "folder" else path
+def _open_folder(package: Package, request: PackageRequest, path: Path) -> None:
+    root = path if request.source.kind == "folder" else path.parent
+    file = root / MANIFEST if request.source.kind == "folder" else path
     if not root.is_dir():
         raise NotFound(f"There is no folder {root}.")
-    tree = package.tree = Folder(str(root), package.most)
-    if wanted.source.kind == "manifest" or os.path.lexists(file):
-        with _opened(file) as opened:
-            package.manifest = _manifest(opened.read(LARGEST + 1), wanted, str(file))
+    tree = package.tree = FolderTree(str(root), package.most)
+    if request.source.kind == "manifest" or os.path.lexists(file):
+        with _opened(file) as stream:
+            package.manifest = _manifest(stream.read(LARGEST + 1), request, str(file))
     else:
-        package.manifest = implied(root.name or "root", wanted.glob, wanted.exclude)
+        package.manifest = implied(root.name or "root", request.glob, request.exclude)
     try:
-        package.listing = list_documents(package.manifest, Place(tree, file.name, root=str(root)))
+        package.listing = list_documents(package.manifest, ManifestLocation(tree, file.name, root=str(root)))
     except OSError as error:
         raise NotFound(f"{root} cannot be read ({code_of(error)}).") from None
 
 
-def _open_archive(package: Package, wanted: Wanted, file: IO[bytes]) -> None:
-    source = wanted.source
+def _open_archive(package: Package, request: PackageRequest, file: IO[bytes]) -> None:
+    source = request.source
     if source.path is None:
-        fetched = package.web.fetch(source.url, file, most=package.most_in_all, known=wanted.validators)
+        fetched = package.web.fetch(source.url, file, most=package.most_in_all, known=request.validators)
         package.validators = fetched.validators
         if not fetched.is_new:
-            package.archive = wanted.archive
+            package.archive = request.archive
             return
-    archive = Archive(file, source.shown, wanted.settings)
+    archive = Archive(file, source.shown, request.settings)
     package.archive = archive.sha256
-    if archive.sha256 == wanted.archive:
+    if archive.sha256 == request.archive:
         return
     archive.survey()
     places = archive.manifests(MANIFEST)
@@ -166,22 +177,22 @@ def _open_archive(package: Package, wanted: Wanted, file: IO[bytes]) -> None:
     package.tree = archive
     if places:
         archive.root = places[0]
-        package.manifest = _manifest(_whole(archive, MANIFEST), wanted, f"{MANIFEST} of {source.shown}")
+        package.manifest = _manifest(_whole(archive, MANIFEST), request, f"{MANIFEST} of {source.shown}")
     else:
-        package.manifest = implied(_stem(source), wanted.glob, wanted.exclude)
-    package.listing = list_documents(package.manifest, Place(archive, MANIFEST))
+        package.manifest = implied(_stem(source), request.glob, request.exclude)
+    package.listing = list_documents(package.manifest, ManifestLocation(archive, MANIFEST))
 
 
-def _open_repository(package: Package, wanted: Wanted) -> None:
-    source = wanted.source
+def _open_repository(package: Package, request: PackageRequest) -> None:
+    source = request.source
     if source.host:
-        require_allowed(source.host, source.shown, offline=wanted.settings.offline)
-    repository = Repository(source, wanted.clones / source.key, wanted.settings)
+        require_allowed(source.host, source.shown, offline=request.settings.offline)
+    repository = Repository(source, request.clones / source.key, request.settings)
     package.commit = repository.resolve()
-    if package.commit and package.commit == wanted.commit:
+    if package.commit and package.commit == request.commit:
         return
     package.commit = repository.fetch(package.commit)
-    if package.commit == wanted.commit:
+    if package.commit == request.commit:
         return
     repository.survey(package.commit)
     package.tree = repository
@@ -189,47 +200,49 @@ def _open_repository(package: Package, wanted: Wanted) -> None:
     if repository.has(path):
         repository.root = path.rpartition("/")[0]
         name = path.rpartition("/")[2]
-        package.manifest = _manifest(_whole(repository, name), wanted, f"{path} of {source.shown}")
+        package.manifest = _manifest(_whole(repository, name), request, f"{path} of {source.shown}")
     elif source.manifest:
         raise NotFound(f"{source.shown} has no file {path}.")
     else:
-        package.manifest = implied(_stem(source), wanted.glob, wanted.exclude)
-    package.listing = list_documents(package.manifest, Place(repository, path.rpartition("/")[2]))
+        package.manifest = implied(_stem(source), request.glob, request.exclude)
+    package.listing = list_documents(package.manifest, ManifestLocation(repository, path.rpartition("/")[2]))
 
 
-def _open_address(package: Package, wanted: Wanted) -> None:
+def _open_address(package: Package, request: PackageRequest) -> None:
     into = io.BytesIO()
-    fetched: Fetched = package.web.fetch(wanted.source.url, into, most=LARGEST)
-    manifest = package.manifest = _manifest(into.getvalue(), wanted, wanted.source.shown)
+    fetched: Fetched = package.web.fetch(request.source.url, into, most=LARGEST)
+    manifest = package.manifest = _manifest(into.getvalue(), request, request.source.shown)
     if manifest.globs is not None:
         raise InvalidInput(
-            f"{wanted.source.shown}: sources.glob needs a folder; a web server cannot be listed. Use files."
+            f"{request.source.shown}: sources.glob needs a folder; a web server cannot be listed. Use files."
         )
     base = urljoin(fetched.address, manifest.base_url or ".")
     if urlsplit(base).scheme not in ("http", "https"):
-        raise InvalidInput(f"{wanted.source.shown}: baseUrl is no http or https address.")
-    package.listing = list_documents(manifest, Place(base=base if base.endswith("/") else base + "/"))
+        raise InvalidInput(f"{request.source.shown}: baseUrl is no http or https address.")
+    package.listing = list_documents(manifest, ManifestLocation(base=base if base.endswith("/") else base + "/"))
 
 
-def _manifest(data: bytes, wanted: Wanted, place: str) -> Manifest:
+def _manifest(data: bytes, request: PackageRequest, place: str) -> PackageManifest:
     if len(data) > LARGEST:
         raise InvalidInput(f"{place} is larger than {LARGEST // MIB} MiB, which no manifest is.")
-    if wanted.glob or wanted.exclude:
+    if request.glob or request.exclude:
         raise InvalidInput(f"{place} says what the documents are. Take glob and exclude out of the declaration.")
-    return read_manifest(data, place, most=wanted.settings.package_members)
+    return read_manifest(data, place, most=request.settings.package_members)
 
 
 def _whole(tree: Tree, path: str) -> bytes:
+    """Return the bytes of a file. Raise InvalidInput where it cannot be read."""
     try:
         ((_, data),) = tree.contents([tree.look(path)])
-    except (Refused, LeftOut) as error:
+    except (EntryRefused, LeftOut) as error:
         raise InvalidInput(f"{path} cannot be read: {error}") from None
     if not isinstance(data, bytes):
         raise InvalidInput(f"{path} cannot be read: {data}")
     return data
 
 
-def _stem(source: Source) -> str:
+def _stem(source: PackageSource) -> str:
+    """Return the last part of a source's address without its ending."""
     name = urlsplit(source.url).path.rstrip("/").rpartition("/")[2] or "package"
     for ending in (*ARCHIVE_ENDINGS, ".git"):
         name = name.removesuffix(ending)
@@ -237,6 +250,7 @@ def _stem(source: Source) -> str:
 
 
 def _opened(path: Path) -> IO[bytes]:
+    """Return a stream of a regular file. Raise NotFound where it cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, and a device has no end
             raise NotFound(f"{path} cannot be read: it is no regular file.")

@@ -1,4 +1,4 @@
-"""What a sync did to one collection, in the words and the JSON of the command line."""
+"""The result of one sync, in the words and the JSON of the command line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from commonplace.model import JSON, number_of
 
 
 @dataclass(slots=True)
-class Outcome:
-    """Counts of documents, and everything that was not plain success."""
+class SyncOutcome:
+    """The counts of a sync, and the documents that were skipped, warned about or failed."""
 
     collection: str
     collection_id: str
@@ -19,24 +19,28 @@ class Outcome:
     removed: int = 0
     unchanged: int = 0
     reindexed: int | None = None
-    """Read and chunked again though nothing had changed; None where that was not asked for."""
+    """The number of documents read and chunked again though they had not changed; None where that was not asked for."""
     total: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    """(id, reason), as in the next two lists."""
     warnings: list[tuple[str, str]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     error: str | None = None
     commit: str = ""
     redescribed: bool = False
-    """The manifest says another name, version or description."""
+    """True: the manifest has another name, version or description than before."""
 
     @property
     def changed(self) -> bool:
+        """Return whether any document, or the collection's description, was changed."""
         return bool(self.added or self.updated or self.removed or self.redescribed)
 
     def warn(self, document: str, what: str) -> None:
+        """Add a warning, made into a sentence."""
         self.warnings.append((document, f"{what[:1].upper()}{what[1:]}."))
 
     def line(self) -> str:
+        """Return the counts, or the error, as a line for people."""
         if self.error is not None:
             return f"{self.collection}: {self.error}"
         parts = [f"{self.added} added", f"{self.updated} updated", f"{self.removed} removed"]
@@ -49,7 +53,8 @@ class Outcome:
         return f"{self.collection}: {', '.join(parts)}; {number_of('document', self.total)}"
 
     def record(self) -> dict[str, JSON]:
-        shown: dict[str, JSON] = {
+        """Return everything as JSON."""
+        record: dict[str, JSON] = {
             "collection": self.collection,
             "collectionId": self.collection_id,
             "added": self.added,
@@ -63,7 +68,7 @@ class Outcome:
             "error": self.error,
         }
         if self.reindexed is not None:
-            shown["reindexed"] = self.reindexed
+            record["reindexed"] = self.reindexed
         if self.commit:
-            shown["commit"] = self.commit
-        return shown
+            record["commit"] = self.commit
+        return record

@@ -1,4 +1,4 @@
-"""A folder with a manifest as one archive: the same bytes for the same content, wherever and whenever it is made."""
+"""Pack a folder with a manifest into one archive: the same bytes for the same content, anywhere and at any time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 
 from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound, TooLarge
 from commonplace.index.files import room_on_disk, write_atomically
-from commonplace.kinds.documents.packages.listing import Listed
-from commonplace.kinds.documents.packages.manifest import Entry, Manifest, implied, written
-from commonplace.kinds.documents.packages.opening import Content, Package, Wanted, open_package
-from commonplace.kinds.documents.packages.places import MANIFEST, LeftOut, Refused, inner_path
+from commonplace.kinds.documents.packages.listing import PackageDocument
+from commonplace.kinds.documents.packages.manifest import ManifestEntry, PackageManifest, implied, written
+from commonplace.kinds.documents.packages.opening import Content, Package, PackageRequest, open_package
+from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, LeftOut, inner_path
 from commonplace.kinds.documents.packages.reading import document_text
-from commonplace.kinds.documents.packages.source import Source, read_source
+from commonplace.kinds.documents.packages.source import PackageSource, read_source
 from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import Settings
 
@@ -26,11 +26,14 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")
 
 @dataclass(frozen=True, slots=True)
 class Packed:
+    """An archive in memory, and the file it is for."""
+
     file: Path
     data: bytes
     names: tuple[str, ...]
-    """The files in it, the manifest aside."""
+    """The paths in it, without the manifest."""
     skipped: tuple[tuple[str, str], ...]
+    """(id, reason) of files that are no documents."""
 
     @property
     def sha256(self) -> str:
@@ -38,13 +41,17 @@ class Packed:
 
 
 def pack(folder: Path, output: Path | None, settings: Settings) -> Packed:
-    """Make the archive of a folder's package, in memory. Any file that cannot be taken refuses all of it."""
+    """Return the archive of a folder's package, made in memory.
+
+    Raise NotFound where the folder or its manifest is missing, InvalidInput where any file cannot be taken, and
+    TooLarge where the files together have more than `package_total_mb`.
+    """
     source = read_source(str(folder), Path.cwd())
     if source.kind != "folder" or source.path is None or not source.path.is_dir():
         raise NotFound(f"There is no folder {folder}.")
     if not (source.path / MANIFEST).exists():
         raise NotFound(f"{source.path} has no {MANIFEST}. Make one with `commonplace collections init --manifest`.")
-    with open_package(Wanted(source, (), (), settings, Path())) as package:
+    with open_package(PackageRequest(source, (), (), settings, Path())) as package:
         manifest = package.manifest or implied(source.path.name)
         files, skipped = _files(package, source)
         entries = _entries(package, files)
@@ -54,7 +61,7 @@ def pack(folder: Path, output: Path | None, settings: Settings) -> Packed:
 
 
 def save(packed: Packed, *, force: bool) -> None:
-    """Write it, all or nothing."""
+    """Write an archive to its file, all or nothing. Raise AlreadyExists unless `force` is set, or Denied."""
     if packed.file.exists() and not force:
         raise AlreadyExists(f"{packed.file} is there already. Use --force to replace it.")
     try:
@@ -64,8 +71,8 @@ def save(packed: Packed, *, force: bool) -> None:
         raise Denied(f"{packed.file} cannot be written: {error.strerror}.") from None
 
 
-def _files(package: Package, source: Source) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The bytes of every document that is a file, by id, and what is no document."""
+def _files(package: Package, source: PackageSource) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Return the bytes of every document that is a file, and the reasons why others are no documents, by id."""
     files: dict[str, bytes] = {}
     left = package.most_in_all
     skipped = dict(package.listing.skipped)
@@ -74,43 +81,46 @@ def _files(package: Package, source: Source) -> tuple[dict[str, bytes], dict[str
         try:
             files[listed.id] = _checked(listed, content)
             left -= len(files[listed.id])
-        except Refused as refused:
+        except EntryRefused as refused:
             failed[listed.id] = str(refused)
         except LeftOut as reason:
             skipped[listed.id] = str(reason)
         if left < 0:
             raise TooLarge(f"{source.shown} has more than {package.most_in_all >> 20} MiB. Raise package_total_mb.")
     if failed:
-        told = "; ".join(f"{name}: {sentence}" for name, sentence in sorted(failed.items())[:5])
-        raise InvalidInput(f"{source.shown} cannot be packed, {len(failed)} of its files fail: {told}")
+        reasons = "; ".join(f"{name}: {sentence}" for name, sentence in sorted(failed.items())[:5])
+        raise InvalidInput(f"{source.shown} cannot be packed, {len(failed)} of its files fail: {reasons}")
     return files, skipped
 
 
-def _checked(listed: Listed, content: Content | Refused | LeftOut) -> bytes:
-    if isinstance(content, Refused | LeftOut):
+def _checked(listed: PackageDocument, content: Content | EntryRefused | LeftOut) -> bytes:
+    """Return the bytes of a document. Raise EntryRefused or LeftOut where it cannot be one."""
+    if isinstance(content, EntryRefused | LeftOut):
         raise content
     data = content.data or b""
     if listed.hash and hashlib.sha256(data).hexdigest() != listed.hash:
-        raise Refused("The file does not match its hash.")
+        raise EntryRefused("The file does not match its hash.")
     if listed.file and inner_path(listed.file.path) == MANIFEST:
-        raise Refused("The manifest is written anew, so it cannot be a document too.")
+        raise EntryRefused("The manifest is written anew, so it cannot be a document too.")
     document_text(data, listed.file.path if listed.file else listed.id)
     return data
 
 
-def _entries(package: Package, files: dict[str, bytes]) -> list[Entry]:
-    found = []
+def _entries(package: Package, files: dict[str, bytes]) -> list[ManifestEntry]:
+    entries = []
     for listed in package.listing.documents.values():
         if listed.file is not None and listed.id in files:
             digest = hashlib.sha256(files[listed.id]).hexdigest()
-            entry = Entry(path=listed.file.path, id=listed.id, hash=digest)
-            found.append(entry if listed.id != listed.file.path else replace(entry, id=""))
+            entry = ManifestEntry(path=listed.file.path, id=listed.id, hash=digest)
+            entries.append(entry if listed.id != listed.file.path else replace(entry, id=""))
         elif listed.url:
-            found.append(Entry(url=listed.url, id=listed.id if listed.id != listed.url else "", hash=listed.hash))
-    return sorted(found, key=lambda entry: (entry.path, entry.url, entry.id))
+            entries.append(
+                ManifestEntry(url=listed.url, id=listed.id if listed.id != listed.url else "", hash=listed.hash)
+            )
+    return sorted(entries, key=lambda entry: (entry.path, entry.url, entry.id))
 
 
-def _archive(manifest: Manifest, entries: list[Entry], files: dict[str, bytes]) -> bytes:
+def _archive(manifest: PackageManifest, entries: list[ManifestEntry], files: dict[str, bytes]) -> bytes:
     into = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=into, compresslevel=9, mtime=0) as zipped,
@@ -123,6 +133,6 @@ def _archive(manifest: Manifest, entries: list[Entry], files: dict[str, bytes]) 
     return into.getvalue()
 
 
-def _file_name(manifest: Manifest) -> str:
+def _file_name(manifest: PackageManifest) -> str:
     parts = (_UNFIT.sub("-", part).strip("-.") or "package" for part in (manifest.name, manifest.version))
     return f"{'-'.join(parts)}.tar.gz"

@@ -1,4 +1,4 @@
-"""What a package may name: paths below its root, and ids that fit on a line."""
+"""The paths and ids that a package may name: paths below its root, and ids that fit on a line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ LONGEST_ID = 1000
 _DRIVE = re.compile(r"[A-Za-z]:")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""What an id in a list of ids must not hold: it would forge a line, or is no character at all."""
+"""Characters that a listed id must not hold: they would forge a line, or are no characters at all."""
 
 
-class Refused(Exception):
-    """One entry of a package that fails. Its message is the sentence to report; the rest of the package goes on."""
+class EntryRefused(Exception):
+    """An entry of a package that fails alone. Its message is the sentence to report."""
 
 
 class LeftOut(Exception):
@@ -21,34 +21,35 @@ class LeftOut(Exception):
 
 
 def inner_path(path: str) -> str:
-    """A path from the package root, without `.`, `..` and doubled slashes."""
+    """Return a path from the package root without `.`, `..` and doubled slashes. Raise EntryRefused for any other."""
     if "\0" in path:
-        raise Refused("The path holds a NUL byte.")
+        raise EntryRefused("The path holds a NUL byte.")
     if _SCHEME.match(path):
-        raise Refused('This is an address, not a path. Write it as {"url": …}.')
+        raise EntryRefused('This is an address, not a path. Write it as {"url": …}.')
     if _DRIVE.match(path):
-        raise Refused("The path begins with a drive letter. Write it from the package root.")
+        raise EntryRefused("The path begins with a drive letter. Write it from the package root.")
     if path.startswith(("/", "\\")):
-        raise Refused("The path is absolute. Write it from the package root.")
+        raise EntryRefused("The path is absolute. Write it from the package root.")
     parts: list[str] = []
     for part in path.split("/"):
         if part == ".." and not parts:
-            raise Refused("The path leaves the package.")
+            raise EntryRefused("The path leaves the package.")
         if part == "..":
             parts.pop()
         elif part not in ("", "."):
             parts.append(part)
     if not parts:
-        raise Refused("The path names no file.")
+        raise EntryRefused("The path names no file.")
     return "/".join(parts)
 
 
 def check_id(name: str) -> str:
+    """Return an id. Raise EntryRefused where it is blank, too long or would break a line."""
     if not name.strip() or len(name) > LONGEST_ID or _UNSAFE.search(name):
-        raise Refused(f"A document's id has 1–{LONGEST_ID} characters and none that break a line.")
+        raise EntryRefused(f"A document's id has 1–{LONGEST_ID} characters and none that break a line.")
     return name
 
 
 def printable(name: str) -> str:
-    """A name for a report, whatever bytes the file system holds."""
+    """Return a name as a report can print it, whatever bytes the file system holds."""
     return name if not _UNSAFE.search(name) else repr(name)[1:-1]

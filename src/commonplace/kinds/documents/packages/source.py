@@ -1,4 +1,4 @@
-"""Where a package comes from: the forms a source may be written in, and the one id that all of them share."""
+"""Read the source of a package in any form it may be written in, and give it one id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.documents.packages.places import MANIFEST, Refused, inner_path
+from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, inner_path
 from commonplace.lazy_dataclass import dataclass
 
 Kind = Literal["folder", "manifest", "archive", "repository"]
@@ -28,25 +28,27 @@ _PARTS = re.compile(r"([?#])([^?#]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """One place a package can be read from."""
+class PackageSource:
+    """A place that a package is read from."""
 
     kind: Kind
     url: str
-    """Normalised, and with the credentials that were written into it: never shown, never stored."""
+    """Normalized, and with the credentials that were written into it: never shown, never stored."""
     path: Path | None = None
-    """Of what lies on this machine; a repository is cloned from there all the same."""
+    """The path, where the source is on this machine; a repository is cloned from there all the same."""
     ref: str = ""
+    """The branch, tag or commit of a repository; "" is its HEAD."""
     manifest: str = ""
+    """The path of the manifest in a repository; "" is manifest.json at its root."""
 
     @property
     def host(self) -> str:
-        """Where the user's own source is; empty for what lies on this machine."""
+        """Return the host of the source, or "" where it is on this machine."""
         return "" if self.path else (urlsplit(self.url).hostname or "")
 
     @property
     def shown(self) -> str:
-        """As it may be printed and kept: without credentials."""
+        """Return the source as it may be printed and stored: without credentials."""
         if self.path is not None and self.kind != "repository":
             return str(self.path)
         extra = f"?manifest={quote(self.manifest)}" if self.manifest else ""
@@ -55,6 +57,7 @@ class Source:
 
     @property
     def canonical_id(self) -> str:
+        """Return the id of the collection: `pkg:` and the normalized address."""
         if self.path is None or self.kind == "repository":
             return f"pkg:{self.shown}"
         # A folder and its manifest.json are one package, so they have one id.
@@ -63,16 +66,20 @@ class Source:
 
     @property
     def key(self) -> str:
-        """The parent of its documents in the store."""
+        """Return the parent of its documents in the store."""
         return key_of(self.canonical_id)
 
 
 def key_of(canonical_id: str) -> str:
+    """Return the parent of a package's documents in the store."""
     return f"pkg-{hashlib.sha256(canonical_id.encode()).hexdigest()[:12]}"
 
 
-def read_source(text: str, base: Path) -> Source:
-    """A source as people write it. Relative paths start at `base`; nothing is looked at but links in the path."""
+def read_source(text: str, base: Path) -> PackageSource:
+    """Return a source from its written form. Raise InvalidInput where it has none of the forms.
+
+    A relative path starts from `base`. Nothing is opened; only links in a path are resolved.
+    """
     text = text.strip()
     if not text or "\0" in text:
         raise InvalidInput(f"A source is {_FORMS}: not {text!r}.")
@@ -94,7 +101,7 @@ def read_source(text: str, base: Path) -> Source:
 
 
 def without_credentials(url: str) -> str:
-    """An address as it may be shown. The user of an ssh address stays: it says whom to ask for, and is no secret."""
+    """Return an address without credentials. The user of an ssh address stays: it is no secret."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -104,16 +111,17 @@ def without_credentials(url: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{name}@{host}" if name and parts.scheme.endswith("ssh") else host))
 
 
-def _local(path: Path) -> Source:
+def _local(path: Path) -> PackageSource:
     real = Path(os.path.realpath(path))
     kind: Kind = "folder"
     if not real.is_dir():
         name = real.name.lower()
         kind = "manifest" if name.endswith(".json") else "archive" if name.endswith(ARCHIVE_ENDINGS) else "folder"
-    return Source(kind, real.as_uri(), real)
+    return PackageSource(kind, real.as_uri(), real)
 
 
 def _file_path(url: str) -> Path:
+    """Return the path of a `file:` address of this machine."""
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost"):
         raise InvalidInput(f"{without_credentials(url)} names another machine. Write file:/// and a path.")
@@ -123,23 +131,24 @@ def _file_path(url: str) -> Path:
 
 
 def unquote_bytes(path: str) -> bytes:
+    """Return the bytes of a percent-encoded path, which need not be UTF-8."""
     return unquote(path, errors="surrogateescape").encode("utf-8", "surrogateescape")
 
 
-def _remote(text: str) -> Source:
+def _remote(text: str) -> PackageSource:
     url = _normal(urlsplit(text))
     path = urlsplit(url).path.lower()
     if path.endswith(".json"):
-        return Source("manifest", url)
+        return PackageSource("manifest", url)
     if path.endswith(ARCHIVE_ENDINGS):
-        return Source("archive", url)
+        return PackageSource("archive", url)
     raise InvalidInput(
         f"{without_credentials(url)} ends neither in .json nor in .tar.gz or .tgz. A web server cannot be listed: "
         "name the manifest or an archive."
     )
 
 
-def _repository(text: str) -> Source:
+def _repository(text: str) -> PackageSource:
     cut = min((at for at in (text.find("?"), text.find("#")) if at >= 0), default=len(text))
     address, extras = text[:cut], _extras(text[cut:])
     if _SHELL.search(address) or address.startswith("-"):
@@ -153,23 +162,24 @@ def _repository(text: str) -> Source:
         raise InvalidInput(f"git+{scheme}: is no kind of source. A repository is git+https, git+ssh or git+file.")
     if scheme == "file":
         real = Path(os.path.realpath(_file_path(address)))
-        return Source("repository", real.as_uri(), real, extras.get("ref", ""), extras.get("manifest", ""))
+        return PackageSource("repository", real.as_uri(), real, extras.get("ref", ""), extras.get("manifest", ""))
     if not parts.hostname or parts.hostname.startswith("-"):
         raise InvalidInput(f"{without_credentials(address)} names no host.")
-    return Source("repository", _normal(parts), None, extras.get("ref", ""), extras.get("manifest", ""))
+    return PackageSource("repository", _normal(parts), None, extras.get("ref", ""), extras.get("manifest", ""))
 
 
 def _extras(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    """Return `ref` and `manifest` from the end of a repository's address."""
+    extras: dict[str, str] = {}
     for mark, value in _PARTS.findall(text):
         name = "ref" if mark == "#" else "manifest"
         if mark == "?" and not value.startswith("manifest="):
             raise InvalidInput(f"?{value} is not known. A repository takes ?manifest=PATH and #REF.")
         value = unquote(value.removeprefix("manifest=") if mark == "?" else value)
-        if name in found:
+        if name in extras:
             raise InvalidInput(f"A repository has one {'#REF' if name == 'ref' else '?manifest=PATH'}, not two.")
-        found[name] = _checked_ref(value) if name == "ref" else _checked_manifest(value)
-    return found
+        extras[name] = _checked_ref(value) if name == "ref" else _checked_manifest(value)
+    return extras
 
 
 def _checked_ref(ref: str) -> str:
@@ -181,11 +191,12 @@ def _checked_ref(ref: str) -> str:
 def _checked_manifest(path: str) -> str:
     try:
         return inner_path(path)
-    except Refused as refused:
+    except EntryRefused as refused:
         raise InvalidInput(f"?manifest={path}: {refused}") from None
 
 
 def _normal(parts: SplitResult) -> str:
+    """Return an address with its host in small letters, and without its default port or a slash at its end."""
     host = (parts.hostname or "").lower()
     if not host:
         raise InvalidInput(f"{without_credentials(parts.geturl())} names no host.")

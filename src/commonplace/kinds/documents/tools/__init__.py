@@ -1,4 +1,4 @@
-"""What the documents profile serves: eight tools that read, and none that writes."""
+"""The documents profile: eight tools that read, and none that writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ with documents_get_outline, and follow it to its like with documents_find_relate
 
 
 def instructions(library: Library) -> str:
-    """What the tools are for. Collections are not named: who asks may not see all of them."""
+    """Return what the tools are for. No collection is named, since not every caller sees all of them."""
     return _INSTRUCTIONS.replace("\n", " ")
 
 

@@ -1,4 +1,4 @@
-"""Tools that look around and read: collections, documents, outlines and sections."""
+"""The tools that list and read: collections, documents, outlines and sections."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from commonplace.errors import Busy, InvalidInput
 from commonplace.kinds.documents.sections import Matched, match
-from commonplace.kinds.documents.tools.shapes import bounded, missing, missing_document, named, said, visible
+from commonplace.kinds.documents.tools.shapes import (
+    missing,
+    missing_document,
+    named,
+    reply_with_text,
+    require_sendable,
+    visible,
+)
 from commonplace.model import JSON, Item
 from commonplace.text.outline import Heading, Outline
 from commonplace.tools.tool import Answer, Call, Reply
@@ -17,17 +24,19 @@ _ATTEMPTS = 5
 
 
 def list_collections(call: Call, given: Mapping[str, JSON]) -> Reply:
+    """Answer with the collections that the caller sees, and their numbers of documents."""
     collections = visible(call).collections
     counts = call.library.documents.reading.counts(collections)
     records: list[JSON] = []
     for shown in collections:
         record = {**named(shown), "documentCount": counts[shown.key]}
-        told = {"description": shown.description, "version": shown.version}
-        records.append({**record, **{name: value for name, value in told.items() if value}})
-    return said({"collections": records}, records or NO_COLLECTIONS)
+        optional = {"description": shown.description, "version": shown.version}
+        records.append({**record, **{name: value for name, value in optional.items() if value}})
+    return reply_with_text({"collections": records}, records or NO_COLLECTIONS)
 
 
 def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with a page of a collection's documents."""
     collection = visible(call).find(given["collection"])
     limit, offset = given["limit"], given["offset"]
     page, total = call.library.documents.reading.page(collection, limit=limit, offset=offset)
@@ -40,13 +49,14 @@ def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 
 def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with a whole document. Raise TooLarge where it would not fit in an answer."""
     reading = call.library.documents.reading
     collection = visible(call).find(given["collection"])
     item = reading.find(collection, given["document"])
     if item is None:
         return missing_document(call, collection, given)
-    listed = reading.row(item)
-    bounded(call, item, listed.size)
+    summary = reading.summary(item)
+    require_sendable(call, item, summary.size)
     whole = reading.find(collection, item.key, body=True)
     if whole is None:
         return missing_document(call, collection, given)
@@ -54,7 +64,7 @@ def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
     return {
         **named(collection),
         "document": whole.key,
-        "title": listed.title,
+        "title": summary.title,
         "content": content,
         "size": len(content),
         "uri": whole.uri,
@@ -62,6 +72,7 @@ def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 
 def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with a document's headings down to `maxDepth`."""
     reading = call.library.documents.reading
     collection = visible(call).find(given["collection"])
     item = reading.find(collection, given["document"])
@@ -77,6 +88,7 @@ def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 
 def get_section(call: Call, given: Mapping[str, JSON]) -> Answer:
+    """Answer with one section of a document, or with the headings there are. Raise Busy while it keeps changing."""
     reading = call.library.documents.reading
     collection = visible(call).find(given["collection"])
     for _ in range(_ATTEMPTS):
@@ -84,39 +96,40 @@ def get_section(call: Call, given: Mapping[str, JSON]) -> Answer:
         if item is None:
             return missing_document(call, collection, given)
         outline = reading.outline(item)
-        found = match(outline.headings, given["section"])
-        if found is None:
+        matched = match(outline.headings, given["section"])
+        if matched is None:
             return _missing_section(outline, given)
-        answer = {**named(collection), "document": item.key, **_section(call, item, found, given)}
+        answer = {**named(collection), "document": item.key, **_section(call, item, matched, given)}
         if reading.is_still(item):  # else its headings and its text may be of two versions
             return answer
     raise Busy(f'"{given["document"]}" is being changed all the time. Try again.')
 
 
-def _section(call: Call, item: Item, found: Matched, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    which, many = given.get("occurrence", 1), len(found.headings)
-    if which > many:
+def _section(call: Call, item: Item, matched: Matched, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    occurrence, count = given.get("occurrence", 1), len(matched.headings)
+    if occurrence > count:
         raise InvalidInput(
-            f'occurrence must be at most {many}, which is how many headings match "{given["section"]}", not {which}.',
+            f'occurrence must be at most {count}, which is how many headings match "{given["section"]}", '
+            f"not {occurrence}.",
             argument="occurrence",
         )
-    heading = found.headings[which - 1]
-    whole = given["includeSubsections"]
-    bounded(call, item, (heading.char_end if whole else heading.own_char_end) - heading.char_start)
-    part = call.library.documents.reading.part(item, heading, with_subsections=whole)
+    heading = matched.headings[occurrence - 1]
+    with_subsections = given["includeSubsections"]
+    require_sendable(call, item, (heading.char_end if with_subsections else heading.own_char_end) - heading.char_start)
+    section = call.library.documents.reading.section(item, heading, with_subsections=with_subsections)
     record: dict[str, JSON] = {
         "section": heading.title,
         "level": heading.level,
-        "content": part.text,
-        "startLine": part.start_line,
-        "endLine": part.end_line,
+        "content": section.text,
+        "startLine": section.start_line,
+        "endLine": section.end_line,
         "path": list(heading.path),
-        "matchedBy": found.by,
-        "occurrence": which,
-        "occurrences": many,
+        "matchedBy": matched.by,
+        "occurrence": occurrence,
+        "occurrences": count,
     }
-    if many > 1:
-        record["candidates"] = [_candidate(heading, number) for number, heading in enumerate(found.headings, start=1)]
+    if count > 1:
+        record["candidates"] = [_candidate(heading, number) for number, heading in enumerate(matched.headings, start=1)]
     return record
 
 

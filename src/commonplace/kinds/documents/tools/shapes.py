@@ -1,4 +1,4 @@
-"""What all documents tools have in common: whose collections, answers of two shapes, and how arguments are refused."""
+"""The parts that all documents tools share: a caller's collections, answers, schemas, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -23,40 +23,41 @@ _TEXTS = ("collection", "document", "section", "query", "chunk")
 
 
 def visible(call: Call) -> Visible:
-    """What this caller sees now: declarations are looked at anew with every call."""
+    """Return the collections this caller sees now. Declarations are looked at anew with every call."""
     view, library = call.view, call.library
     theirs = library.folder.name != view.space
     return Visible.of(declared(library, view.project, view.with_global, theirs=theirs), view)
 
 
 def named(collection: Shown) -> dict[str, JSON]:
-    """A collection in an answer: its name, and its id where that is not the name."""
+    """Return a collection as answers name it: its label, and its id where that is not the label."""
     record: dict[str, JSON] = {"collection": collection.label}
     return (
         record if collection.label == collection.collection_id else {**record, "collectionId": collection.collection_id}
     )
 
 
-def said(structured: dict[str, JSON], words: JSON, notes: Sequence[str] = ()) -> Reply:
-    """An answer whose text is not its own JSON: a sentence, or the bare list of the same records; notes follow."""
+def reply_with_text(structured: dict[str, JSON], words: JSON, notes: Sequence[str] = ()) -> Reply:
+    """Return a reply whose text is not its own JSON: a sentence, or the bare list of records, followed by the notes."""
     first = words if isinstance(words, str) else json.dumps(words, ensure_ascii=False, separators=(",", ":"))
     return Reply([{"type": "text", "text": block} for block in (first, *notes)], structured)
 
 
 def missing_document(call: Call, collection: Shown, given: Mapping[str, JSON]) -> Reply:
-    """The answer where there is no such document. Suggestions are of the same collection."""
+    """Return the reply for a document that does not exist, with suggestions from the same collection."""
     message = f'Document "{given["document"]}" not found in collection "{given["collection"]}".'
     suggestions = call.library.documents.reading.suggestions(collection, given["document"])
     return missing(message, suggestions, {"suggestions": suggestions})
 
 
 def missing(message: str, offered: Sequence[str], more: Mapping[str, JSON]) -> Reply:
+    """Return a reply that says `found: false`, with what the caller may have meant."""
     words = f"{message}\nDid you mean: {', '.join(offered)}?" if offered else message
-    return said({"found": False, "message": message, **more}, words)
+    return reply_with_text({"found": False, "message": message, **more}, words)
 
 
-def bounded(call: Call, item: Item, characters: int) -> None:
-    """Refuse to read what could not be sent."""
+def require_sendable(call: Call, item: Item, characters: int) -> None:
+    """Raise TooLarge where this many characters of a document would not fit in an answer."""
     most = call.library.settings.result_tokens * CHARS_PER_TOKEN
     if characters > most:
         raise TooLarge(
@@ -66,9 +67,12 @@ def bounded(call: Call, item: Item, characters: int) -> None:
 
 
 def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The arguments with defaults. A place in a list is written `queries[3].query`; blanks are no text."""
+    """Return the arguments with defaults. Raise InvalidInput where one is not as the signature says.
+
+    An element of a list is written `queries[3].query` in errors. A text of blanks is refused.
+    """
     try:
-        given = check(tool, signature, _told(arguments))
+        given = check(tool, signature, _without_nulls(arguments))
     except InvalidInput as refused:
         place = str(refused.details.get("argument", ""))
         message = str(refused).replace(place, _bracketed(place), 1) if place else str(refused)
@@ -80,16 +84,16 @@ def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> d
     return given
 
 
-def _told(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """The arguments without what is null in a query: there, too, it means that nothing was given."""
+def _without_nulls(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the arguments without nulls in `queries`: there, too, null is the same as left out."""
     queries = arguments.get("queries")
     if not isinstance(queries, list):
         return arguments
-    told = [
+    cleaned_queries = [
         {name: value for name, value in query.items() if value is not None} if isinstance(query, dict) else query
         for query in queries
     ]
-    return {**arguments, "queries": told}
+    return {**arguments, "queries": cleaned_queries}
 
 
 def _check_texts(given: Mapping[str, JSON], place: str) -> None:
@@ -109,7 +113,7 @@ def _bracketed(place: str) -> str:
 
 
 def either(one: tuple[str, ...], other: tuple[str, ...], /, **properties: Schema) -> Schema:
-    """An answer that has one set of properties, or the other where there is no such thing, or says what went wrong."""
+    """Return the schema of an answer that has all properties of `one`, or all of `other`, or an error."""
     shapes = [{"required": list(one)}, {"required": list(other)}, {"required": ["error"]}]
     return {"type": "object", "properties": properties, "anyOf": shapes}
 

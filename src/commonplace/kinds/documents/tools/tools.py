@@ -1,4 +1,4 @@
-"""The eight tools as they are declared."""
+"""The declarations of the eight documents tools."""
 
 from __future__ import annotations
 

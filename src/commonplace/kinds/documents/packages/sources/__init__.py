@@ -1,1 +1,1 @@
-"""The kinds of places a package is read from. Each gives the same: names, what is known of a file, its bytes."""
+"""The sources that a package is read from. Each is a `Tree`: it has the names of files, their stats and their bytes."""

@@ -1,4 +1,4 @@
-"""A package in a `.tar.gz`. Nothing is unpacked onto the disk; every member is looked at before any is read."""
+"""Packages in a `.tar.gz`. Nothing is unpacked onto the disk; every member is checked before any is read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from commonplace.errors import InvalidInput, TooLarge
-from commonplace.kinds.documents.folders.walk import File
+from commonplace.kinds.documents.folders.walk import FileStat
 from commonplace.kinds.documents.packages.globs import Globs
-from commonplace.kinds.documents.packages.places import LeftOut, Refused, inner_path
+from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut, inner_path
 from commonplace.kinds.documents.packages.sources.tree import MIB, too_large
 from commonplace.settings import Settings
 
@@ -27,26 +27,29 @@ _LINK = "A link in an archive is not followed."
 
 
 class _Member(NamedTuple):
+    """A regular file of an archive."""
+
     position: int
-    """The last one of a name counts, as when an archive is unpacked."""
+    """Its index in the archive. The last member of a name counts, as when an archive is unpacked."""
     size: int
     mtime: int
 
 
 class Archive:
-    """The files of an archive below a folder in it."""
+    """The files of an archive below a folder in it, as a `Tree`."""
 
     def __init__(self, file: IO[bytes], shown: str, settings: Settings) -> None:
         self._file, self._shown, self._settings = file, shown, settings
         self._most = settings.package_file_mb * MIB
         self.sha256 = _sha256(file)
         self.root = ""
+        """The package root in the archive; "" is the archive's own."""
         self.unlisted: list[str] = []
         self._members: dict[str, _Member] = {}
         self._links: set[str] = set()
 
     def survey(self) -> None:
-        """Look at every member. One that is not allowed makes the whole archive refused, by its name."""
+        """Check every member. Raise InvalidInput, which names the member, or TooLarge for the whole archive."""
         total = 0
         with self._opened() as (archive, unpacked):
             for position, member in enumerate(archive):
@@ -63,44 +66,48 @@ class Archive:
                 raise tarfile.ReadError("a header in it is damaged")
 
     def manifests(self, name: str) -> list[str]:
-        """The folders, root or one down, that have a file of this name; the root is the empty one."""
-        places = [path.rpartition("/")[0] for path in self._members if path.rpartition("/")[2] == name]
-        return [""] if "" in places else sorted(place for place in places if "/" not in place)
+        """Return the folders that have a file of this name: [""] for the root, else those one level down."""
+        folders = [path.rpartition("/")[0] for path in self._members if path.rpartition("/")[2] == name]
+        return [""] if "" in folders else sorted(folder for folder in folders if "/" not in folder)
 
     def names(self, globs: Globs) -> Iterator[str]:
+        """Yield the paths from the package root that the globs take, links too."""
         start = f"{self.root}/" if self.root else ""
         for path in sorted({*self._members, *self._links}):
             if path.startswith(start) and globs(path[len(start) :]):
                 yield path[len(start) :]
 
-    def look(self, path: str) -> File:
+    def look(self, path: str) -> FileStat:
+        """Return a member; its position stands for an inode. Raise EntryRefused or LeftOut for any other."""
         place = self._place(path)
         if place in self._links:
             raise LeftOut(_LINK)
         member = self._members.get(place)
         if member is None:
-            raise Refused("There is no such file in the package.")
+            raise EntryRefused("There is no such file in the package.")
         if member.size > self._most:
             raise too_large(member.size, self._most)
-        return File(path, member.mtime, member.size, member.position)
+        return FileStat(path, member.mtime, member.size, member.position)
 
-    def contents(self, files: Sequence[File]) -> Iterator[tuple[File, bytes | Refused | LeftOut]]:
-        wanted = {file.inode: file for file in files}
-        if not wanted:
+    def contents(self, files: Sequence[FileStat]) -> Iterator[tuple[FileStat, bytes | EntryRefused | LeftOut]]:
+        """Yield each file with its bytes, in one pass over the archive."""
+        files_by_position = {file.inode: file for file in files}
+        if not files_by_position:
             return
         with self._opened() as (archive, _):
             for position, member in enumerate(archive):
-                file = wanted.pop(position, None)
+                file = files_by_position.pop(position, None)
                 if file is not None:
-                    opened = archive.extractfile(member)
-                    yield file, opened.read() if opened else Refused("There is no such file in the package.")
-                if not wanted:
+                    stream = archive.extractfile(member)
+                    yield file, stream.read() if stream else EntryRefused("There is no such file in the package.")
+                if not files_by_position:
                     return
 
     def _place(self, path: str) -> str:
         return f"{self.root}/{path}" if self.root else path
 
     def _note(self, member: tarfile.TarInfo, position: int) -> None:
+        """Add a member. Raise InvalidInput for one that is not allowed."""
         is_link = member.issym() or member.islnk()
         if not (member.isreg() or member.isdir() or is_link):
             raise self._refused(member.name, "It is a device, a pipe or the like.")
@@ -108,7 +115,7 @@ class Archive:
             raise self._refused(member.name, "Its size is below zero.")
         try:
             path = inner_path(member.name) if member.name.strip("./") or ".." in member.name else ""
-        except Refused as refused:
+        except EntryRefused as refused:
             raise self._refused(member.name, str(refused)) from None
         if is_link and _leaves(path if member.issym() else "", member.linkname):
             raise self._refused(member.name, "It is a link that leaves the archive.")
@@ -133,6 +140,7 @@ class Archive:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[tarfile.TarFile, _Bounded]]:
+        """Yield the archive and its unpacked stream. Raise InvalidInput or TooLarge for whatever goes wrong in it."""
         self._file.seek(0)
         most = self._settings.package_total_mb * MIB + self._settings.package_members * 4 * tarfile.BLOCKSIZE
         try:
@@ -147,11 +155,11 @@ class Archive:
 
 
 class _TooMuch(Exception):
-    pass
+    """The archive unpacks to more than is allowed."""
 
 
 class _Bounded(io.RawIOBase):
-    """An unpacked stream that ends in an error rather than in all of the memory, whatever its headers claim."""
+    """An unpacked stream that raises _TooMuch rather than fill the memory, whatever its headers claim."""
 
     def __init__(self, file: gzip.GzipFile, most: int, most_at_once: int) -> None:
         super().__init__()
@@ -159,9 +167,9 @@ class _Bounded(io.RawIOBase):
         self._last = b""
 
     def ends_in_zeros(self) -> bool:
-        """Whether nothing follows the last member, as tarfile takes a damaged header for the end.
+        """Return whether nothing but zeros follows the last member: tarfile takes a damaged header for the end.
 
-        Reads on to the end, where gzip's own checksum is.
+        Reads on to the end of the stream, where gzip's own checksum is.
         """
         piece = self._last
         while piece:
@@ -185,10 +193,10 @@ class _Bounded(io.RawIOBase):
         return self._file.seek(offset)
 
     def read(self, size: int | None = -1, /) -> bytes:
-        wanted = self._at_once if size is None or size < 0 else size
-        if wanted > self._at_once or self._file.tell() > self._most:
+        count = self._at_once if size is None or size < 0 else size
+        if count > self._at_once or self._file.tell() > self._most:
             raise _TooMuch
-        self._last = self._file.read(wanted)
+        self._last = self._file.read(count)
         return self._last
 
     def readinto(self, buffer: Buffer) -> int:
@@ -199,7 +207,7 @@ class _Bounded(io.RawIOBase):
 
 
 def _leaves(path: str, target: str) -> bool:
-    """Whether a link at a path leads out of the root, whatever the members it passes through are."""
+    """Return whether a link at a path leads out of the root at any point, whatever its members are."""
     if target.startswith(("/", "\\")) or "\0" in target:
         return True
     depth = path.count("/")

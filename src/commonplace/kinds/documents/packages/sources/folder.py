@@ -1,4 +1,4 @@
-"""A package in a folder of this machine. No link leads out of the root, and none is followed into a folder."""
+"""Packages in a folder of this machine. No link leads out of the root, and none is followed into a folder."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator, Sequence
 
 from commonplace.ingest.files.read import Skipped
 from commonplace.kinds.documents.folders.update import read_file
-from commonplace.kinds.documents.folders.walk import OUTSIDE, TOO_LARGE, File, code_of, file_of, is_inside
+from commonplace.kinds.documents.folders.walk import OUTSIDE, TOO_LARGE, FileStat, code_of, file_of, is_inside
 from commonplace.kinds.documents.packages.globs import Globs
-from commonplace.kinds.documents.packages.places import LeftOut, Refused
+from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut
 from commonplace.kinds.documents.packages.sources.tree import too_large
 
 _OUTSIDE = "The link leads out of the package."
 
 
-class Folder:
-    """The files below a real path."""
+class FolderTree:
+    """The files below a real path, as a `Tree`."""
 
     def __init__(self, root: str, most: int) -> None:
         self._root, self._most = root, most
@@ -25,55 +25,57 @@ class Folder:
         self.unlisted: list[str] = []
 
     def names(self, globs: Globs) -> Iterator[str]:
-        """Raises OSError when the root itself cannot be listed."""
+        """Yield the paths that the globs take. Raise OSError where the root itself cannot be listed."""
         pending = [""]
         while pending:
             folder = pending.pop()
             try:
                 with os.scandir(os.path.join(self._root, folder)) as entries:
-                    found = sorted(entries, key=lambda entry: entry.name)
+                    children = sorted(entries, key=lambda entry: entry.name)
             except OSError:
                 if not folder:
                     raise
                 self.unlisted.append(folder)
                 continue
-            for entry in found:
+            for entry in children:
                 if entry.is_dir(follow_symlinks=False):
                     if globs.enters(entry.name):
                         pending.append(f"{folder}{entry.name}/")
                 elif globs(folder + entry.name):
                     yield folder + entry.name
 
-    def look(self, path: str) -> File:
+    def look(self, path: str) -> FileStat:
+        """Return a regular file, also behind a link inside the root. Raise EntryRefused or LeftOut for any other."""
         place = os.path.join(self._root, path)
         try:
-            found = os.lstat(place)
-            is_link = stat.S_ISLNK(found.st_mode)
+            status = os.lstat(place)
+            is_link = stat.S_ISLNK(status.st_mode)
             if is_link:
                 if not self._holds(os.path.realpath(place, strict=True)):
-                    raise Refused(_OUTSIDE)
-                found = os.stat(place)
+                    raise EntryRefused(_OUTSIDE)
+                status = os.stat(place)
             elif not self._folder_is_inside(os.path.dirname(place)):
-                raise Refused(_OUTSIDE)
+                raise EntryRefused(_OUTSIDE)
         except (OSError, ValueError) as error:  # a ValueError: the name holds what no file system takes
-            raise Refused(_unreadable(error)) from None
-        if is_link and stat.S_ISDIR(found.st_mode):
+            raise EntryRefused(_unreadable(error)) from None
+        if is_link and stat.S_ISDIR(status.st_mode):
             raise LeftOut("A link to a folder is not followed.")
-        if not stat.S_ISREG(found.st_mode):
-            raise Refused("This is no regular file.")
-        if found.st_size > self._most:
-            raise too_large(found.st_size, self._most)
-        return file_of(path, found)
+        if not stat.S_ISREG(status.st_mode):
+            raise EntryRefused("This is no regular file.")
+        if status.st_size > self._most:
+            raise too_large(status.st_size, self._most)
+        return file_of(path, status)
 
-    def contents(self, files: Sequence[File]) -> Iterator[tuple[File, bytes | Refused | LeftOut]]:
+    def contents(self, files: Sequence[FileStat]) -> Iterator[tuple[FileStat, bytes | EntryRefused | LeftOut]]:
+        """Yield each file as it was while it was read, with its bytes, or the reason why they cannot be read."""
         for file in files:
             try:
                 now, data = read_file(self._root, file, self._most)
             except Skipped as skipped:
-                reasons = {OUTSIDE: Refused(_OUTSIDE), TOO_LARGE: too_large(self._most + 1, self._most)}
-                yield file, reasons.get(str(skipped), Refused("The file changed while it was read. Sync again."))
+                reasons = {OUTSIDE: EntryRefused(_OUTSIDE), TOO_LARGE: too_large(self._most + 1, self._most)}
+                yield file, reasons.get(str(skipped), EntryRefused("The file changed while it was read. Sync again."))
             except OSError as error:
-                yield file, Refused(_unreadable(error))
+                yield file, EntryRefused(_unreadable(error))
             else:
                 yield now, data
 

@@ -1,4 +1,4 @@
-"""Files over HTTP for a package: only http(s), every hop looked at, and no private host but the user's own."""
+"""Fetch files of a package over http and https. Every redirect is checked, and no private host but the user's own."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from commonplace.network import require_allowed
 
 MOST_REDIRECTS = 5
 SLOWEST = 64 << 10
-"""Bytes a second, once the time limit has passed: what comes more slowly than that is given up."""
+"""Bytes a second, once the time limit has passed: a slower answer is given up."""
 _PIECE = 256 << 10
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-"""Where a translator puts the addresses of IPv4, private ones too."""
+"""The network that translators map IPv4 addresses into, private ones too."""
 _PRIVATE_TOO = tuple(map(ipaddress.ip_network, ("64:ff9b:1::/48", "fec0::/10", "::/96")))
-"""A site's own translator and a site's own addresses, and those of IPv4 in their first form: global to some Pythons."""
+"""Networks that some Pythons take for global: site-local translators and addresses, and IPv4-compatible ones."""
 _RESERVED = "%/:?#[]@!$&'()*+,;=~"
 _MOVED = (301, 302, 303, 307, 308)
 
@@ -40,15 +40,16 @@ Write = Callable[[bytes], object]
 
 @dataclass(frozen=True, slots=True)
 class Validators:
-    """What a server said by which it can tell whether a file has changed."""
+    """The headers by which a server tells whether a file has changed, and the address that they are of."""
 
     etag: str = ""
     modified: str = ""
+    """The Last-Modified header."""
     place: str = ""
-    """Which address it was said of, as a fingerprint: where a redirect leads may be a secret."""
+    """The fingerprint of the address they are of, which may be secret after a redirect; "" is any."""
 
     def headers(self, address: str) -> dict[str, str]:
-        """What to ask an address along with; nothing where it is not the one that this was said of."""
+        """Return the headers of a conditional request; none for another address than these are of."""
         if self.place not in ("", _place(address)):
             return {}
         return {
@@ -58,15 +59,17 @@ class Validators:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
+    """The answer to a request."""
+
     address: str
-    """Where it was found in the end."""
+    """The address after all redirects."""
     validators: Validators
     is_new: bool = True
-    """False: it is as the validators sent along say, and nothing was read."""
+    """False: the file has not changed since the validators that were sent, and nothing was read."""
 
 
 class Web:
-    """What one package may fetch. `own` is the user's own source, or nothing where that is on this machine."""
+    """The connections of one package. `own` is the address of its source, or "" where that is on this machine."""
 
     def __init__(self, own: str = "", *, offline: bool = False) -> None:
         self._offline = offline
@@ -76,7 +79,11 @@ class Web:
         self._own_address = ""
 
     def fetch(self, url: str, into: IO[bytes], *, most: int, known: Validators = Validators()) -> Fetched:
-        """Write a file's bytes to `into`. DownloadFailed or TooLarge, with a sentence, for whatever goes wrong."""
+        """Write a file's bytes to `into`, and return the answer. `known` makes the request conditional.
+
+        Raise DownloadFailed or TooLarge for whatever goes wrong, Offline where the host may not be contacted, and
+        OSError only where the disk of `into` is full.
+        """
         address = url
         for _ in range(MOST_REDIRECTS + 1):
             require_allowed(urlsplit(address).hostname or "", "A package of documents", offline=self._offline)
@@ -86,7 +93,7 @@ class Web:
                 if reply.status in _MOVED and (target := reply.headers.get("Location")):
                     address = _http(urljoin(without_credentials(address), target))
                     continue
-                validators = Validators(_said(reply, "ETag"), _said(reply, "Last-Modified"), _place(address))
+                validators = Validators(_header(reply, "ETag"), _header(reply, "Last-Modified"), _place(address))
                 if reply.status == http.client.NOT_MODIFIED and conditions:
                     return Fetched(address, known, is_new=False)
                 if reply.status != http.client.OK:
@@ -103,7 +110,7 @@ class Web:
         raise DownloadFailed(f"{without_credentials(url)} redirects more than {MOST_REDIRECTS} times.")
 
     def connect(self, host: str, port: int, timeout: float) -> socket.socket:
-        """A connection to an address that may be reached: the one that was looked at is the one that is used."""
+        """Return a connection to an address that may be reached. The address that was checked is the one used."""
         trouble: OSError | None = None
         for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
             if not self._may_reach(host, str(place[0])):
@@ -123,7 +130,10 @@ class Web:
         raise trouble or OSError("the name has no address")
 
     def _may_reach(self, host: str, address: str) -> bool:
-        """A name that leads elsewhere the second time leads nowhere: the user's host keeps its first address."""
+        """Return whether an address may be reached: a public one, or that of the user's own host.
+
+        That host keeps its first address, so a name that resolves differently the second time leads nowhere.
+        """
         if is_public(address):
             return True
         return host.lower() == self.own_host and self._own_address in ("", address)
@@ -146,7 +156,7 @@ class Web:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Each hop is looked at before it is taken, so none is taken here."""
+    """A handler that follows no redirect: `Web.fetch` checks each one before it follows it."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
@@ -155,12 +165,14 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class _Private(OSError):
-    pass
+    """The host has an address that may not be reached."""
 
 
 class _Plain(http.client.HTTPConnection):
-    def __init__(self, *given: Any, web: Web, **named: Any) -> None:
-        super().__init__(*given, **named)
+    """A connection that `Web.connect` makes."""
+
+    def __init__(self, *args: Any, web: Web, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._web = web
 
     def connect(self) -> None:
@@ -168,8 +180,10 @@ class _Plain(http.client.HTTPConnection):
 
 
 class _Secure(http.client.HTTPSConnection):
-    def __init__(self, *given: Any, web: Web, **named: Any) -> None:
-        super().__init__(*given, **named)
+    """A TLS connection over one that `Web.connect` makes."""
+
+    def __init__(self, *args: Any, web: Web, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._web = web
 
     def connect(self) -> None:
@@ -177,6 +191,8 @@ class _Secure(http.client.HTTPSConnection):
 
 
 class _Http(urllib.request.HTTPHandler):
+    """A handler that connects through `Web`, or through the user's proxy."""
+
     def __init__(self, web: Web) -> None:
         super().__init__()
         self._web = web
@@ -189,6 +205,8 @@ class _Http(urllib.request.HTTPHandler):
 
 
 class _Https(urllib.request.HTTPSHandler):
+    """A handler that connects through `Web` with TLS, or through the user's proxy."""
+
     def __init__(self, web: Web) -> None:
         super().__init__(context=tls())
         self._web = web
@@ -201,30 +219,31 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _look_up(web: Web, url: str) -> None:
-    """Where a proxy makes the connection, the name is looked at as far as this machine knows it."""
+    """Raise _Private for a private host, before a proxy connects to it. A name that only the proxy knows may pass."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if host == web.own_host:
         return
     try:
-        found = socket.getaddrinfo(host, parts.port or 80, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, parts.port or 80, type=socket.SOCK_STREAM)
     except OSError:
         return
-    if any(not is_public(str(place[0])) for *_, place in found):
+    if any(not is_public(str(place[0])) for *_, place in addresses):
         raise _Private
 
 
 def is_public(address: str) -> bool:
+    """Return whether an IP address is global, and so is any IPv4 address that it carries."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    inner = getattr(found, "ipv4_mapped", None) or getattr(found, "sixtofour", None)
-    if found.version == 6 and found in _NAT64:
-        inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-    if any(found in network for network in _PRIVATE_TOO):
+    inner = getattr(ip, "ipv4_mapped", None) or getattr(ip, "sixtofour", None)
+    if ip.version == 6 and ip in _NAT64:
+        inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    if any(ip in network for network in _PRIVATE_TOO):
         return False
-    return found.is_global and not found.is_multicast and (inner is None or inner.is_global)
+    return ip.is_global and not ip.is_multicast and (inner is None or inner.is_global)
 
 
 def _origin(address: str) -> tuple[str, str | None, int | None]:
@@ -233,15 +252,16 @@ def _origin(address: str) -> tuple[str, str | None, int | None]:
 
 
 def _from_netrc(host: str) -> str:
-    """What the user keeps for a host where curl and git look too, so that no address has to carry a password."""
+    """Return the Authorization header from the user's .netrc, or "": so no address has to carry a password."""
     try:
-        found = netrc.netrc().authenticators(host)
+        entry = netrc.netrc().authenticators(host)
     except (OSError, netrc.NetrcParseError):
         return ""
-    return authorization(f"https://{quote(found[0], safe='')}:{quote(found[2] or '', safe='')}@host") if found else ""
+    return authorization(f"https://{quote(entry[0], safe='')}:{quote(entry[2] or '', safe='')}@host") if entry else ""
 
 
 def _http(address: str) -> str:
+    """Return an address of http or https. Raise DownloadFailed for any other."""
     scheme, _, rest = address.partition(":")
     if scheme.lower() not in ("http", "https") or not rest.startswith("//"):
         raise DownloadFailed(
@@ -250,13 +270,14 @@ def _http(address: str) -> str:
     return address
 
 
-def _said(reply: http.client.HTTPResponse, name: str) -> str:
-    """A header, unless it is folded over lines, which none that could be sent back is."""
+def _header(reply: http.client.HTTPResponse, name: str) -> str:
+    """Return a header, or "": also for one that is folded over lines, which could not be sent back."""
     value = reply.headers.get(name) or ""
     return value if "\n" not in value else ""
 
 
 def _place(address: str) -> str:
+    """Return the fingerprint of an address without its credentials."""
     return fingerprint(without_credentials(address)).hex()
 
 
@@ -265,7 +286,7 @@ def _gzip() -> zlib._Decompress:
 
 
 class _Unzipping:
-    """Takes the bytes of a gzip file and writes those that are packed in it."""
+    """A stream that takes the bytes of a gzip file and writes the unpacked ones."""
 
     def __init__(self, write: Write, address: str, most: int) -> None:
         self._write, self._address, self._most, self._left = write, address, most, most
@@ -273,7 +294,7 @@ class _Unzipping:
 
     def write(self, data: bytes) -> None:
         while data:
-            if self._packed.eof:  # there may be several, one after the other
+            if self._packed.eof:  # a file may have several gzip members
                 self._packed = _gzip()
             try:
                 plain = self._packed.decompress(data, self._left + 1)
@@ -286,19 +307,20 @@ class _Unzipping:
             data = self._packed.unused_data
 
     def end(self) -> None:
+        """Raise DownloadFailed where the file is not complete."""
         if not self._packed.eof:
             raise DownloadFailed(f"{without_credentials(self._address)} ended too early. Try again.")
 
 
 def _copy_plain(reply: http.client.HTTPResponse, write: Write, address: str, most: int) -> None:
-    """The file itself, where a server sends it packed whatever it is asked for. An archive is what it is."""
-    packing = (reply.headers.get("Content-Encoding") or "identity").strip().lower()
-    if packing == "identity":
+    """Copy a file, unpacked where the server sends it gzipped although it was asked not to. Not for archives."""
+    encoding = (reply.headers.get("Content-Encoding") or "identity").strip().lower()
+    if encoding == "identity":
         _copy(reply, write, address, most)
         return
-    if packing not in ("gzip", "x-gzip"):
+    if encoding not in ("gzip", "x-gzip"):
         raise DownloadFailed(
-            f"{without_credentials(address)} comes packed as {packing[:40]}. Have it served as it is, or as gzip."
+            f"{without_credentials(address)} comes packed as {encoding[:40]}. Have it served as it is, or as gzip."
         )
     unzipping = _Unzipping(write, address, most)
     _copy(reply, unzipping.write, address, most)
@@ -306,8 +328,9 @@ def _copy_plain(reply: http.client.HTTPResponse, write: Write, address: str, mos
 
 
 def _copy(reply: http.client.HTTPResponse, write: Write, address: str, most: int) -> None:
+    """Copy an answer. Raise TooLarge, or DownloadFailed where it is too slow or ends too early."""
     began, done = time.monotonic(), 0
-    while piece := reply.read1(_PIECE):  # what has come, so that a trickle is seen as one
+    while piece := reply.read1(_PIECE):  # only what has come, so that a slow answer is noticed
         done += len(piece)
         if done > most:
             raise _too_large(address, most)
@@ -326,6 +349,7 @@ def _too_large(address: str, most: int) -> TooLarge:
 
 
 def _failed(address: str, error: Exception) -> DownloadFailed:
+    """Return the error of a request as a sentence."""
     reason = getattr(error, "reason", None) or error
     shown = without_credentials(address)
     if isinstance(reason, _Private):
