@@ -23,7 +23,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tables"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "kinds" / "tables"))
 from json_data import keys, pointers_of, values
 
 from commonplace.ingest.prepare import prepare
@@ -39,7 +39,7 @@ from table_parts import fill_tables
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fragments so small that every shape of them occurs."""
-    from commonplace.store import table_data
+    from commonplace.store.sqlite import table_data
 
     monkeypatch.setattr(shredding, "FRAGMENT", 24)
     monkeypatch.setattr(table_data, "FRAGMENT", 24)

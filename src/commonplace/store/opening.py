@@ -12,8 +12,8 @@ from commonplace.store.sqlite.store import SqliteStore
 from commonplace.store.table_base import TableStore
 
 if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load; most commands know no users
-    from commonplace.store.accounts import Accounts
     from commonplace.store.postgres import PostgresAccounts, PostgresStore
+    from commonplace.store.sqlite.accounts import Accounts
 
 DATABASE = "library.db"
 AnyAccounts: TypeAlias = "Accounts | PostgresAccounts"
@@ -54,7 +54,7 @@ def _make(folder: Path) -> None:
 def restore_store(settings: Settings, folder: Path, source: Path) -> None:
     """Put a backup in the place of a space's store, also of a file that is too damaged to be opened."""
     if not settings.store:
-        from commonplace.store.restoring import restore_file  # nothing else needs it
+        from commonplace.store.sqlite.restoring import restore_file  # nothing else needs it
 
         restore_file(folder / DATABASE, source)
         return
@@ -73,7 +73,8 @@ def has_space(settings: Settings, space: str) -> bool:
 def open_accounts(settings: Settings, path: Path | None = None) -> AnyAccounts:
     """The users and keys of a home: in the file that is named or its own, or in the database where there is one."""
     if not settings.store:
-        from commonplace.store.accounts import FILE, Accounts
+        from commonplace.store.accounts import FILE
+        from commonplace.store.sqlite.accounts import Accounts
 
         return Accounts(path or settings.home.expanduser() / FILE)
     accounts: AnyAccounts = _postgres(settings).PostgresAccounts(

@@ -44,6 +44,9 @@ class Model:
     position: int
 
 
+MODEL_COLUMNS = "id, fingerprint, name, dims, position"
+
+
 @dataclass(frozen=True, slots=True)
 class Attachment:
     hash: bytes
@@ -88,6 +91,11 @@ class DocumentRow(NamedTuple):
     size: int | None
 
 
+HEADING_COLUMNS = (
+    "level, title, path, line, line_end, char_start, char_end, own_line_end, own_char_end, slug, occurrence"
+)
+
+
 MOST_LISTS = MOST_QUERIES = 20
 """How many lists and queries a session remembers."""
 
@@ -103,6 +111,9 @@ class SessionRow:
     """Newest first."""
     created_at: int
     used_at: int
+
+
+SESSION_COLUMNS = "id, client, defaults, queries, created_at, used_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,12 @@ class Returned:
     """The list, where this is its first page."""
     unseen: bool = False
     """Whether all of it is given out as not seen before."""
+
+
+MOST_NUMBER = (1 << 63) - 1
+"""The largest number of an entry: what fits into 64 bits with a sign."""
+ENTRY_BATCH = 500
+"""Entries that are read at a time when a metadata field is indexed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +199,11 @@ class FileRecord(NamedTuple):
     """Of the document that was made of it; 0 where there is none."""
 
 
+FILE_COLUMNS = "path, mtime_ns, size, inode, hash, read_at, reader, skipped, warnings, version"
+UPDATE_COMMAND = "update_command:"
+"""Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
+
+
 @dataclass(frozen=True, slots=True)
 class FolderChange:
     """Everything that an update found to differ between a folder and its collection."""
@@ -223,6 +245,14 @@ class ThreadRow:
     first_at: int
     last_at: int
     last_id: int
+
+
+MOST_ACTIVE = 5
+"""Threads that a tally names, those with the most entries."""
+MOST_TAGS = 10
+"""Tags that a tally names, the most frequent."""
+ALL_TAGS = "select min(tag), count(*) as held from tags group by folded order by held desc, folded"
+"""Every tag with the number of items that have it, as a query."""
 
 
 @dataclass(frozen=True, slots=True)

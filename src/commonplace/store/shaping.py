@@ -1,16 +1,23 @@
-"""Items and chunks as rows, and rows as items and chunks: the same for every store."""
+"""Items, chunks and headings as rows, and rows as what they stand for: the same for every database."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from commonplace.errors import NotFound, VersionConflict
 from commonplace.model import Chunk, Draft, Item, uri_of
 from commonplace.store.filters import micros
 from commonplace.store.rows import Passage
+
+if TYPE_CHECKING:
+    from commonplace.text.outline import Heading
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ITEM_COLUMNS = (
@@ -19,6 +26,8 @@ ITEM_COLUMNS = (
 PASSAGE_COLUMNS = "text, char_start, char_end, line_start, line_end, headings, anchor, vector_key"
 CHUNK_COLUMNS = f"id, {PASSAGE_COLUMNS}"
 IN_PARTS = frozenset({"character", "prompt"})  # kinds whose chunks are one field each
+WHOLE_KINDS = ("note", "media", "conversation", "message", "character", "prompt", "document")
+WHOLE_BODY = 0  # where the number of its characters that are read can be given
 
 
 def is_number(key: str) -> bool:
@@ -74,7 +83,13 @@ def json_value(text: str) -> Any:
 
 
 def moment(value: int) -> datetime:
+    """Return the time, in UTC, of some microseconds since 1970."""
     return EPOCH + timedelta(microseconds=value)
+
+
+def now_micros() -> int:
+    """Return the time of this machine's clock in microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 def item_from(row: Sequence[Any], tags: tuple[str, ...], body: str | None) -> Item:
@@ -91,3 +106,23 @@ def chunk_from(row: tuple[Any, ...]) -> Chunk:
         identity, text, char_start, char_end, line_start, line_end,
         tuple(headings.split("\n")) if headings else (), json.loads(anchor) if anchor else None, vector_key,
     )  # fmt: skip
+
+
+def heading_row(heading: Heading) -> tuple[Any, ...]:
+    """The columns of a heading in the order of `HEADING_COLUMNS`."""
+    place = (heading.line, heading.line_end, heading.char_start, heading.char_end)
+    own = (heading.own_line_end, heading.own_char_end)
+    return (heading.level, heading.title, "\n".join(heading.path), *place, *own, heading.slug, heading.occurrence)
+
+
+def heading_from(row: tuple[Any, ...]) -> Heading:
+    from commonplace.text.outline import Heading
+
+    level, title, path, line, line_end, start, end, own_line_end, own_end, slug, occurrence = row
+    return Heading(
+        level, title, tuple(path.split("\n")), line, line_end, start, end, own_line_end, own_end, slug, occurrence
+    )
+
+
+def ids_from(joined: str | None) -> NDArray[np.int64]:
+    return np.fromstring(joined, dtype=np.int64, sep=",") if joined else np.empty(0, dtype=np.int64)

@@ -10,6 +10,9 @@ import apsw
 
 from commonplace.text.normal import normalized
 
+SHORTEST = 6
+"""Hexadecimal digits of a docid, unless two documents share them."""
+
 _ENDING = re.compile(r"[^./]*\.(?=[^/])")
 """The ending of a path that is written backwards. A name that only begins with a dot has none."""
 
@@ -48,3 +51,24 @@ def register(connection: apsw.Connection) -> None:
     connection.create_scalar_function("name_backwards", name_backwards, 2, deterministic=True)
     connection.create_scalar_function("folded_stem", _folded_stem, 1, deterministic=True)
     connection.create_scalar_function("folded_ending", _folded_ending, 1, deterministic=True)
+
+
+def stem_and_ending(path: str, *, with_ending: bool) -> dict[str, str | None]:
+    """Return what the end of a path is looked up by in any case; the ending of one that lacks its own is None."""
+    end = backwards(path)
+    ending, stem = folded(end)
+    return {"stem": stem, "ending": ending} if with_ending else {"stem": end.casefold(), "ending": None}
+
+
+def hex_range(prefix: str) -> dict[str, str]:
+    """Bounds of the hexadecimal texts that begin so: `g` is after every digit."""
+    return {"low": prefix, "high": prefix + "g"}
+
+
+def digits_needed(docid: str, *neighbours: str | None) -> int:
+    """The fewest digits, from `SHORTEST` on, that no neighbour shares."""
+    length = SHORTEST
+    for other in filter(None, neighbours):
+        while docid[:length] == other[:length] and length < len(docid):
+            length += 1
+    return length

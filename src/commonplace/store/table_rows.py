@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +52,14 @@ class TableRow:
         return self.generations if self.leaving is None else (*self.generations, self.leaving)
 
 
+TABLE_COLUMNS = (
+    "number, id, project, name, description, searchable, version, size, generation, building, leaving, basis, "
+    "created_at, updated_at"
+)
+TABLES_STATE = "tables.state"
+"""Name of the setting that counts the changes of what can be listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRow:
     id: str
@@ -66,6 +76,12 @@ class ToolRow:
     indexed_at: int | None = None
 
 
+TOOL_COLUMNS = (
+    "id, tbl, json_path, type, name, description, metadata, created_at, updated_at, configured_at, started_at, "
+    "indexed_at"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
     id: str
@@ -75,6 +91,9 @@ class InstanceRow:
     digest: bytes
     hint: str
     created_at: int
+
+
+INSTANCE_COLUMNS = "id, name, description, enabled, digest, hint, created_at"
 
 
 class BindingRow(NamedTuple):
@@ -100,6 +119,9 @@ class DirtyRow(NamedTuple):
     upto: int
 
 
+DIRTY_COLUMNS = "id, tbl, generation, pointer, first, alone, cursor, swept, upto"
+
+
 @dataclass(frozen=True, slots=True)
 class TableJob:
     """What is left to do for a table, and who is at it."""
@@ -114,6 +136,9 @@ class TableJob:
     attempts: int
     run_after: int
     error: str | None
+
+
+JOB_COLUMNS = "id, tbl, kind, progress, holder, lease_until, heartbeat_at, attempts, run_after, error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +179,29 @@ class Fragment(NamedTuple):
         return self.text is None
 
 
+FRAGMENT_COLUMNS = "id, parent, position, key, count, shape, size, text"
+Location = tuple[list[Fragment], list[str]]
+"""The fragments on the way to a place, the last of which holds it, and where in that one it is."""
+
+
 class Missing(NamedTuple):
     """There is nothing at a place. `found` is how many of its tokens lead somewhere."""
 
     found: int
+
+
+def tool_from(row: Any) -> ToolRow:
+    """Return the tool of a row with `TOOL_COLUMNS`."""
+    tool = ToolRow(*row)
+    return replace(tool, metadata=json.loads(str(tool.metadata)))
+
+
+def job_from(row: Any) -> TableJob:
+    """Return the job of a row with `JOB_COLUMNS`."""
+    identity, table, kind, progress, *rest = row
+    return TableJob(identity, table, kind, json.loads(progress), *rest)
+
+
+def value_of(fragment: Fragment) -> Any:
+    """Return the JSON value of a fragment that holds its own text; None for a branch."""
+    return json.loads(fragment.text or "null")

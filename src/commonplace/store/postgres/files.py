@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from dataclasses import replace
 from typing import Any
 
 from commonplace.errors import NotFound
 from commonplace.model import Item, fingerprint
-from commonplace.store.files import _RECORD, COMMAND
 from commonplace.store.postgres.filters import HEAD
 from commonplace.store.postgres.items import Items, reads, writes
-from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
+from commonplace.store.rows import FILE_COLUMNS, UPDATE_COMMAND, FileRecord, FolderChange, FolderResult, Write
+from commonplace.store.shaping import now_micros
 
 
 class Files(Items):
@@ -25,7 +24,7 @@ class Files(Items):
 
     @reads
     def file_records(self, collection: str) -> dict[str, FileRecord]:
-        rows = self._all(f"select {_RECORD} from files where collection = %s", (collection,))
+        rows = self._all(f"select {FILE_COLUMNS} from files where collection = %s", (collection,))
         return {record.path: record._replace(inode=int(record.inode)) for record in map(FileRecord._make, rows)}
 
     @reads
@@ -40,7 +39,7 @@ class Files(Items):
 
     @writes
     def change_folder(self, change: FolderChange) -> FolderResult:
-        result, now, orphans = FolderResult(), time.time_ns() // 1000, set[bytes]()
+        result, now, orphans = FolderResult(), now_micros(), set[bytes]()
         gone = self._gone(change)
         for write, record in change.writes:
             result = self._put_file(change.collection, write, record, gone, now, result, orphans)
@@ -66,7 +65,7 @@ class Files(Items):
         self._remove_documents([*documents, *([found.id] if found else [])])
         self._run("delete from files where collection = %s", (collection,))
         self._run("delete from updates where collection = %s", (collection,))
-        self._run("delete from settings where name = %s", (COMMAND + collection,))
+        self._run("delete from settings where name = %s", (UPDATE_COMMAND + collection,))
         return len(documents)
 
     @writes
@@ -93,9 +92,9 @@ class Files(Items):
         self._log("put", self._versions(ids))
         self._run("update files set collection = %s, version = version + 1 where collection = %s", (new, old))
         self._run("update updates set collection = %s where collection = %s", (new, old))
-        if self._one("select 1 from settings where name = %s", (COMMAND + old,)):
-            self._run("delete from settings where name = %s", (COMMAND + new,))
-            self._run("update settings set name = %s where name = %s", (COMMAND + new, COMMAND + old))
+        if self._one("select 1 from settings where name = %s", (UPDATE_COMMAND + old,)):
+            self._run("delete from settings where name = %s", (UPDATE_COMMAND + new,))
+            self._run("update settings set name = %s where name = %s", (UPDATE_COMMAND + new, UPDATE_COMMAND + old))
 
     def _put_file(
         self,
@@ -123,7 +122,7 @@ class Files(Items):
     def _put_record(self, collection: str, record: FileRecord) -> None:
         self._forget(collection, record.path)
         self._run(
-            f"insert into files (collection, {_RECORD}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            f"insert into files (collection, {FILE_COLUMNS}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (collection, *record),
         )
 

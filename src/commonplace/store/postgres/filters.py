@@ -16,15 +16,25 @@ from typing import Any
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, Condition, Entries, Filter
-from commonplace.store.filters import Compiled, Fields, _shape, fold_tag, fold_value, json_path, micros, number, shapes
+from commonplace.store.filters import (
+    ORDERINGS,
+    PRESENT,
+    Compiled,
+    Fields,
+    fold_tag,
+    fold_value,
+    json_path,
+    micros,
+    number,
+    shape_of,
+    shapes,
+)
 from commonplace.text.globs import place_regex
 
 HEAD = 100
 """How many characters of a text are indexed."""
 
-_ORDERINGS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _BEYOND = Decimal("1e400")  # in the place of infinity, which JSON has not: larger than any float
-_PRESENT = "shape in ('text', 'number', 'true', 'false', 'array', 'object')"
 
 
 def exact(value: float) -> Decimal:
@@ -153,9 +163,9 @@ def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
         return _condition(sql, condition)
     among = f"field = {sql.bind(field, 'bigint')}"
     if op in ("exists", "is_not_null"):
-        return _held(f"{among} and {_PRESENT}")
+        return _held(f"{among} and {PRESENT}")
     if op == "not_exists":
-        return f"not {_held(f'{among} and {_PRESENT}')}"
+        return f"not {_held(f'{among} and {PRESENT}')}"
     if op == "is_null":
         return _held(f"{among} and shape = 'null'")
     if condition.case_sensitive and op not in ("eq", "in", "array_contains"):
@@ -166,7 +176,7 @@ def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
     if op in ("ne", "not_in"):
         if condition.include_missing:
             return f"not {_held(f'{among} and {hit}')}"
-        return _held(f"{among} and {_PRESENT} and not {hit}")
+        return _held(f"{among} and {PRESENT} and not {hit}")
     held = _held(f"{among} and {hit}")
     # What is equal is equal when folded too, so the index narrows down what is then compared exactly.
     return f"{held} and {_condition(sql, condition)}" if condition.case_sensitive else held
@@ -186,7 +196,7 @@ def _held_values(sql: _Sql, condition: Condition) -> str | None:
         if not all(isinstance(member, str | int | float) for member in members):
             return None
         bracket = "[" if op == "array_contains" else ""
-        rows = [_columns(*_shape(member)) for member in members]
+        rows = [_columns(*shape_of(member)) for member in members]
         shape, text, amount = zip(*rows, strict=True) if rows else ((), (), ())
         lists = (
             sql.bind([bracket + one for one in shape], "text[]"),
@@ -195,10 +205,10 @@ def _held_values(sql: _Sql, condition: Condition) -> str | None:
             sql.bind(list(amount), "numeric[]"),
         )
         return f"(shape, value_head, value, number) in (select * from unnest({', '.join(lists)}))"
-    if op in _ORDERINGS:
+    if op in ORDERINGS:
         if isinstance(wanted, str):
-            return f"(shape = 'text' and value {_ORDERINGS[op]} {sql.bind(fold_value(wanted))})"
-        return f"(shape = 'number' and number {_ORDERINGS[op]} {sql.bind(exact(wanted), 'numeric')})"
+            return f"(shape = 'text' and value {ORDERINGS[op]} {sql.bind(fold_value(wanted))})"
+        return f"(shape = 'number' and number {ORDERINGS[op]} {sql.bind(exact(wanted), 'numeric')})"
     return f"(shape = 'text' and {_part(op, 'value', sql.bind(fold_value(wanted)))})"
 
 
@@ -224,13 +234,13 @@ def _condition(sql: _Sql, condition: Condition) -> str:
     if op == "array_contains":
         element = sql.bind(_comparable(condition.value, exactly), "jsonb")
         return f"jsonb_typeof({value}) = 'array' and {value} @> {element}"
-    if op in _ORDERINGS and not isinstance(condition.value, str):
+    if op in ORDERINGS and not isinstance(condition.value, str):
         wanted = sql.bind(str(exact(condition.value)), "jsonb")
-        return f"jsonb_typeof({value}) = 'number' and {value} {_ORDERINGS[op]} {wanted}"
-    if op in _ORDERINGS or op in ("contains", "starts_with", "ends_with"):
+        return f"jsonb_typeof({value}) = 'number' and {value} {ORDERINGS[op]} {wanted}"
+    if op in ORDERINGS or op in ("contains", "starts_with", "ends_with"):
         text = f"({value} #>> '{{}}') collate \"C\""
         wanted = sql.bind(fold_value(condition.value, exactly))
-        test = f"{text} {_ORDERINGS[op]} {wanted}" if op in _ORDERINGS else _part(op, text, wanted)
+        test = f"{text} {ORDERINGS[op]} {wanted}" if op in ORDERINGS else _part(op, text, wanted)
         return f"jsonb_typeof({value}) = 'string' and {test}"
     raise InvalidInput(f'There is no filter operator "{op}".')
 

@@ -11,7 +11,7 @@ import apsw
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, StorageBroken
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.accounts import FILE, Accounts
+from commonplace.store.accounts import FILE
 from commonplace.store.opening import DATABASE
 from commonplace.store.postgres.accounts import SPACE, PostgresAccounts
 from commonplace.store.postgres.addresses import shown
@@ -22,6 +22,7 @@ from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.schema import check, connect, migrate
 from commonplace.store.postgres.sides import File, Served
 from commonplace.store.postgres.store import PostgresStore
+from commonplace.store.sqlite.accounts import Accounts
 from commonplace.store.sqlite.connection import explained as explained_file
 from commonplace.store.sqlite.connection import load_migrations
 from commonplace.store.sqlite.store import SqliteStore

@@ -6,7 +6,6 @@ No statement names the space: the policies of row-level security add it to every
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -35,14 +34,15 @@ from commonplace.store.rows import Write
 from commonplace.store.shaping import (
     ITEM_COLUMNS,
     PASSAGE_COLUMNS,
+    WHOLE_BODY,
     check_version,
     item_from,
     json_text,
+    now_micros,
     passage_row,
     says_the_same,
 )
 from commonplace.store.spelling import folded, name_backwards, name_hash
-from commonplace.store.sqlite.items import WHOLE_BODY
 from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
@@ -116,7 +116,7 @@ class Items:
 
     @writes
     def put(self, writes: Sequence[Write]) -> list[Item]:
-        now, known = time.time_ns() // 1000, self._known(writes)
+        now, known = now_micros(), self._known(writes)
         ids = [self._put(write, now, known) for write in writes]
         return self._items(ids, body=False)
 

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from commonplace.model import IndexedItem, chunk_id
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import fold_value
-from commonplace.store.knowledge import _WHOLE
 from commonplace.store.postgres.filters import HEAD
 from commonplace.store.postgres.items import Items, reads, writes
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
-from commonplace.store.shaping import IN_PARTS, json_text
+from commonplace.store.shaping import IN_PARTS, WHOLE_KINDS, json_text
 
 
 class Records(Items):
@@ -101,7 +100,7 @@ class Records(Items):
                  array(select folded from tags where tags.item_id = items.id)
                from items join bodies on item_id = id
                where id = any(%s::bigint[]) and kind = any(%s::text[]) order by id""",
-            (list(item_ids), list(_WHOLE)),
+            (list(item_ids), list(WHOLE_KINDS)),
         )
         said = self._said([row[0] for row in rows if row[1] in IN_PARTS])
         found = []

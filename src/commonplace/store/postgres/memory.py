@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +11,12 @@ from decimal import Decimal
 from typing import Any
 
 from commonplace.model import Draft, Filter
-from commonplace.store.filters import Compiled
-from commonplace.store.memory import _BACKFILL, MOST_NUMBER, _path
+from commonplace.store.filters import Compiled, path_from
 from commonplace.store.postgres.filters import HEAD, compile_filter, kept_values
 from commonplace.store.postgres.finding import Finding
 from commonplace.store.postgres.items import reads, writes
-from commonplace.store.rows import EntryRow, Past, Said, Write
-from commonplace.store.shaping import is_number, json_text
+from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, EntryRow, Past, Said, Write
+from commonplace.store.shaping import is_number, json_text, now_micros
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = memories.id),
@@ -71,7 +69,7 @@ class EntryRows(Finding):
 
     @writes
     def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
-        now, added = time.time_ns() // 1000, list[tuple[int, int]]()
+        now, added = now_micros(), list[tuple[int, int]]()
         for write in writes:
             number = self.next_entry()
             added.append((number, self._put(replace(write, draft=replace(write.draft, key=str(number))), now)))
@@ -109,7 +107,7 @@ class EntryRows(Finding):
 
     @writes
     def restore_entry(self, write: Write, version: int) -> int:
-        item_id = self._put(write, time.time_ns() // 1000)
+        item_id = self._put(write, now_micros())
         self._run("update items set version = %s where id = %s", (version, item_id))
         self._run("update changes set version = %s where seq = (select max(seq) from changes)", (version,))
         return item_id
@@ -219,7 +217,7 @@ class EntryRows(Finding):
             )
         )
         after = 0
-        while items := self.scan(Filter(kinds=("memory",)), after=after, limit=_BACKFILL):
+        while items := self.scan(Filter(kinds=("memory",)), after=after, limit=ENTRY_BATCH):
             after = items[-1].id
             for item in items:
                 self._hold(item.id, field, kept_values(item.metadata, path))
@@ -238,7 +236,7 @@ class EntryRows(Finding):
         """Nothing to do: the server's autovacuum looks after its statistics, and only their owner may."""
 
     def _fields(self) -> dict[tuple[str, ...], int]:
-        return {_path(path): field for path, field in self._all("select path, id from metadata_fields order by id")}
+        return {path_from(path): field for path, field in self._all("select path, id from metadata_fields order by id")}
 
     def _hold(self, item_id: int, field: int, values: Sequence[tuple[str, str, Decimal]]) -> None:
         for shape, value, number in values:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.store.naming import _beginning, _telling, stem_and_ending
 from commonplace.store.postgres.filters import HEAD
 from commonplace.store.postgres.items import Items, reads
 from commonplace.store.rows import Ending, Name
-from commonplace.store.spelling import backwards
+from commonplace.store.spelling import backwards, digits_needed, hex_range, stem_and_ending
 
 _NAMES = "document_names join items on items.id = item_id"
 _ENDINGS: dict[Ending, str] = {
@@ -29,11 +28,11 @@ class Names(Items):
 
     @reads
     def documents_by_docid(self, prefix: str, limit: int) -> tuple[list[Name], int]:
-        return self._named("docid >= %(low)s and docid < %(high)s", _beginning(prefix), limit)
+        return self._named("docid >= %(low)s and docid < %(high)s", hex_range(prefix), limit)
 
     @reads
     def documents_by_hash(self, prefix: str, limit: int) -> tuple[list[Name], int]:
-        return self._named("content_hash >= %(low)s and content_hash < %(high)s", _beginning(prefix), limit)
+        return self._named("content_hash >= %(low)s and content_hash < %(high)s", hex_range(prefix), limit)
 
     @reads
     def documents_by_end(self, path: str, ending: Ending, limit: int) -> tuple[list[Name], int]:
@@ -65,7 +64,7 @@ class Names(Items):
                from document_names as this where item_id = any(%s::bigint[])""",
             (list(item_ids),),
         )
-        return {item_id: docid[: _telling(docid, before, after)] for item_id, docid, before, after in rows}
+        return {item_id: docid[: digits_needed(docid, before, after)] for item_id, docid, before, after in rows}
 
     @reads
     def document_files(self) -> tuple[list[int], list[str]]:

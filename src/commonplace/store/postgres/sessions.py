@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from commonplace.model import JSON
 from commonplace.store.postgres.items import Items, reads, writes
-from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionRow
-from commonplace.store.sessions import _SESSION
+from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, SESSION_COLUMNS, Returned, SessionList, SessionRow
 
 
 class Sessions(Items):
@@ -20,7 +19,7 @@ class Sessions(Items):
         return self._session(session)
 
     def _session(self, session: str) -> SessionRow | None:
-        rows = self._all(f"select {_SESSION} from sessions where id = %s", (session,))
+        rows = self._all(f"select {SESSION_COLUMNS} from sessions where id = %s", (session,))
         if not rows:
             return None
         identity, client, defaults, queries, created_at, used_at = rows[0]
@@ -36,7 +35,7 @@ class Sessions(Items):
             return replace(found, client=client)
         self._sweep(session, since, most - 1)
         self._run(
-            f"insert into sessions ({_SESSION}) values (%(id)s, %(client)s, '{{}}', '[]', %(now)s, %(now)s)",
+            f"insert into sessions ({SESSION_COLUMNS}) values (%(id)s, %(client)s, '{{}}', '[]', %(now)s, %(now)s)",
             {"id": session, "client": client, "now": now},
         )
         return SessionRow(session, client, {}, (), now, now)

@@ -14,9 +14,17 @@ from commonplace.store.postgres.connection import CLOCK
 from commonplace.store.postgres.items import CHUNK, reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.tables import TableRows
-from commonplace.store.shaping import chunk_from, json_text, json_value
-from commonplace.store.table_nodes import _DIRTY, _JOB, _job, _numbers
-from commonplace.store.table_rows import DirtyRow, Nodes, Passage, TableJob, TableRow
+from commonplace.store.shaping import chunk_from, ids_from, json_text, json_value
+from commonplace.store.table_rows import (
+    DIRTY_COLUMNS,
+    JOB_COLUMNS,
+    DirtyRow,
+    Nodes,
+    Passage,
+    TableJob,
+    TableRow,
+    job_from,
+)
 
 _Hidden = tuple[tuple[Any, ...], NDArray[np.int64]]
 
@@ -46,7 +54,7 @@ class TableNodes(TableRows):
                 from node_places join items on items.id = item_id where place = %(place)s {only}""",
             {"place": place_number(table, generation, pointer), "among": None if among is None else list(among)},
         )[0]
-        return Nodes(_numbers(joined[0]), _numbers(joined[1]))
+        return Nodes(ids_from(joined[0]), ids_from(joined[1]))
 
     @reads
     def node_ids(self, table: str, generation: int, pointer: str, *, after: int, upto: int, limit: int) -> list[int]:
@@ -80,7 +88,7 @@ class TableNodes(TableRows):
     def hidden_nodes(self) -> NDArray[np.int64]:
         state = self.tables_state()
         if not state:
-            return _numbers(None)
+            return ids_from(None)
         stale = self._stale_places()
         last = self._one("select coalesce(max(seq), 0) from changes")
         key = (state, last, self.log, *(dirty.id for _, dirty in stale))
@@ -93,14 +101,14 @@ class TableNodes(TableRows):
                where (not searchable or building is not null or leaving is not null)
                and (not searchable or (items.fields::jsonb ->> 'generation')::bigint <> generation)"""
         )
-        found = _numbers(joined)
+        found = ids_from(joined)
         if nodes := [node for table, dirty in stale for node in self._stale_nodes(table, dirty)]:
             found = np.union1d(found, nodes)
         self._hidden = (key, found)
         return found
 
     def _stale_places(self) -> list[tuple[str, DirtyRow]]:
-        columns = ", ".join(f"dirty_places.{name}" for name in _DIRTY.split(", "))
+        columns = ", ".join(f"dirty_places.{name}" for name in DIRTY_COLUMNS.split(", "))
         rows = self._all(
             f"""select tables.id, {columns} from dirty_places
                 join tables on number = tbl and tables.generation = dirty_places.generation where searchable"""
@@ -132,7 +140,7 @@ class TableNodes(TableRows):
     @reads
     def dirty_of(self, table: int, generation: int | None = None, limit: int = 1000) -> list[DirtyRow]:
         rows = self._all(
-            f"""select {_DIRTY} from dirty_places where tbl = %(tbl)s
+            f"""select {DIRTY_COLUMNS} from dirty_places where tbl = %(tbl)s
                 and (%(generation)s::bigint is null or generation = %(generation)s) order by id limit %(limit)s""",
             {"tbl": table, "generation": generation, "limit": limit},
         )
@@ -171,9 +179,9 @@ class TableNodes(TableRows):
 
     @reads
     def table_jobs(self, table: int | None = None) -> list[TableJob]:
-        query = f"""select {_JOB} from table_jobs where %(tbl)s::bigint is null or tbl = %(tbl)s
+        query = f"""select {JOB_COLUMNS} from table_jobs where %(tbl)s::bigint is null or tbl = %(tbl)s
                     order by run_after, id"""
-        return [_job(row) for row in self._all(query, {"tbl": table})]
+        return [job_from(row) for row in self._all(query, {"tbl": table})]
 
     def claim_table_job(self, job: TableJob, holder: str, lease_s: float) -> TableJob | None:
         with explained(self.name), self._database.changing():
@@ -182,13 +190,13 @@ class TableNodes(TableRows):
                     set holder = %(holder)s, lease_until = {CLOCK} + %(lease)s, heartbeat_at = {CLOCK}
                     where id = (select id from table_jobs where id = %(id)s and holder = %(seen)s
                       and lease_until = %(seen_until)s and attempts = %(attempts)s for update skip locked)
-                    returning {_JOB}""",
+                    returning {JOB_COLUMNS}""",
                 {
                     "holder": holder, "lease": int(lease_s * 1e6), "id": job.id, "seen": job.holder,
                     "seen_until": job.lease_until, "attempts": job.attempts,
                 },
             )  # fmt: skip
-            return _job(rows[0]) if rows else None
+            return job_from(rows[0]) if rows else None
 
     def beat_table_job(self, job: TableJob, progress: Mapping[str, JSON], lease_s: float) -> bool:
         with explained(self.name), self._database.changing():

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from commonplace.model import CHUNK_BITS, Chunk
 from commonplace.store.postgres.items import CHUNK, Items, reads, writes
-from commonplace.store.rows import Model
+from commonplace.store.rows import MODEL_COLUMNS, Model
 from commonplace.store.shaping import chunk_from
-from commonplace.store.sqlite.store import _MODEL
 
 _LINES = 500
 
@@ -22,12 +21,12 @@ class Vectors(Items):
 
     @reads
     def model(self, fingerprint: str) -> Model | None:
-        rows = self._all(f"select {_MODEL} from models where fingerprint = %s", (fingerprint,))
+        rows = self._all(f"select {MODEL_COLUMNS} from models where fingerprint = %s", (fingerprint,))
         return Model(*rows[0]) if rows else None
 
     @reads
     def models(self) -> list[Model]:
-        return [Model(*row) for row in self._all(f"select {_MODEL} from models order by id")]
+        return [Model(*row) for row in self._all(f"select {MODEL_COLUMNS} from models order by id")]
 
     @writes
     def add_model(self, fingerprint: str, name: str, dims: int) -> Model:
@@ -37,7 +36,7 @@ class Vectors(Items):
                on conflict (space, fingerprint) do nothing""",
             (fingerprint, name, dims),
         )
-        return Model(*self._all(f"select {_MODEL} from models where fingerprint = %s", (fingerprint,))[0])
+        return Model(*self._all(f"select {MODEL_COLUMNS} from models where fingerprint = %s", (fingerprint,))[0])
 
     @writes
     def drop_model(self, model_id: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -17,21 +16,24 @@ from numpy.typing import NDArray
 from commonplace.errors import NotFound, VersionConflict
 from commonplace.model import CHUNK_BITS, Change, Chunk, Filter, IndexedItem, Item, chunk_id
 from commonplace.store.facets import facets_of, with_properties, words_of
-from commonplace.store.filters import Compiled, compile_filter
+from commonplace.store.filters import Compiled
 from commonplace.store.rows import Write
 from commonplace.store.shaping import (
     CHUNK_COLUMNS,
     IN_PARTS,
     ITEM_COLUMNS,
     PASSAGE_COLUMNS,
+    WHOLE_BODY,
     check_version,
     chunk_from,
     item_from,
     json_value,
+    now_micros,
     passage_row,
     says_the_same,
 )
 from commonplace.store.sqlite.connection import Database, explained
+from commonplace.store.sqlite.filters import compile_filter
 from commonplace.store.sqlite.rows import (
     Kept,
     forget_vectors,
@@ -49,7 +51,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="Items")
-WHOLE_BODY = 0  # where the number of its characters that are read can be given
 
 
 def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -91,7 +92,7 @@ class Items:
 
     @guarded
     def put(self, writes: Sequence[Write]) -> list[Item]:
-        now = time.time_ns() // 1000
+        now = now_micros()
         with self._database.writing() as db:
             return self._items(db, self._put_all(db, writes, now), body=False)
 

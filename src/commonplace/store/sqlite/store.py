@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -19,21 +18,19 @@ from numpy.typing import NDArray
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.model import CHUNK_BITS, JSON, SCHEMES, Chunk, chunk_id
 from commonplace.store.backups import COPY, check_target, clear_copies, foreign_part, make_private, partial_of
-from commonplace.store.files import Files
-from commonplace.store.knowledge import Records
-from commonplace.store.listings import Listings
-from commonplace.store.memory import EntryRows
-from commonplace.store.naming import Names
-from commonplace.store.outlines import Outlines
-from commonplace.store.rows import LONGEST_WAIT, Attachment, Job, Model
-from commonplace.store.sessions import Sessions
-from commonplace.store.shaping import CHUNK_COLUMNS, ITEM_COLUMNS, chunk_from, json_text
+from commonplace.store.rows import LONGEST_WAIT, MODEL_COLUMNS, Attachment, Job, Model
+from commonplace.store.shaping import CHUNK_COLUMNS, ITEM_COLUMNS, chunk_from, json_text, now_micros
 from commonplace.store.sqlite.connection import explained, load_migrations
+from commonplace.store.sqlite.files import Files
 from commonplace.store.sqlite.items import consistent, guarded
+from commonplace.store.sqlite.knowledge import Records
+from commonplace.store.sqlite.listings import Listings
+from commonplace.store.sqlite.memory import EntryRows
+from commonplace.store.sqlite.naming import Names
+from commonplace.store.sqlite.outlines import Outlines
 from commonplace.store.sqlite.rows import find_by_vector, log_changes
-from commonplace.store.table_nodes import TableNodes
-
-_MODEL = "id, fingerprint, name, dims, position"
+from commonplace.store.sqlite.sessions import Sessions
+from commonplace.store.sqlite.table_nodes import TableNodes
 
 
 class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, TableNodes, Files):
@@ -45,14 +42,16 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
     def model(self, fingerprint: str) -> Model | None:
         row = (
             self._database.reading()
-            .execute(f"select {_MODEL} from models where fingerprint = ?", (fingerprint,))
+            .execute(f"select {MODEL_COLUMNS} from models where fingerprint = ?", (fingerprint,))
             .fetchone()
         )
         return Model(*row) if row else None
 
     @guarded
     def models(self) -> list[Model]:
-        return [Model(*row) for row in self._database.reading().execute(f"select {_MODEL} from models order by id")]
+        return [
+            Model(*row) for row in self._database.reading().execute(f"select {MODEL_COLUMNS} from models order by id")
+        ]
 
     @guarded
     def add_model(self, fingerprint: str, name: str, dims: int) -> Model:
@@ -61,7 +60,7 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
                 "insert into models (fingerprint, name, dims, position) values (?, ?, ?, 0) on conflict do nothing",
                 (fingerprint, name, dims),
             )
-            return Model(*next(db.execute(f"select {_MODEL} from models where fingerprint = ?", (fingerprint,))))
+            return Model(*next(db.execute(f"select {MODEL_COLUMNS} from models where fingerprint = ?", (fingerprint,))))
 
     @guarded
     def drop_model(self, model_id: int) -> None:
@@ -197,13 +196,13 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
         with self._database.writing() as db:
             db.execute(
                 "insert into jobs (kind, payload, run_after) values (?, ?, ?)",
-                (kind, json_text(payload), _now() + int(delay_s * 1e6)),
+                (kind, json_text(payload), now_micros() + int(delay_s * 1e6)),
             )
             return db.last_insert_rowid()
 
     @guarded
     def claim(self, kind: str, lease_s: float) -> Job | None:
-        now = _now()
+        now = now_micros()
         with self._database.writing() as db:
             row = db.execute(
                 """update jobs set claimed_until = :until, attempts = attempts + 1 where id =
@@ -225,7 +224,7 @@ class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, Table
         with self._database.writing() as db:
             db.execute(
                 "update jobs set claimed_until = 0, run_after = ?, error = ? where id = ? and attempts = ?",
-                (_now() + int(retry_s * 1e6), error, job.id, job.attempts),
+                (now_micros() + int(retry_s * 1e6), error, job.id, job.attempts),
             )
 
     # settings
@@ -416,10 +415,6 @@ def _misquoted(db: apsw.Connection, item_id: int, body: str) -> int:
     span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
     chunks: Any = db.execute("select text, char_start, char_end from chunks where id >= ? and id < ?", span)
     return sum(body[start:end] != text for text, start, end in chunks)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
 
 
 @contextmanager

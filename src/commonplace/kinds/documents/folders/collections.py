@@ -13,8 +13,7 @@ from commonplace.errors import AlreadyExists, Busy, InvalidInput, NotFound, Vers
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
-from commonplace.store.files import COMMAND
-from commonplace.store.rows import Write
+from commonplace.store.rows import UPDATE_COMMAND, Write
 
 if TYPE_CHECKING:  # a search knows collections, and neither walks nor reads files
     from commonplace.kinds.documents.folders.walk import Selection
@@ -169,12 +168,12 @@ def remove(store: Store, name: str) -> int:
 
 def update_command(store: Store, name: str) -> str:
     """What to run in the root before an update; only a person at the command line ever runs it."""
-    return str(store.setting(COMMAND + name) or "")
+    return str(store.setting(UPDATE_COMMAND + name) or "")
 
 
 def set_update_command(store: Store, name: str, command: str) -> None:
     find_collection(store, name)
-    store.set_setting(COMMAND + name, command.strip())
+    store.set_setting(UPDATE_COMMAND + name, command.strip())
 
 
 def changed_at(store: Store, name: str) -> datetime | None:

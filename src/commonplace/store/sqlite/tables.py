@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import apsw
 
-from commonplace.store.shaping import json_text
+from commonplace.store.shaping import json_text, now_micros
 from commonplace.store.sqlite.items import consistent, guarded
-from commonplace.store.table_data import TableData
-from commonplace.store.table_rows import BindingRow, InstanceRow, ProjectRow, TableRow, ToolRow
-
-_TABLE = (
-    "number, id, project, name, description, searchable, version, size, generation, building, leaving, basis, "
-    "created_at, updated_at"
+from commonplace.store.sqlite.table_data import TableData
+from commonplace.store.table_rows import (
+    INSTANCE_COLUMNS,
+    TABLE_COLUMNS,
+    TABLES_STATE,
+    TOOL_COLUMNS,
+    BindingRow,
+    InstanceRow,
+    ProjectRow,
+    TableRow,
+    ToolRow,
+    tool_from,
 )
-_TOOL = (
-    "id, tbl, json_path, type, name, description, metadata, created_at, updated_at, configured_at, started_at, "
-    "indexed_at"
-)
-_INSTANCE = "id, name, description, enabled, digest, hint, created_at"
-_STATE = "tables.state"
 
 
 class TableRows(TableData):
@@ -32,7 +30,9 @@ class TableRows(TableData):
 
     @guarded
     def tables_state(self) -> int:
-        row: Any = self._database.reading().execute("select value from settings where name = ?", (_STATE,)).fetchone()
+        row: Any = (
+            self._database.reading().execute("select value from settings where name = ?", (TABLES_STATE,)).fetchone()
+        )
         return int(row[0]) if row else 0
 
     # projects
@@ -64,7 +64,7 @@ class TableRows(TableData):
         """Keep a table, without its data, and give it a number."""
         with self._database.writing() as db:
             db.execute(
-                f"insert into tables ({_TABLE}) values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"insert into tables ({TABLE_COLUMNS}) values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     table.id, table.project, table.name, table.description, int(table.searchable), table.version,
                     table.size, table.generation, table.building, table.leaving, table.basis, table.created_at,
@@ -77,18 +77,20 @@ class TableRows(TableData):
 
     @guarded
     def tables(self, project: str | None = None) -> list[TableRow]:
-        query = f"select {_TABLE} from tables where :project is null or project = :project order by name, id"
+        query = f"select {TABLE_COLUMNS} from tables where :project is null or project = :project order by name, id"
         return [_table(row) for row in self._database.reading().execute(query, {"project": project})]
 
     @guarded
     def table(self, table: str) -> TableRow | None:
         """The table of an id."""
-        row: Any = self._database.reading().execute(f"select {_TABLE} from tables where id = ?", (table,)).fetchone()
+        row: Any = (
+            self._database.reading().execute(f"select {TABLE_COLUMNS} from tables where id = ?", (table,)).fetchone()
+        )
         return _table(row) if row else None
 
     @guarded
     def numbered_table(self, number: int) -> TableRow | None:
-        query = f"select {_TABLE} from tables where number = ?"
+        query = f"select {TABLE_COLUMNS} from tables where number = ?"
         row: Any = self._database.reading().execute(query, (number,)).fetchone()
         return _table(row) if row else None
 
@@ -113,8 +115,8 @@ class TableRows(TableData):
             row: Any = db.execute(
                 f"""update tables set version = version + 1, updated_at = :now,
                       size = (select size from fragments where parent = -:number)
-                    where number = :number returning {_TABLE}""",
-                {"now": time.time_ns() // 1000, "number": number},
+                    where number = :number returning {TABLE_COLUMNS}""",
+                {"now": now_micros(), "number": number},
             ).fetchone()
             return _table(row)
 
@@ -141,7 +143,7 @@ class TableRows(TableData):
         """Keep a tool, or what has changed of it."""
         with self._database.writing() as db:
             db.execute(
-                f"insert or replace into tools ({_TOOL}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"insert or replace into tools ({TOOL_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     tool.id, tool.table, tool.json_path, tool.type, tool.name, tool.description,
                     json_text(tool.metadata), tool.created_at, tool.updated_at,
@@ -152,18 +154,20 @@ class TableRows(TableData):
 
     @guarded
     def tools(self, table: int | None = None) -> list[ToolRow]:
-        query = f"select {_TOOL} from tools where :tbl is null or tbl = :tbl order by name, id"
-        return [_tool(row) for row in self._database.reading().execute(query, {"tbl": table})]
+        query = f"select {TOOL_COLUMNS} from tools where :tbl is null or tbl = :tbl order by name, id"
+        return [tool_from(row) for row in self._database.reading().execute(query, {"tbl": table})]
 
     @guarded
     def search_tools(self, table: int) -> list[ToolRow]:
-        query = f"select {_TOOL} from tools where tbl = ? and type = 'search' order by id"
-        return [_tool(row) for row in self._database.reading().execute(query, (table,))]
+        query = f"select {TOOL_COLUMNS} from tools where tbl = ? and type = 'search' order by id"
+        return [tool_from(row) for row in self._database.reading().execute(query, (table,))]
 
     @guarded
     def tool(self, tool: str) -> ToolRow | None:
-        row: Any = self._database.reading().execute(f"select {_TOOL} from tools where id = ?", (tool,)).fetchone()
-        return _tool(row) if row else None
+        row: Any = (
+            self._database.reading().execute(f"select {TOOL_COLUMNS} from tools where id = ?", (tool,)).fetchone()
+        )
+        return tool_from(row) if row else None
 
     @guarded
     def tools_started(self, table: int, now: int) -> None:
@@ -199,9 +203,9 @@ class TableRows(TableData):
     def put_instance(self, instance: InstanceRow) -> None:
         with self._database.writing() as db:
             db.execute(
-                f"""insert into instances ({_INSTANCE}) values (?, ?, ?, ?, ?, ?, ?) on conflict (id) do update set
-                      name = excluded.name, description = excluded.description, enabled = excluded.enabled,
-                      digest = excluded.digest, hint = excluded.hint""",
+                f"""insert into instances ({INSTANCE_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?)
+                    on conflict (id) do update set name = excluded.name, description = excluded.description,
+                      enabled = excluded.enabled, digest = excluded.digest, hint = excluded.hint""",
                 (
                     instance.id, instance.name, instance.description, int(instance.enabled), instance.digest,
                     instance.hint, instance.created_at,
@@ -211,18 +215,18 @@ class TableRows(TableData):
 
     @guarded
     def instances(self) -> list[InstanceRow]:
-        query = f"select {_INSTANCE} from instances order by name"
+        query = f"select {INSTANCE_COLUMNS} from instances order by name"
         return [_instance(row) for row in self._database.reading().execute(query)]
 
     @guarded
     def instance(self, instance: str) -> InstanceRow | None:
-        query = f"select {_INSTANCE} from instances where id = ?"
+        query = f"select {INSTANCE_COLUMNS} from instances where id = ?"
         row: Any = self._database.reading().execute(query, (instance,)).fetchone()
         return _instance(row) if row else None
 
     @guarded
     def named_instance(self, name: str) -> InstanceRow | None:
-        query = f"select {_INSTANCE} from instances where name = ?"
+        query = f"select {INSTANCE_COLUMNS} from instances where name = ?"
         row: Any = self._database.reading().execute(query, (name,)).fetchone()
         return _instance(row) if row else None
 
@@ -264,30 +268,26 @@ class TableRows(TableData):
     @consistent
     def bound_tools(self, instance: str, name: str | None = None) -> list[ToolRow]:
         """The tools an enabled instance serves, by name; only the one of a name where one is given."""
-        columns = ", ".join(f"tools.{column}" for column in _TOOL.split(", "))
+        columns = ", ".join(f"tools.{column}" for column in TOOL_COLUMNS.split(", "))
         rows = self._database.reading().execute(
             f"""select {columns} from bindings join instances on instances.id = instance join tools on tools.id = tool
                 where instance = :instance and bindings.enabled and instances.enabled
                 and (:name is null or tools.name = :name) order by tools.name""",
             {"instance": instance, "name": name},
         )
-        return [_tool(row) for row in rows]
+        return [tool_from(row) for row in rows]
 
 
 def _touch(db: apsw.Connection) -> None:
     db.execute(
-        "insert into settings values (?, '1') on conflict do update set value = cast(value + 1 as text)", (_STATE,)
+        "insert into settings values (?, '1') on conflict do update set value = cast(value + 1 as text)",
+        (TABLES_STATE,),
     )
 
 
 def _table(row: Any) -> TableRow:
     found = TableRow(*row)
     return replace(found, searchable=bool(found.searchable))
-
-
-def _tool(row: Any) -> ToolRow:
-    found = ToolRow(*row)
-    return replace(found, metadata=json.loads(str(found.metadata)))
 
 
 def _instance(row: Any) -> InstanceRow:

@@ -8,16 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.model import CHUNK_BITS, JSON, Filter, Item
-from commonplace.store.filters import HELD_BY, Compiled, compile_filter, fold_tag, micros
-from commonplace.store.rows import Moment, Tally, ThreadRow
+from commonplace.store.filters import Compiled, fold_tag, micros
+from commonplace.store.rows import ALL_TAGS, MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
+from commonplace.store.sqlite.filters import HELD_BY, compile_filter
 from commonplace.store.sqlite.items import Items, consistent, guarded
 
 WALKED = 1000
 """Newest entries that are looked at one by one before a filter is answered from an index."""
-
-MOST_ACTIVE = 5
-MOST_TAGS = 10
-ALL_TAGS = "select min(tag), count(*) as held from tags group by folded order by held desc, folded"
 
 
 class Listings(Items):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,14 +11,12 @@ import apsw
 from commonplace.batches import batches
 from commonplace.errors import NotFound
 from commonplace.model import Item, chunk_id
-from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
+from commonplace.store.rows import FILE_COLUMNS, UPDATE_COMMAND, FileRecord, FolderChange, FolderResult, Write
+from commonplace.store.shaping import now_micros
 from commonplace.store.sqlite.items import Items, guarded
 from commonplace.store.sqlite.rows import hash_of, log_changes
 
-COMMAND = "update_command:"
-"""Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
 _MOST_FILES, _MOST_CHARS = 100, 4_000_000  # of files that the same few statements write
-_RECORD = "path, mtime_ns, size, inode, hash, read_at, reader, skipped, warnings, version"
 
 
 class Files(Items):
@@ -33,7 +30,7 @@ class Files(Items):
 
     @guarded
     def file_records(self, collection: str) -> dict[str, FileRecord]:
-        rows = self._database.reading().execute(f"select {_RECORD} from files where collection = ?", (collection,))
+        rows = self._database.reading().execute(f"select {FILE_COLUMNS} from files where collection = ?", (collection,))
         return {record.path: record for record in map(FileRecord._make, rows)}
 
     @guarded
@@ -52,7 +49,7 @@ class Files(Items):
 
     @guarded
     def change_folder(self, change: FolderChange) -> FolderResult:
-        result, now, orphans = FolderResult(), time.time_ns() // 1000, set[bytes]()
+        result, now, orphans = FolderResult(), now_micros(), set[bytes]()
         with self._database.writing() as db:
             gone = self._gone(db, change)
             for files in batches(change.writes, _chars, most=_MOST_FILES, most_size=_MOST_CHARS):
@@ -78,7 +75,7 @@ class Files(Items):
             self._remove_documents(db, [*documents, *([found.id] if found else [])])
             db.execute("delete from files where collection = ?", (collection,))
             db.execute("delete from updates where collection = ?", (collection,))
-            db.execute("delete from settings where name = ?", (COMMAND + collection,))
+            db.execute("delete from settings where name = ?", (UPDATE_COMMAND + collection,))
             return len(documents)
 
     @guarded
@@ -96,7 +93,9 @@ class Files(Items):
             log_changes(db, "put", self._with_versions(db, renamed))
             db.execute("update files set collection = ?, version = version + 1 where collection = ?", (new, old))
             db.execute("update updates set collection = ? where collection = ?", (new, old))
-            db.execute("update or replace settings set name = ? where name = ?", (COMMAND + new, COMMAND + old))
+            db.execute(
+                "update or replace settings set name = ? where name = ?", (UPDATE_COMMAND + new, UPDATE_COMMAND + old)
+            )
 
     def _put_files(
         self,
@@ -137,7 +136,7 @@ class Files(Items):
     @staticmethod
     def _put_records(db: apsw.Connection, collection: str, records: Sequence[FileRecord]) -> None:
         db.executemany(
-            f"insert or replace into files (collection, {_RECORD}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"insert or replace into files (collection, {FILE_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(collection, *record) for record in records],
         )
 

@@ -11,10 +11,8 @@ from commonplace.model import CHUNK_BITS, IndexedItem, chunk_id
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import fold_value
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
-from commonplace.store.shaping import IN_PARTS, json_text
+from commonplace.store.shaping import IN_PARTS, WHOLE_KINDS, json_text
 from commonplace.store.sqlite.items import Items, consistent, guarded
-
-_WHOLE = ("note", "media", "conversation", "message", "character", "prompt", "document")
 
 
 class Records(Items):
@@ -105,7 +103,7 @@ class Records(Items):
             """select id, kind, parent, key, title, language, created_at, updated_at, fields, body
                from items join bodies on item_id = id
                where id in (select value from json_each(?)) and kind in (select value from json_each(?)) order by id""",
-            (*wanted, json.dumps(_WHOLE)),
+            (*wanted, json.dumps(WHOLE_KINDS)),
         ).fetchall()
         found = []
         for identity, kind, parent, key, title, language, created, updated, fields, body in rows:

@@ -23,11 +23,7 @@ from commonplace.store.shredding import (
     with_change,
 )
 from commonplace.store.sqlite.items import Items, consistent, guarded
-from commonplace.store.table_rows import Fragment, Missing
-
-_FRAGMENT = "id, parent, position, key, count, shape, size, text"
-_Found = tuple[list[Fragment], list[str]]
-"""The fragments on the way to a place, the last of which holds it, and where in that one it is."""
+from commonplace.store.table_rows import FRAGMENT_COLUMNS, Fragment, Location, Missing, value_of
 
 
 class TableData(Items):
@@ -48,7 +44,7 @@ class TableData(Items):
             return "".join(self._pieces(db, last))
         if not rest:
             return last.text
-        value, _ = inside(_loaded(last), rest)
+        value, _ = inside(value_of(last), rest)
         return dumps(value)
 
     @consistent
@@ -61,7 +57,7 @@ class TableData(Items):
         chain, rest = found
         if chain[-1].text is None:
             return json.loads("".join(self._pieces(db, chain[-1])))
-        return inside(_loaded(chain[-1]), rest)[0]
+        return inside(value_of(chain[-1]), rest)[0]
 
     @consistent
     def table_size(self, table: int, tokens: Sequence[str] = ()) -> int | Missing:
@@ -73,7 +69,7 @@ class TableData(Items):
         chain, rest = found
         if not rest:
             return chain[-1].size
-        return len(dumps(inside(_loaded(chain[-1]), rest)[0]).encode("utf-8"))
+        return len(dumps(inside(value_of(chain[-1]), rest)[0]).encode("utf-8"))
 
     @consistent
     def table_shape(self, table: int, tokens: Sequence[str] = ()) -> tuple[str, int] | Missing:
@@ -86,7 +82,7 @@ class TableData(Items):
         last = chain[-1]
         if last.text is None:
             return last.shape, self._count(db, last)
-        value, _ = inside(_loaded(last), rest)
+        value, _ = inside(value_of(last), rest)
         shape = "object" if isinstance(value, dict) else "list" if isinstance(value, list) else "value"
         return shape, len(value) if shape != "value" else 0
 
@@ -102,7 +98,7 @@ class TableData(Items):
         rows: list[Any] = (
             self._database.reading()
             .execute(
-                f"""select {_FRAGMENT} from fragments where parent = :parent and position >= coalesce(:after + 1,
+                f"""select {FRAGMENT_COLUMNS} from fragments where parent = :parent and position >= coalesce(:after + 1,
                       (select max(position) from fragments where parent = :parent and position <= :first), 0)
                     order by position limit :limit""",
                 {"parent": fragment, "first": first, "limit": limit, "after": after},
@@ -129,12 +125,12 @@ class TableData(Items):
             chain, rest = found
             last = chain[-1]
             if last.shape == "run":
-                changed = with_change(_loaded(last), rest, value)
+                changed = with_change(value_of(last), rest, value)
                 self._put_elements(db, table, chain[:-1], [last], changed)
             elif last.key is None and len(chain) > 1:  # a long element
                 self._put_elements(db, table, chain[:-1], [last], [value])
             else:
-                new = with_change(_loaded(last), rest, value) if rest else value
+                new = with_change(value_of(last), rest, value) if rest else value
                 self._put_piece(db, table, chain, shred(new))
 
     @guarded
@@ -144,7 +140,7 @@ class TableData(Items):
             chain, rest = self._located(db, table, tokens)
             last = chain[-1]
             if last.text is not None:
-                self._change_whole(table, tokens, {**inside(_loaded(last), rest)[0], **members})
+                self._change_whole(table, tokens, {**inside(value_of(last), rest)[0], **members})
                 return
             row: Any = db.execute("select max(position) from fragments where parent = ?", (last.id,)).fetchone()
             position, grown = (-1 if row[0] is None else row[0]), 0
@@ -162,13 +158,13 @@ class TableData(Items):
             chain, rest = self._located(db, table, tokens)
             last = chain[-1]
             if last.text is not None:
-                old = inside(_loaded(last), rest)[0]
+                old = inside(value_of(last), rest)[0]
                 self._change_whole(table, tokens, [*old, *values])
                 return len(old)
             final = self._last_row(db, last)
             count = 0 if final is None else final.position + final.held
             if final is not None and final.shape == "run" and final.size < FRAGMENT // 2:
-                self._put_elements(db, table, chain, [final], [*_loaded(final), *values])
+                self._put_elements(db, table, chain, [final], [*value_of(final), *values])
                 return count
             runs, position = elements(values), count
             for run in runs:
@@ -185,7 +181,7 @@ class TableData(Items):
             last = chain[-1]
             if last.text is not None:
                 gone = set(keys)
-                old = inside(_loaded(last), rest)[0]
+                old = inside(value_of(last), rest)[0]
                 self._change_whole(table, tokens, {key: value for key, value in old.items() if key not in gone})
                 return
             shrunk = 0
@@ -204,7 +200,7 @@ class TableData(Items):
             chain, rest = self._located(db, table, tokens)
             last, gone = chain[-1], set(indices)
             if last.text is not None:
-                old = inside(_loaded(last), rest)[0]
+                old = inside(value_of(last), rest)[0]
                 self._change_whole(table, tokens, [value for place, value in enumerate(old) if place not in gone])
                 return
             rows, position, size = self.fragments_in(last.id), 0, 0
@@ -222,7 +218,7 @@ class TableData(Items):
 
     # finding
 
-    def _locate(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> _Found | Missing:
+    def _locate(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> Location | Missing:
         row = self._one(db, "parent = ?", (-table,))
         if row is None:
             return Missing(0)
@@ -231,7 +227,7 @@ class TableData(Items):
             last = chain[-1]
             if last.text is not None:
                 rest = list(tokens[used:])
-                _, found = inside(_loaded(last), rest)
+                _, found = inside(value_of(last), rest)
                 return (chain, rest) if found == len(rest) else Missing(used + found)
             child = self._member(db, last.id, token) if last.shape == "object" else self._element(db, last.id, token)
             if child is None:
@@ -239,11 +235,11 @@ class TableData(Items):
             chain.append(child)
             if child.shape == "run":
                 rest = [str(int(token) - child.position), *tokens[used + 1 :]]
-                _, found = inside(_loaded(child), rest)
+                _, found = inside(value_of(child), rest)
                 return (chain, rest) if found == len(rest) else Missing(used + found)
         return chain, []
 
-    def _located(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> _Found:
+    def _located(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> Location:
         found = self._locate(db, table, tokens)
         if isinstance(found, Missing):
             raise LookupError(f"nothing is at {list(tokens)!r}")
@@ -251,7 +247,7 @@ class TableData(Items):
 
     @staticmethod
     def _one(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> Fragment | None:
-        row: Any = db.execute(f"select {_FRAGMENT} from fragments where {where} limit 1", values).fetchone()
+        row: Any = db.execute(f"select {FRAGMENT_COLUMNS} from fragments where {where} limit 1", values).fetchone()
         return Fragment(*row) if row else None
 
     def _member(self, db: apsw.Connection, parent: int, key: str) -> Fragment | None:
@@ -277,7 +273,7 @@ class TableData(Items):
         """The JSON of a fragment, piece by piece."""
         yield "{" if fragment.shape == "object" else "["
         rows: list[Any] = db.execute(
-            f"select {_FRAGMENT} from fragments where parent = ? order by position", (fragment.id,)
+            f"select {FRAGMENT_COLUMNS} from fragments where parent = ? order by position", (fragment.id,)
         ).fetchall()
         for number, row in enumerate(rows):
             member = Fragment(*row)
@@ -333,7 +329,7 @@ class TableData(Items):
         if len(gone) == row.held:
             self._drop(db, row)
             return None
-        left = [value for place, value in enumerate(_loaded(row), start=row.position) if place not in gone]
+        left = [value for place, value in enumerate(value_of(row), start=row.position) if place not in gone]
         text = ",".join(map(dumps, left))
         size = len(text.encode("utf-8"))
         db.execute(
@@ -375,7 +371,3 @@ class TableData(Items):
                    delete from fragments where id in (select id from held)""",
                 {"id": fragment.id},
             )
-
-
-def _loaded(fragment: Fragment) -> Any:
-    return json.loads(fragment.text or "null")

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import apsw
 
 from commonplace.model import JSON, Filter, chunk_id
-from commonplace.store.filters import Compiled, compile_filter, shapes
-from commonplace.store.rows import Attachment, EntryRow, Past, Said, Write
-from commonplace.store.shaping import is_number, json_text
+from commonplace.store.filters import Compiled, path_from, shapes
+from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, Attachment, EntryRow, Past, Said, Write
+from commonplace.store.shaping import is_number, json_text, now_micros
 from commonplace.store.sqlite.connection import explained
+from commonplace.store.sqlite.filters import compile_filter
 from commonplace.store.sqlite.items import Items, guarded
 from commonplace.store.sqlite.rows import Kept, hold_values
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = id),
   (select group_concat(older) from supersessions where newer = id)"""
-_BACKFILL = 500
-MOST_NUMBER = (1 << 63) - 1
 
 
 class EntryRows(Items):
@@ -77,7 +74,7 @@ class EntryRows(Items):
             number, item_id = self.next_entry(), self._next_item(db)
             kept = [Kept(item_id + place, str(number + place), write) for place, write in enumerate(writes)]
             added = [(number + place, item_id + place) for place in range(len(writes))]
-            self._add(db, kept, time.time_ns() // 1000)
+            self._add(db, kept, now_micros())
             return added
 
     @guarded
@@ -112,7 +109,7 @@ class EntryRows(Items):
     @guarded
     def restore_entry(self, write: Write, version: int) -> int:
         with self._database.writing() as db:
-            item_id = self._put(db, write, time.time_ns() // 1000)
+            item_id = self._put(db, write, now_micros())
             db.execute("update items set version = ? where id = ?", (version, item_id))
             db.execute("update changes set version = ? where seq = (select max(seq) from changes)", (version,))
             return item_id
@@ -246,7 +243,7 @@ class EntryRows(Items):
             if not db.changes():
                 return
             field, after = db.last_insert_rowid(), 0
-            while items := self.scan(Filter(kinds=("memory",)), after=after, limit=_BACKFILL):
+            while items := self.scan(Filter(kinds=("memory",)), after=after, limit=ENTRY_BATCH):
                 after = items[-1].id
                 values = [((field, *kept), item.id) for item in items for kept in shapes(item.metadata, path)]
                 hold_values(db, values)
@@ -270,7 +267,7 @@ class EntryRows(Items):
     @staticmethod
     def _fields(db: apsw.Connection) -> dict[tuple[str, ...], int]:
         rows: Any = db.execute("select path, id from metadata_fields order by id")
-        return {_path(path): field for path, field in rows}
+        return {path_from(path): field for path, field in rows}
 
     def _index_metadata(self, db: apsw.Connection, metadata: Sequence[tuple[int, Mapping[str, JSON]]]) -> None:
         fields = self._fields(db) if any(values for _, values in metadata) else {}
@@ -337,11 +334,6 @@ def _supersede(db: apsw.Connection, pairs: Sequence[tuple[int, int]]) -> None:
     pairs = [(newer, older) for newer, older in pairs if abs(older) <= MOST_NUMBER]
     if pairs:
         db.executemany("insert or ignore into supersessions select id, ? from memories where id = ?", pairs)
-
-
-@lru_cache(1000)  # they are read with every write
-def _path(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
 
 
 def _entry(row: Any) -> EntryRow:

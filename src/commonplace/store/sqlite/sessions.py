@@ -9,10 +9,8 @@ from dataclasses import replace
 import apsw
 
 from commonplace.model import JSON
-from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionRow
+from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, SESSION_COLUMNS, Returned, SessionList, SessionRow
 from commonplace.store.sqlite.items import Items, guarded
-
-_SESSION = "id, client, defaults, queries, created_at, used_at"
 
 
 class Sessions(Items):
@@ -33,7 +31,7 @@ class Sessions(Items):
                 return replace(found, client=client)
             _sweep(db, session, since, most - 1)
             db.execute(
-                f"insert into sessions ({_SESSION}) values (:id, :client, '{{}}', '[]', :now, :now)",
+                f"insert into sessions ({SESSION_COLUMNS}) values (:id, :client, '{{}}', '[]', :now, :now)",
                 {"id": session, "client": client, "now": now},
             )
             return SessionRow(session, client, {}, (), now, now)
@@ -86,7 +84,7 @@ class Sessions(Items):
 
 
 def _find(db: apsw.Connection, session: str) -> SessionRow | None:
-    row = db.execute(f"select {_SESSION} from sessions where id = ?", (session,)).fetchone()
+    row = db.execute(f"select {SESSION_COLUMNS} from sessions where id = ?", (session,)).fetchone()
     if row is None:
         return None
     identity, client, defaults, queries, created_at, used_at = row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,14 +11,21 @@ from numpy.typing import NDArray
 
 from commonplace.model import JSON
 from commonplace.store.places import around, is_stale, place_number, plain
-from commonplace.store.shaping import PASSAGE_COLUMNS, chunk_from, json_text, json_value
+from commonplace.store.shaping import PASSAGE_COLUMNS, chunk_from, ids_from, json_text, json_value, now_micros
 from commonplace.store.sqlite.items import consistent, guarded
-from commonplace.store.table_rows import DirtyRow, Nodes, Passage, TableJob, TableRow
-from commonplace.store.tables import TableRows
+from commonplace.store.sqlite.tables import TableRows
+from commonplace.store.table_rows import (
+    DIRTY_COLUMNS,
+    JOB_COLUMNS,
+    DirtyRow,
+    Nodes,
+    Passage,
+    TableJob,
+    TableRow,
+    job_from,
+)
 
-_DIRTY = "id, tbl, generation, pointer, first, alone, cursor, swept, upto"
 _LAST = "select seq from sqlite_sequence where name = 'items'"  # the largest id ever given out
-_JOB = "id, tbl, kind, progress, holder, lease_until, heartbeat_at, attempts, run_after, error"
 
 
 class TableNodes(TableRows):
@@ -50,7 +56,7 @@ class TableNodes(TableRows):
             f"select group_concat(item_id), group_concat(chunk_count) from ({query} order by item_id)",
             {"place": place, "among": None if among is None else json.dumps(list(among))},
         ).fetchone()
-        return Nodes(_numbers(joined[0]), _numbers(joined[1]))
+        return Nodes(ids_from(joined[0]), ids_from(joined[1]))
 
     @guarded
     def node_ids(self, table: str, generation: int, pointer: str, *, after: int, upto: int, limit: int) -> list[int]:
@@ -91,7 +97,7 @@ class TableNodes(TableRows):
         """
         state = self.tables_state()
         if not state:
-            return _numbers(None)
+            return ids_from(None)
         stale = self._stale_places()
         key = (state, self.last_change(), self.log, *(dirty.id for _, dirty in stale))
         kept: tuple[tuple[Any, ...], NDArray[np.int64]] | None = getattr(self, "_hidden", None)
@@ -108,7 +114,7 @@ class TableNodes(TableRows):
             )
             .fetchone()
         )
-        found = _numbers(joined[0])
+        found = ids_from(joined[0])
         if nodes := [node for table, dirty in stale for node in self._stale_nodes(table, dirty)]:
             found = np.union1d(found, nodes)
         self._hidden = (key, found)
@@ -116,8 +122,9 @@ class TableNodes(TableRows):
 
     def _stale_places(self) -> list[tuple[str, DirtyRow]]:
         """What is left to index of what general searches show, with the ids of the tables."""
+        columns = ", ".join(f"dirty_places.{name}" for name in DIRTY_COLUMNS.split(", "))
         rows: Any = self._database.reading().execute(
-            f"""select tables.id, {", ".join(f"dirty_places.{name}" for name in _DIRTY.split(", "))} from dirty_places
+            f"""select tables.id, {columns} from dirty_places
                 join tables on number = tbl and tables.generation = dirty_places.generation where searchable"""
         )
         return [(table, DirtyRow._make(row)) for table, *row in rows]
@@ -138,13 +145,14 @@ class TableNodes(TableRows):
     ) -> None:
         with self._database.writing() as db:
             db.execute(
-                f"insert into dirty_places ({_DIRTY}) values (null, ?, ?, ?, ?, ?, null, 0, coalesce(({_LAST}), 0))",
+                f"""insert into dirty_places ({DIRTY_COLUMNS})
+                    values (null, ?, ?, ?, ?, ?, null, 0, coalesce(({_LAST}), 0))""",
                 (table.number, generation, pointer, first, int(alone)),
             )
 
     @guarded
     def dirty_of(self, table: int, generation: int | None = None, limit: int = 1000) -> list[DirtyRow]:
-        query = f"""select {_DIRTY} from dirty_places where tbl = :tbl
+        query = f"""select {DIRTY_COLUMNS} from dirty_places where tbl = :tbl
                     and (:generation is null or generation = :generation) order by id limit :limit"""
         values = {"tbl": table, "generation": generation, "limit": limit}
         rows: list[Any] = self._database.reading().execute(query, values).fetchall()
@@ -183,35 +191,35 @@ class TableNodes(TableRows):
                    on conflict (tbl) do update set attempts = 0, error = null, run_after = excluded.run_after,
                      progress = case when excluded.progress = '{}' then '{}' else progress end,
                      kind = case when excluded.kind = 'rebuild' then 'rebuild' else kind end returning id""",
-                (table, kind, json_text(progress or {}), _now()),
+                (table, kind, json_text(progress or {}), now_micros()),
             ).fetchone()
             return int(row[0])
 
     @guarded
     def table_jobs(self, table: int | None = None) -> list[TableJob]:
-        query = f"select {_JOB} from table_jobs where :tbl is null or tbl = :tbl order by run_after, id"
-        return [_job(row) for row in self._database.reading().execute(query, {"tbl": table})]
+        query = f"select {JOB_COLUMNS} from table_jobs where :tbl is null or tbl = :tbl order by run_after, id"
+        return [job_from(row) for row in self._database.reading().execute(query, {"tbl": table})]
 
     @guarded
     def claim_table_job(self, job: TableJob, holder: str, lease_s: float) -> TableJob | None:
         """Take a job as it was seen; None where somebody has taken, changed or finished it since."""
-        now = _now()
+        now = now_micros()
         with self._database.writing() as db:
             row: Any = db.execute(
                 f"""update table_jobs set holder = :holder, lease_until = :until, heartbeat_at = :now
                     where id = :id and holder = :seen and lease_until = :seen_until and attempts = :attempts
-                    returning {_JOB}""",
+                    returning {JOB_COLUMNS}""",
                 {
                     "holder": holder, "until": now + int(lease_s * 1e6), "now": now, "id": job.id, "seen": job.holder,
                     "seen_until": job.lease_until, "attempts": job.attempts,
                 },
             ).fetchone()  # fmt: skip
-            return _job(row) if row else None
+            return job_from(row) if row else None
 
     @guarded
     def beat_table_job(self, job: TableJob, progress: Mapping[str, JSON], lease_s: float) -> bool:
         """Say that a job goes on, and how far it is; False where it is another's by now."""
-        now = _now()
+        now = now_micros()
         with self._database.writing() as db:
             db.execute(
                 """update table_jobs set lease_until = ?, heartbeat_at = ?, progress = ? where id = ? and holder = ?""",
@@ -235,21 +243,8 @@ class TableNodes(TableRows):
             db.execute(
                 """update table_jobs set holder = '', lease_until = 0, attempts = attempts + 1, error = ?, run_after = ?
                    where id = ? and holder = ?""",
-                (error, _now() + int(retry_s * 1e6), job.id, job.holder),
+                (error, now_micros() + int(retry_s * 1e6), job.id, job.holder),
             )
 
     def clock(self) -> int:
-        return _now()
-
-
-def _job(row: Any) -> TableJob:
-    identity, table, kind, progress, *rest = row
-    return TableJob(identity, table, kind, json.loads(progress), *rest)
-
-
-def _numbers(joined: str | None) -> NDArray[np.int64]:
-    return np.fromstring(joined, dtype=np.int64, sep=",") if joined else np.empty(0, dtype=np.int64)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
+        return now_micros()
