@@ -30,8 +30,8 @@ from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
 from commonplace.store.opening import restore_store
 from commonplace.store.rows import Attachment
+from commonplace.store.sqlite.care import INVARIANTS
 from commonplace.store.sqlite.connection import explained
-from commonplace.store.sqlite.store import _INVARIANTS
 from few_files import few_files
 from opening import BACKENDS, library_settings, open_store
 
@@ -524,7 +524,7 @@ def test_what_cannot_be_stored_is_refused_in_words(draft: Draft, sentence: str) 
 def test_no_check_reads_a_whole_table_for_each_row_of_another(sqlite: SqliteStore) -> None:
     """With 20,000 items that took 15 seconds, and four times as long with twice as many."""
     db = sqlite._database.reading()
-    for sentence, query in _INVARIANTS.items():
+    for sentence, query in INVARIANTS.items():
         plan = [str(detail) for *_, detail in db.execute(f"explain query plan {query}")]
         inner = next((place for place, detail in enumerate(plan) if detail.startswith("CORRELATED")), len(plan))
         assert not any(detail.startswith("SCAN") for detail in plan[inner:]), sentence

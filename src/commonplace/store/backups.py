@@ -1,4 +1,4 @@
-"""Where a backup may be written and where it is made, and what is none of ours."""
+"""The files of backups: where one may be written, and where it is made meanwhile."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import time
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
-
-import apsw
 
 from commonplace.errors import InvalidInput
 
@@ -57,13 +55,3 @@ def clear_copies(beside: Path) -> None:
         with suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > ABANDONED_S:
                 shutil.rmtree(left, ignore_errors=True)
-
-
-def foreign_part(copy: apsw.Connection, ours: apsw.Connection) -> str:
-    """What a schema has that ours has not, or otherwise, or lacks; empty where there is nothing of the kind.
-
-    Who restores a file takes over its triggers, too, and the names of its columns become part of statements.
-    """
-    query = "select type, name, sql from sqlite_schema where name not like 'sqlite%' and name <> 'chunks_by_vector'"
-    different = set(copy.execute(query)) ^ set(ours.execute(query))
-    return min((f"the {kind} {name}" for kind, name, _ in different), default="")

@@ -6,8 +6,6 @@ import hashlib
 import re
 from typing import Any
 
-import apsw
-
 from commonplace.text.normal import normalized
 
 SHORTEST = 6
@@ -35,22 +33,6 @@ def folded(name: str) -> tuple[str, str]:
     """Return the ending of a name that is written backwards, such as `dm.` or '', and the rest, in any case."""
     ending = _ENDING.match(name)
     return (ending[0].casefold(), name[ending.end() :].casefold()) if ending else ("", name.casefold())
-
-
-def _folded_ending(*name: Any) -> str:
-    return folded(name[0])[0]
-
-
-def _folded_stem(*name: Any) -> str:
-    return folded(name[0])[1]
-
-
-def register(connection: apsw.Connection) -> None:
-    """The functions that the triggers of document_names call."""
-    connection.create_scalar_function("name_hash", name_hash, 2, deterministic=True)
-    connection.create_scalar_function("name_backwards", name_backwards, 2, deterministic=True)
-    connection.create_scalar_function("folded_stem", _folded_stem, 1, deterministic=True)
-    connection.create_scalar_function("folded_ending", _folded_ending, 1, deterministic=True)
 
 
 def stem_and_ending(path: str, *, with_ending: bool) -> dict[str, str | None]:

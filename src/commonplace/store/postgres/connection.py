@@ -16,9 +16,9 @@ from psycopg.pq import TransactionStatus
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.postgres.addresses import checked, shown
 from commonplace.store.postgres.pooling import Connection, Pool, Told
 from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost
+from commonplace.store.postgres.urls import checked, shown
 
 SCHEMA = "commonplace"
 CONNECT_S = 10

@@ -10,15 +10,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
-from graphlib import TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import apsw
 from psycopg import sql
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
 from commonplace.store.backups import check_target, make_private, partial_of
 from commonplace.store.postgres.connection import SCHEMA
@@ -26,11 +23,11 @@ from commonplace.store.postgres.filters import compared
 from commonplace.store.postgres.items import reads, seat_and_label, writes
 from commonplace.store.postgres.memory import EntryRows
 from commonplace.store.sqlite.connection import explained as explained_file
+from commonplace.store.sqlite.file_side import DERIVED, insert_rows, set_numbers, table_shapes, without_triggers
 from commonplace.store.sqlite.store import SqliteStore, copied
+from commonplace.store.transfer import TableShape
 
 _ROWS = 500
-_DERIVED = ("metadata_fields", "metadata_values", "metadata_holders")
-"""What is made anew from the rest."""
 _COUNTED = "memory_threads"
 """What triggers count here."""
 _KEPT = ("spaces", "users", "keys", "schema_versions")
@@ -49,15 +46,6 @@ _BYTES = {"fragments.key", "tools.json_path", "dirty_places.pointer", "dirty_pla
 """What is bytes here and text in SQLite, which may hold U+0000 there."""
 
 Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A table as SQLite has it. `key` is unique, and the order in which its rows are walked."""
-
-    table: str
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
 
 
 class Copies(EntryRows):
@@ -84,18 +72,15 @@ class Copies(EntryRows):
         make_private(partial)
         self._run("set local statement_timeout = 0")  # a table may have to be sorted
         with closing(SqliteStore(partial)) as copy:
-            with copy.transaction():
-                db = copy._database.reading()
-                db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # every row is copied, those that triggers made too
-                for shape in shapes(db):
+            with copy.transaction(), without_triggers(copy._database.reading()) as db:
+                for shape in table_shapes(db):
                     if shape.table in self._tables():
-                        insert_there(db, shape, self._rows_of(shape))
-                number_there(db, self._numbers())
-                db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+                        insert_rows(db, shape, self._rows_of(shape))
+                set_numbers(db, self._numbers())
             for path in self._fields():
                 copy.index_field(path)
 
-    def _rows_of(self, shape: Shape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+    def _rows_of(self, shape: TableShape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of a table as SQLite has them, in the order of its key, from just after one."""
         named, key = (
             ", ".join(_HERE.get(f"{shape.table}.{name}", name) for name in names)
@@ -120,7 +105,7 @@ class Copies(EntryRows):
     def _take_over(self, copy: SqliteStore) -> None:
         self._run("set local statement_timeout = 0")  # a space may take long to empty
         db = copy._database.reading()
-        known = list(shapes(db))
+        known = list(table_shapes(db))
         self._clear(known)
         for shape in known:
             found = db.execute(f"select {', '.join(shape.columns)} from {shape.table}")
@@ -129,14 +114,14 @@ class Copies(EntryRows):
         for path in copy.indexed_fields():
             self.index_field(path)
 
-    def _clear(self, known: Sequence[Shape]) -> None:
+    def _clear(self, known: Sequence[TableShape]) -> None:
         """Remove everything, what refers to others first."""
         here = self._tables()
-        for table in [*_DERIVED, *(shape.table for shape in reversed(known))]:
+        for table in [*DERIVED, *(shape.table for shape in reversed(known))]:
             if table in here:
                 self._run(f"delete from {table}")
 
-    def _take(self, shape: Shape, rows: Iterable[tuple[Any, ...]]) -> None:
+    def _take(self, shape: TableShape, rows: Iterable[tuple[Any, ...]]) -> None:
         """Keep rows of SQLite."""
         if shape.table in self._tables() and shape.table != _COUNTED:
             self._insert_rows(
@@ -173,42 +158,6 @@ class Copies(EntryRows):
         """The tables of what a space holds."""
         rows = self._all("select tablename from pg_tables where schemaname = %s", (SCHEMA,))
         return {table for (table,) in rows} - set(_KEPT)
-
-
-def shapes(db: apsw.Connection) -> list[Shape]:
-    """The tables of a SQLite store but those made anew from the rest; what refers to another comes after it."""
-    query = "select name from sqlite_schema where type = 'table' and name not like 'sqlite%' order by name"
-    names = [str(table) for (table,) in db.execute(query) if table not in _DERIVED]
-    before = {table: sorted(_referred(db, table) & set(names)) for table in names}
-    before["item_attachments"].append("memories")  # entries count them when they come
-    return [_shape(db, table) for table in TopologicalSorter(before).static_order()]
-
-
-def _referred(db: apsw.Connection, table: str) -> set[str]:
-    return {str(other) for (other,) in db.execute('select "table" from pragma_foreign_key_list(?)', (table,))}
-
-
-def _shape(db: apsw.Connection, table: str) -> Shape:
-    columns: list[Any] = db.execute("select name, pk from pragma_table_info(?)", (table,)).fetchall()
-    key = [name for pk, name in sorted((pk, name) for name, pk in columns if pk)]
-    if not key:
-        query = """select column.name from pragma_index_list(?) as list, pragma_index_info(list.name) as column
-                   where list."unique" order by list.seq, column.seqno"""
-        key = [str(name) for (name,) in db.execute(query, (table,))]
-    return Shape(table, tuple(name for name, _ in columns), tuple(key))
-
-
-def insert_there(db: apsw.Connection, shape: Shape, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Keep rows in SQLite. Triggers are off meanwhile: every row is copied, those that triggers made too."""
-    marks = ", ".join("?" * len(shape.columns))
-    db.executemany(f"insert into {shape.table} ({', '.join(shape.columns)}) values ({marks})", rows)
-
-
-def number_there(db: apsw.Connection, last: Mapping[str, int]) -> None:
-    """Let SQLite go on after the numbers that were given out last, by table."""
-    for table, number in last.items():
-        db.execute("delete from sqlite_sequence where name = ?", (table,))
-        db.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (table, number))
 
 
 def _here(table: str, row: Row) -> Row:

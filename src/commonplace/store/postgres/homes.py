@@ -7,24 +7,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, StorageBroken
 from commonplace.lazy_dataclass import dataclass
 from commonplace.store.accounts import FILE
 from commonplace.store.opening import DATABASE
 from commonplace.store.postgres.accounts import SPACE, PostgresAccounts
-from commonplace.store.postgres.addresses import shown
 from commonplace.store.postgres.connection import SCHEMA, has_space
-from commonplace.store.postgres.copying import shapes
 from commonplace.store.postgres.moving import Moved, Watch, abandon, move
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.schema import check, connect, migrate
-from commonplace.store.postgres.sides import File, Served
+from commonplace.store.postgres.server_side import ServerSide
 from commonplace.store.postgres.store import PostgresStore
+from commonplace.store.postgres.urls import shown
 from commonplace.store.sqlite.accounts import Accounts
 from commonplace.store.sqlite.connection import explained as explained_file
-from commonplace.store.sqlite.connection import load_migrations
+from commonplace.store.sqlite.file_side import FileSide, open_current, table_shapes
 from commonplace.store.sqlite.store import SqliteStore
 
 _CONNECTIONS = 3
@@ -64,8 +61,8 @@ class Homes:
             return [str(space) for (space,) in connection.execute(query.encode(), (SPACE,))]
 
     def to_database(self, space: str, watch: Watch) -> Moved:
-        with closing(_existing(self._file(space))) as store, closing(self._served(space)) as served:
-            return move(File(store), Served(served, shapes(store._database.reading())), watch)
+        with closing(open_current(self._file(space))) as store, closing(self._served(space)) as served:
+            return move(FileSide(store), ServerSide(served, table_shapes(store._database.reading())), watch)
 
     def to_file(self, space: str, watch: Watch) -> Moved:
         """The file takes its name only once it is complete and compared."""
@@ -74,7 +71,7 @@ class Homes:
         path = self._file(space)
         if path.exists():
             with closing(SqliteStore(path)) as store:
-                side = File(store)
+                side = FileSide(store)
                 if side.mark() is not None or not side.is_empty():
                     return self._fill(space, store, watch)
         partial = _partial(path)
@@ -85,11 +82,11 @@ class Homes:
 
     def _fill(self, space: str, store: SqliteStore, watch: Watch) -> Moved:
         with closing(self._served(space)) as served:
-            return move(Served(served, shapes(store._database.reading())), File(store), watch)
+            return move(ServerSide(served, table_shapes(store._database.reading())), FileSide(store), watch)
 
     def abandon_database(self, space: str) -> bool:
-        with closing(_existing(self._file(space))) as store, closing(self._served(space)) as served:
-            return abandon(Served(served, shapes(store._database.reading())))
+        with closing(open_current(self._file(space))) as store, closing(self._served(space)) as served:
+            return abandon(ServerSide(served, table_shapes(store._database.reading())))
 
     def abandon_file(self, space: str) -> bool:
         partial = _partial(self._file(space))
@@ -134,16 +131,6 @@ class Homes:
                 db.executemany(_insert("keys", _KEY, "?"), keys)
             _check_same(_in_file(target), (users, keys))
             return len(users)
-
-
-def _existing(path: Path) -> SqliteStore:
-    """A store whose schema needs no change: opening an older one would change it."""
-    if not path.is_file():
-        raise NotFound(f"There is no library at {path}.")
-    with explained_file(path), closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        if int(db.pragma("user_version")) < len(load_migrations()):
-            raise InvalidInput(f"{path} was written by an older Commonplace. Run `commonplace status` on it first.")
-    return SqliteStore(path)
 
 
 def _partial(path: Path) -> Path:

@@ -25,11 +25,11 @@ from commonplace.model import (
     uri_of,
 )
 from commonplace.store.filters import Compiled, fold_tag, fold_value, micros
-from commonplace.store.postgres.addresses import shown
 from commonplace.store.postgres.connection import Database
 from commonplace.store.postgres.filters import HEAD, compared, compile_filter
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained
+from commonplace.store.postgres.urls import shown
 from commonplace.store.rows import Write
 from commonplace.store.shaping import (
     ITEM_COLUMNS,

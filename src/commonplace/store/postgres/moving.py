@@ -13,10 +13,8 @@ from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, StorageBroken, Unavailable
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.postgres.copying import Shape
 from commonplace.store.postgres.problems import Lost
-from commonplace.store.postgres.sides import Row, Side
-from commonplace.store.postgres.store import MIGRATION
+from commonplace.store.transfer import MIGRATION, Row, Side, TableShape
 
 BATCH_ROWS = 1000
 BATCH_BYTES = 8_000_000
@@ -80,7 +78,7 @@ def _move(source: Side, target: Side, watch: Watch) -> Moved:
     return Moved(rows)
 
 
-def _take(target: Side, shape: Shape, batch: list[Row], mark: dict[str, Any]) -> None:
+def _take(target: Side, shape: TableShape, batch: list[Row], mark: dict[str, Any]) -> None:
     try:
         target.take(shape, batch, mark)
     except InvalidInput as error:
@@ -116,7 +114,7 @@ def _names(side: Side) -> set[str]:
     return {shape.table for shape in side.shapes()}
 
 
-def _compare(target: Side, known: Sequence[Shape], wanted: dict[str, Tally], watch: Watch) -> None:
+def _compare(target: Side, known: Sequence[TableShape], wanted: dict[str, Tally], watch: Watch) -> None:
     there = [shape for shape in known if shape.table in _names(target)]
     found = target.read(lambda: _tallies(target, there, watch, "comparing"))
     wrong = [table for table, tally in wanted.items() if found.get(table, _NOTHING) != tally]
@@ -126,7 +124,7 @@ def _compare(target: Side, known: Sequence[Shape], wanted: dict[str, Tally], wat
         raise StorageBroken(f"{target.name} is not what was copied: {problems[0]}. Run this again: it starts over.")
 
 
-def _tallies(side: Side, known: Sequence[Shape], watch: Watch, step: str) -> dict[str, Tally]:
+def _tallies(side: Side, known: Sequence[TableShape], watch: Watch, step: str) -> dict[str, Tally]:
     found: dict[str, Tally] = {}
     with watch(step) as progress:
         for number, shape in enumerate(known, start=1):
@@ -138,7 +136,7 @@ def _tallies(side: Side, known: Sequence[Shape], watch: Watch, step: str) -> dic
     return found
 
 
-def _number(shape: Shape, row: Row) -> int:
+def _number(shape: TableShape, row: Row) -> int:
     """A hash of a row, each value with its length before it."""
     known = hashlib.sha256()
     for name, value in zip(shape.columns, row, strict=True):
@@ -155,13 +153,13 @@ def _written(total: int) -> str:
 _NOTHING: Tally = (0, _written(0))
 
 
-def _kept(side: Side, shape: Shape, after: Sequence[Any] = ()) -> Iterator[Row]:
+def _kept(side: Side, shape: TableShape, after: Sequence[Any] = ()) -> Iterator[Row]:
     for row in side.rows(shape, after):
         if shape.table != "settings" or row[0] not in _OWN:
             yield row
 
 
-def _batches(side: Side, shape: Shape, after: Sequence[Any]) -> Iterator[list[Row]]:
+def _batches(side: Side, shape: TableShape, after: Sequence[Any]) -> Iterator[list[Row]]:
     batch, size = list[Row](), 0
     for row in _kept(side, shape, after):
         batch.append(row)

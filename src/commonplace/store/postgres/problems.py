@@ -21,7 +21,7 @@ from commonplace.errors import (
     Unavailable,
 )
 from commonplace.settings import BadSetting
-from commonplace.store.postgres.addresses import shown, without_secrets
+from commonplace.store.postgres.urls import shown, without_secrets
 
 LOCK_S = 30
 STATEMENT_S = 60

@@ -9,10 +9,10 @@ import psycopg
 from psycopg import sql
 
 from commonplace.settings import BadSetting
-from commonplace.store.postgres.addresses import checked, shown
 from commonplace.store.postgres.connection import SCHEMA, lent, options
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained, explained_to_owner, owner_advice, refused
+from commonplace.store.postgres.urls import checked, shown
 from commonplace.store.spelling import folded
 
 LEAST_VERSION = 14

@@ -15,9 +15,7 @@ from commonplace.store.postgres.schema import check, migrate
 from commonplace.store.postgres.sessions import Sessions
 from commonplace.store.postgres.table_nodes import TableNodes
 from commonplace.store.postgres.vectors import Vectors
-
-MIGRATION = "migration"
-"""The setting in which a space that is being filled, or was, notes with what and how far."""
+from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(Sessions, Records, Listings, Names, Outlines, TableNodes, Files, Vectors, Keeping, Copies, Care):

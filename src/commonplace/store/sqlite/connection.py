@@ -25,8 +25,8 @@ from commonplace.errors import (
     StorageBroken,
     StorageFull,
 )
-from commonplace.store import spelling
 from commonplace.store.filters import fold_value, in_place
+from commonplace.store.spelling import folded, name_backwards, name_hash
 
 BUSY_S = 30.0
 _DATABASE_FILES = 3  # itself, its log and the memory that processes share
@@ -166,10 +166,8 @@ class Database:
         connection.set_busy_timeout(int(BUSY_S * 1000))
         _use_wal(connection)
         connection.execute(_PRAGMAS)
-        connection.create_scalar_function("fold", _fold, 1, deterministic=True)
-        connection.create_scalar_function("fold_exact", _fold_exact, 1, deterministic=True)
-        connection.create_scalar_function("in_place", _in_place, 2, deterministic=True)
-        spelling.register(connection)
+        for name, arguments, function in _FUNCTIONS:
+            connection.create_scalar_function(name, function, arguments, deterministic=True)
         with self._opened_lock:
             self._opened.add(connection)
         return connection
@@ -224,6 +222,26 @@ def _fold_exact(*values: Any) -> str | None:
 
 def _in_place(*values: Any) -> bool:
     return in_place(*values)
+
+
+def _folded_ending(*name: Any) -> str:
+    return folded(name[0])[0]
+
+
+def _folded_stem(*name: Any) -> str:
+    return folded(name[0])[1]
+
+
+_FUNCTIONS = (
+    ("fold", 1, _fold),
+    ("fold_exact", 1, _fold_exact),
+    ("in_place", 2, _in_place),
+    ("name_hash", 2, name_hash),
+    ("name_backwards", 2, name_backwards),
+    ("folded_stem", 1, _folded_stem),
+    ("folded_ending", 1, _folded_ending),
+)
+"""Functions that filters and the triggers of `document_names` call: the name, the number of arguments, the function."""
 
 
 def _version(connection: apsw.Connection) -> int:

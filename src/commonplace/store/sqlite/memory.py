@@ -17,7 +17,8 @@ from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, Attachment, EntryRo
 from commonplace.store.shaping import is_number, json_text, now_micros
 from commonplace.store.sqlite.connection import explained
 from commonplace.store.sqlite.filters import compile_filter
-from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.sqlite.finding import Finding
+from commonplace.store.sqlite.items import guarded
 from commonplace.store.sqlite.rows import Kept, hold_values
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
@@ -25,7 +26,7 @@ _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select group_concat(older) from supersessions where newer = id)"""
 
 
-class EntryRows(Items):
+class EntryRows(Finding):
     """Numbers, threads, expiry, supersession, history, and the metadata fields that are indexed."""
 
     @contextmanager
