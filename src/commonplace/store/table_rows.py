@@ -149,7 +149,7 @@ class Nodes:
     chunks: NDArray[np.int64]
 
 
-class Passage(NamedTuple):
+class NodePassage(NamedTuple):
     """A chunk of a table's node, and what is kept of that node."""
 
     chunk: Chunk

@@ -22,7 +22,7 @@ from commonplace.store.accounts import (
     unknown_key,
     unknown_user,
 )
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.postgres.schema import check, migrate
 from commonplace.store.shaping import moment, now_micros
 
@@ -32,7 +32,7 @@ SPACE = "@accounts"
 _COLUMNS = 'id, "user", scopes, label, created_at, expires_at, revoked_at, collections'
 
 
-class PostgresAccounts(Items):
+class PostgresAccounts(PostgresItems):
     """The same as `Accounts`, for any number of servers."""
 
     def __init__(self, url: str, *, owner: str = "", connections: int = 20, space: str = SPACE) -> None:

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.spelling import folded, name_backwards, name_hash
 
 _PIECE = 200
 
 
-class Care(Items):
+class PostgresCare(PostgresItems):
     """What is wrong, what is left over."""
 
     @reads

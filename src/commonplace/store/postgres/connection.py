@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.postgres.pooling import Connection, Pool, Told
+from commonplace.store.postgres.pooling import Connection, Pool, PooledConnection
 from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost
 from commonplace.store.postgres.urls import checked, shown
 
@@ -52,7 +52,7 @@ class Transaction:
         return self.numbers[of]
 
 
-class Database:
+class PostgresDatabase:
     """One space of a database. Threads share it; none holds more than one connection."""
 
     def __init__(self, url: str, space: str, connections: int) -> None:
@@ -338,6 +338,7 @@ def _read_backslashes(connection: Connection) -> None:
 def _pool(url: str, connections: int) -> Pool:
     checked(url, "COMMONPLACE_STORE")  # a pool would write into the log what is wrong with it, and the address, too
     return Pool(
-        url, connection_class=Told, kwargs=options(), min_size=1, max_size=connections, open=True, max_idle=300,
-        timeout=CONNECT_S, reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace", configure=_read_backslashes,
+        url, connection_class=PooledConnection, kwargs=options(), min_size=1, max_size=connections, open=True,
+        max_idle=300, timeout=CONNECT_S, reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace",
+        configure=_read_backslashes,
     )  # fmt: skip

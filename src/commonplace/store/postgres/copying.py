@@ -21,7 +21,7 @@ from commonplace.store.backups import check_target, make_private, partial_of
 from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
 from commonplace.store.postgres.items import reads, seat_and_label, writes
-from commonplace.store.postgres.memory import EntryRows
+from commonplace.store.postgres.memory import PostgresEntryRows
 from commonplace.store.sqlite.connection import explained as explained_file
 from commonplace.store.sqlite.file_side import DERIVED, insert_rows, set_numbers, table_shapes, without_triggers
 from commonplace.store.sqlite.store import SqliteStore, copied
@@ -48,7 +48,7 @@ _BYTES = {"fragments.key", "tools.json_path", "dirty_places.pointer", "dirty_pla
 Row = dict[str, Any]
 
 
-class Copies(EntryRows):
+class Copies(PostgresEntryRows):
     """Backups."""
 
     def backup(self, target: Path) -> None:

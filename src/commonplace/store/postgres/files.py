@@ -9,12 +9,12 @@ from typing import Any
 from commonplace.errors import NotFound
 from commonplace.model import Item, fingerprint
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.rows import FILE_COLUMNS, UPDATE_COMMAND, FileRecord, FolderChange, FolderResult, Write
 from commonplace.store.shaping import now_micros
 
 
-class Files(Items):
+class PostgresFiles(PostgresItems):
     """Records of files, and changes of whole collections."""
 
     @reads

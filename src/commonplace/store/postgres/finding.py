@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, Change, Chunk, Filter, IndexedItem, Item, chunk_id, fingerprint
 from commonplace.store.facets import facets_of, with_properties, words_of
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import CHUNK, Items, reads
+from commonplace.store.postgres.items import CHUNK, PostgresItems, reads
 from commonplace.store.shaping import IN_PARTS, chunk_from, ids_from, json_value
 
 
-class Finding(Items):
+class PostgresFinding(PostgresItems):
     """Everything that is read of many items at once."""
 
     @reads

@@ -25,7 +25,7 @@ from commonplace.model import (
     uri_of,
 )
 from commonplace.store.filters import Compiled, fold_tag, fold_value, micros
-from commonplace.store.postgres.connection import Database
+from commonplace.store.postgres.connection import PostgresDatabase
 from commonplace.store.postgres.filters import HEAD, compared, compile_filter
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained
@@ -47,7 +47,7 @@ from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound="Items")
+S = TypeVar("S", bound="PostgresItems")
 CHUNK = f"item_id << {CHUNK_BITS} | ordinal, {PASSAGE_COLUMNS}"
 NAMED = ("note", "media", "conversation", "character", "prompt")
 """Kinds whose items have a record: a UUID, and a title that they are found by."""
@@ -76,12 +76,12 @@ def writes(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P]
     return call
 
 
-class Items:
+class PostgresItems:
     """Items, chunks and changes."""
 
     def __init__(self, url: str, space: str, connections: int = 20) -> None:
         with explained(shown(url)):
-            self._database = Database(url, space, connections)
+            self._database = PostgresDatabase(url, space, connections)
         self.name = self._database.name
         self.replaced = False
         self.log: str | None = None
@@ -289,13 +289,13 @@ class Items:
         self._drop_unattached(attached)
 
     def _put_entry(self, item_id: int, draft: Draft, *, fresh: bool) -> None:
-        """What else is kept of a memory entry; see `memory.EntryRows`."""
+        """What else is kept of a memory entry; see `memory.PostgresEntryRows`."""
 
     def _delete_entries(self, item_ids: Sequence[int]) -> None:
         pass
 
     def _put_outline(self, item_id: int, outline: Outline) -> None:
-        """What else is kept of a document; see `outlines.Outlines`."""
+        """What else is kept of a document; see `outlines.PostgresOutlines`."""
 
     def _refresh_outline(self, item_id: int, outline: Outline | None) -> None:
         pass

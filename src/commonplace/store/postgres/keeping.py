@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON
 from commonplace.store.postgres.connection import CLOCK
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.rows import LONGEST_WAIT, Attachment, Job
 from commonplace.store.shaping import json_text
 
 
-class Keeping(Items):
+class PostgresKeeping(PostgresItems):
     """Bytes, work to do, and values by name."""
 
     @writes

@@ -10,12 +10,12 @@ from commonplace.model import IndexedItem, chunk_id
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import fold_value
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
 from commonplace.store.shaping import IN_PARTS, WHOLE_KINDS, json_text
 
 
-class Records(Items):
+class PostgresRecords(PostgresItems):
     """Names that last, numbers, cues, messages in order, where things were imported from, answers to repeated calls."""
 
     # names

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.model import JSON, Filter, Item
-from commonplace.store.postgres.items import Items, reads
+from commonplace.store.postgres.items import PostgresItems, reads
 from commonplace.store.rows import ALL_TAGS, MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
 
 _IS_ENTRY = "exists (select 1 from memories where memories.item_id = items.id)"
@@ -24,7 +24,7 @@ _ONE = {
 }
 
 
-class Listings(Items):
+class PostgresListings(PostgresItems):
     """What is listed and counted without a query."""
 
     @reads

@@ -13,7 +13,7 @@ from typing import Any
 from commonplace.model import Draft, Filter
 from commonplace.store.filters import Compiled, path_from
 from commonplace.store.postgres.filters import HEAD, compile_filter, kept_values
-from commonplace.store.postgres.finding import Finding
+from commonplace.store.postgres.finding import PostgresFinding
 from commonplace.store.postgres.items import reads, writes
 from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, EntryRow, Past, Said, Write
 from commonplace.store.shaping import is_number, json_text, now_micros
@@ -26,7 +26,7 @@ _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
 _NEXT = "(select coalesce(max(id), 0) + 1 from {})"
 
 
-class EntryRows(Finding):
+class PostgresEntryRows(PostgresFinding):
     """Numbers, threads, expiry, supersession, history, and the metadata fields that are indexed."""
 
     @reads

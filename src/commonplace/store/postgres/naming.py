@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import Items, reads
+from commonplace.store.postgres.items import PostgresItems, reads
 from commonplace.store.rows import Ending, Name
 from commonplace.store.spelling import backwards, digits_needed, hex_range, stem_and_ending
 
@@ -23,7 +23,7 @@ _STEMS = """stem_head between left(%(stem)s, %(head)s) and left(%(stem)s || '0',
             and (%(ending)s::text is null or ending = %(ending)s)"""
 
 
-class Names(Items):
+class PostgresNames(PostgresItems):
     """How documents are called."""
 
     @reads

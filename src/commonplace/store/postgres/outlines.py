@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.rows import HEADING_COLUMNS, DocumentRow
 from commonplace.store.shaping import heading_from, heading_row
 from commonplace.text.outline import Outline
@@ -14,7 +14,7 @@ from commonplace.text.outline import Outline
 _OF_PARENT = "kind = 'document' and parent_head = %(head)s and parent = %(parent)s"
 
 
-class Outlines(Items):
+class PostgresOutlines(PostgresItems):
     """What documents are made of."""
 
     @reads

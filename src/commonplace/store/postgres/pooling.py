@@ -13,7 +13,7 @@ from commonplace.store.postgres.problems import refused
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-class Told(Connection):
+class PooledConnection(Connection):
     """A connection of a pool. Where none can be made it is noted why: the pool alone knows how long it has waited."""
 
     refusals: ClassVar[dict[str, psycopg.Error]] = {}
@@ -38,7 +38,7 @@ class Pool(ConnectionPool[Connection]):
             return super().getconn(timeout)
         except PoolTimeout as error:
             url = str(self.conninfo)
-            if (refusal := Told.refusals.get(url)) is None:
+            if (refusal := PooledConnection.refusals.get(url)) is None:
                 raise
             # Unavailable, even where it is a wrong setting: it was right when the library was opened.
             raise Unavailable(str(refused(url, refusal, "COMMONPLACE_STORE"))) from error

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from commonplace.model import JSON
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, SESSION_COLUMNS, Returned, SessionList, SessionRow
 
 
-class Sessions(Items):
+class PostgresSessions(PostgresItems):
     """A row per session, a row per URI it has seen, a row per list that may be continued."""
 
     @reads

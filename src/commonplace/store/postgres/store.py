@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 from commonplace.errors import Unavailable
-from commonplace.store.postgres.care import Care
+from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
-from commonplace.store.postgres.files import Files
-from commonplace.store.postgres.keeping import Keeping
-from commonplace.store.postgres.knowledge import Records
-from commonplace.store.postgres.listings import Listings
-from commonplace.store.postgres.naming import Names
-from commonplace.store.postgres.outlines import Outlines
+from commonplace.store.postgres.files import PostgresFiles
+from commonplace.store.postgres.keeping import PostgresKeeping
+from commonplace.store.postgres.knowledge import PostgresRecords
+from commonplace.store.postgres.listings import PostgresListings
+from commonplace.store.postgres.naming import PostgresNames
+from commonplace.store.postgres.outlines import PostgresOutlines
 from commonplace.store.postgres.schema import check, migrate
-from commonplace.store.postgres.sessions import Sessions
-from commonplace.store.postgres.table_nodes import TableNodes
-from commonplace.store.postgres.vectors import Vectors
+from commonplace.store.postgres.sessions import PostgresSessions
+from commonplace.store.postgres.table_nodes import PostgresTableNodes
+from commonplace.store.postgres.vectors import PostgresVectors
 from commonplace.store.transfer import MIGRATION
 
 
-class PostgresStore(Sessions, Records, Listings, Names, Outlines, TableNodes, Files, Vectors, Keeping, Copies, Care):
+class PostgresStore(
+    PostgresSessions,
+    PostgresRecords,
+    PostgresListings,
+    PostgresNames,
+    PostgresOutlines,
+    PostgresTableNodes,
+    PostgresFiles,
+    PostgresVectors,
+    PostgresKeeping,
+    Copies,
+    PostgresCare,
+):
     """Everything the Store interface promises, in one space of a PostgreSQL database."""
 
 

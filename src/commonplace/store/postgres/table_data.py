@@ -10,7 +10,7 @@ from typing import Any
 
 from commonplace.model import JSON
 from commonplace.store import shredding
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.shredding import (
     INDEX,
     Branch,
@@ -50,7 +50,7 @@ _Place = tuple[int, int, str | None]
 """Where a fragment belongs: its parent, its position there, its key."""
 
 
-class TableData(Items):
+class PostgresTableData(PostgresItems):
     """Values of tables by their places. A place is given by its tokens; writes belong in a transaction."""
 
     # reading

@@ -13,14 +13,14 @@ from commonplace.store.places import around, is_stale, place_number, plain
 from commonplace.store.postgres.connection import CLOCK
 from commonplace.store.postgres.items import CHUNK, reads, writes
 from commonplace.store.postgres.problems import explained
-from commonplace.store.postgres.tables import TableRows
+from commonplace.store.postgres.tables import PostgresTableRows
 from commonplace.store.shaping import chunk_from, ids_from, json_text, json_value
 from commonplace.store.table_rows import (
     DIRTY_COLUMNS,
     JOB_COLUMNS,
     DirtyRow,
+    NodePassage,
     Nodes,
-    Passage,
     TableJob,
     TableRow,
     job_from,
@@ -29,7 +29,7 @@ from commonplace.store.table_rows import (
 _Hidden = tuple[tuple[Any, ...], NDArray[np.int64]]
 
 
-class TableNodes(TableRows):
+class PostgresTableNodes(PostgresTableRows):
     """Nodes by the places they are inside of, dirty places, and jobs."""
 
     # nodes
@@ -64,7 +64,7 @@ class TableNodes(TableRows):
         return [item for (item,) in self._all(query, (place, after, upto, limit if limit >= 0 else None))]
 
     @reads
-    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[Passage]:
+    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[NodePassage]:
         items, ordinals = [one >> CHUNK_BITS for one in chunk_ids], [one & (MOST_CHUNKS - 1) for one in chunk_ids]
         rows = self._all(
             f"""select {CHUNK}, fields, content_hash, chunk_count
@@ -73,9 +73,9 @@ class TableNodes(TableRows):
                 and kind = 'table' and parent = %s""",
             (items, ordinals, table),
         )
-        found: dict[int, Passage] = {}
+        found: dict[int, NodePassage] = {}
         for *chunk, fields, content_hash, count in rows:
-            found[chunk[0]] = Passage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
+            found[chunk[0]] = NodePassage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
         return [found[chunk] for chunk in chunk_ids if chunk in found]
 
     @reads

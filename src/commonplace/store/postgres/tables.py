@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.store.postgres.items import reads, writes
-from commonplace.store.postgres.table_data import TableData
+from commonplace.store.postgres.table_data import PostgresTableData
 from commonplace.store.shaping import json_text, now_micros
 from commonplace.store.table_rows import (
     INSTANCE_COLUMNS,
@@ -25,7 +25,7 @@ from commonplace.store.table_rows import (
 _TOOL_NAMES = TOOL_COLUMNS.split(", ")
 
 
-class TableRows(TableData):
+class PostgresTableRows(PostgresTableData):
     """Everything about tables but what is in them. Each change of what can be listed raises `tables_state`."""
 
     @reads

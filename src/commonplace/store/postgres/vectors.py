@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import CHUNK_BITS, Chunk
-from commonplace.store.postgres.items import CHUNK, Items, reads, writes
+from commonplace.store.postgres.items import CHUNK, PostgresItems, reads, writes
 from commonplace.store.rows import MODEL_COLUMNS, Model
 from commonplace.store.shaping import chunk_from
 
 _LINES = 500
 
 
-class Vectors(Items):
+class PostgresVectors(PostgresItems):
     """Kept by what was embedded."""
 
     @reads

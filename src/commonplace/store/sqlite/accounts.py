@@ -27,7 +27,7 @@ from commonplace.store.accounts import (
     unknown_user,
 )
 from commonplace.store.shaping import moment, now_micros
-from commonplace.store.sqlite.connection import Database, explained
+from commonplace.store.sqlite.connection import SqliteDatabase, explained
 
 _COLUMNS = "id, user, scopes, label, created_at, expires_at, revoked_at, collections"
 
@@ -39,7 +39,7 @@ class Accounts:
         self.path = path
         with explained(path):
             _make_private(path)
-        self._database = Database(path, "accounts_migrations")
+        self._database = SqliteDatabase(path, "accounts_migrations")
 
     def close(self) -> None:
         self._database.close()

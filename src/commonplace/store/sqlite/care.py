@@ -9,10 +9,10 @@ import apsw
 
 from commonplace.model import CHUNK_BITS, SCHEMES, chunk_id
 from commonplace.store.shaping import ITEM_COLUMNS
-from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.sqlite.items import SqliteItems, guarded
 
 
-class Care(Items):
+class SqliteCare(SqliteItems):
     """Checks of everything that is stored, and room on disk."""
 
     @guarded

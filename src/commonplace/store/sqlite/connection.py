@@ -55,7 +55,7 @@ if hasattr(os, "register_at_fork"):  # where there is no fork, nothing has to be
     os.register_at_fork(after_in_child=_count_fork)
 
 
-class Database:
+class SqliteDatabase:
     """A SQLite file in WAL mode. Readers never wait; writers queue, inside the process, then between them."""
 
     def __init__(self, path: Path, migrations: str = "migrations") -> None:

@@ -13,13 +13,13 @@ from commonplace.errors import NotFound
 from commonplace.model import Item, chunk_id
 from commonplace.store.rows import FILE_COLUMNS, UPDATE_COMMAND, FileRecord, FolderChange, FolderResult, Write
 from commonplace.store.shaping import now_micros
-from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.sqlite.items import SqliteItems, guarded
 from commonplace.store.sqlite.rows import hash_of, log_changes
 
 _MOST_FILES, _MOST_CHARS = 100, 4_000_000  # of files that the same few statements write
 
 
-class Files(Items):
+class SqliteFiles(SqliteItems):
     """Records of files, and changes of whole collections."""
 
     @guarded
@@ -190,6 +190,3 @@ class Files(Items):
 
 def _chars(file: tuple[Write, FileRecord]) -> int:
     return len(file[0].draft.body)
-
-
-__all__ = ["Files"]

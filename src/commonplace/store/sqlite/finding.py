@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from commonplace.model import Change, Chunk, Filter, IndexedItem, Item, chunk_id
 from commonplace.store.facets import facets_of, with_properties, words_of
 from commonplace.store.shaping import CHUNK_COLUMNS, IN_PARTS, chunk_from, ids_from, json_value
-from commonplace.store.sqlite.items import Items, consistent, guarded
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 
 
-class Finding(Items):
+class SqliteFinding(SqliteItems):
     """Reads of many items at once, and the log."""
 
     @consistent

@@ -24,10 +24,10 @@ from commonplace.store.shaping import (
     passage_row,
     says_the_same,
 )
-from commonplace.store.sqlite.connection import Database, explained
+from commonplace.store.sqlite.connection import SqliteDatabase, explained
 from commonplace.store.sqlite.filters import compile_filter
 from commonplace.store.sqlite.rows import (
-    Kept,
+    NumberedWrite,
     forget_vectors,
     hash_of,
     insert_items,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound="Items")
+S = TypeVar("S", bound="SqliteItems")
 
 
 def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
@@ -70,14 +70,14 @@ def consistent(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S
     return call
 
 
-class Items:
+class SqliteItems:
     """Items, chunks and changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.replaced = False
         self.log: str | None = None
-        self._database = Database(path)
+        self._database = SqliteDatabase(path)
 
     def close(self) -> None:
         self._database.close()
@@ -100,7 +100,7 @@ class Items:
         """
         known, following = self._known(db, writes), self._next_item(db)
         ids: list[int] = []
-        waiting: list[Kept] = []
+        waiting: list[NumberedWrite] = []
         for write in writes:
             draft = write.draft
             address = (draft.kind, draft.parent, draft.key)
@@ -110,7 +110,7 @@ class Items:
             old = known.pop(address)
             check_version(draft, write.expected_version, old.version if old else 0)
             if old is None:
-                waiting.append(Kept(following, draft.key, write))
+                waiting.append(NumberedWrite(following, draft.key, write))
                 following += 1
             else:
                 self._add(db, waiting, now)
@@ -135,7 +135,7 @@ class Items:
     def _next_item(db: apsw.Connection) -> int:
         return int(next(db.execute("select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = 'items'"))[0])
 
-    def _add(self, db: apsw.Connection, waiting: list[Kept], now: int) -> None:
+    def _add(self, db: apsw.Connection, waiting: list[NumberedWrite], now: int) -> None:
         """Store what waits, all of it new, with what hangs on it. Nothing waits then."""
         if not waiting:
             return
@@ -154,7 +154,7 @@ class Items:
             refresh_language(db, old, write.language)
             return
         update_item(db, old.id, write, content_hash, now)
-        kept = Kept(old.id, draft.key, write)
+        kept = NumberedWrite(old.id, draft.key, write)
         cleared = self._clear_text(db, [old.id])
         self._put_texts(db, [kept])
         if orphans is None:
@@ -165,7 +165,7 @@ class Items:
             self._put_entry_again(db, kept)
         log_changes(db, "put", [(old.id, old.version + 1)])
 
-    def _put_texts(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
+    def _put_texts(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
         insert_texts(db, kept)
         self._put_outlines(db, [(item_id, write.outline) for item_id, _, write in kept if write.outline is not None])
 
@@ -220,10 +220,10 @@ class Items:
         self._drop_orphans(db, orphans)
         self._drop_unattached(db, attached)
 
-    def _put_entries(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
-        """What else is kept of memory entries; see `memory.EntryRows`."""
+    def _put_entries(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
+        """What else is kept of memory entries; see `memory.SqliteEntryRows`."""
 
-    def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
+    def _put_entry_again(self, db: apsw.Connection, kept: NumberedWrite) -> None:
         pass
 
     def _delete_entries(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
@@ -231,7 +231,7 @@ class Items:
 
     @staticmethod
     def _put_outlines(db: apsw.Connection, outlines: Sequence[tuple[int, Outline]]) -> None:
-        """What else is kept of documents; see `outlines.Outlines`."""
+        """What else is kept of documents; see `outlines.SqliteOutlines`."""
 
     def _refresh_outline(self, db: apsw.Connection, item_id: int, outline: Outline | None) -> None:
         pass

@@ -10,10 +10,10 @@ from commonplace.errors import InvalidInput
 from commonplace.model import JSON
 from commonplace.store.rows import LONGEST_WAIT, Attachment, Job
 from commonplace.store.shaping import json_text, now_micros
-from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.sqlite.items import SqliteItems, guarded
 
 
-class Keeping(Items):
+class SqliteKeeping(SqliteItems):
     """Attachments of items, jobs with leases, and settings by name."""
 
     @guarded

@@ -12,10 +12,10 @@ from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import fold_value
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
 from commonplace.store.shaping import IN_PARTS, WHOLE_KINDS, json_text
-from commonplace.store.sqlite.items import Items, consistent, guarded
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 
 
-class Records(Items):
+class SqliteRecords(SqliteItems):
     """Names that last, numbers, cues, messages in order, where things were imported from, answers to repeated calls."""
 
     # names

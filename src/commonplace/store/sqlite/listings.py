@@ -11,13 +11,13 @@ from commonplace.model import CHUNK_BITS, JSON, Filter, Item
 from commonplace.store.filters import Compiled, fold_tag, micros
 from commonplace.store.rows import ALL_TAGS, MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
 from commonplace.store.sqlite.filters import HELD_BY, compile_filter
-from commonplace.store.sqlite.items import Items, consistent, guarded
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 
 WALKED = 1000
 """Newest entries that are looked at one by one before a filter is answered from an index."""
 
 
-class Listings(Items):
+class SqliteListings(SqliteItems):
     """What is listed and counted without a query."""
 
     @guarded

@@ -17,16 +17,16 @@ from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, Attachment, EntryRo
 from commonplace.store.shaping import is_number, json_text, now_micros
 from commonplace.store.sqlite.connection import explained
 from commonplace.store.sqlite.filters import compile_filter
-from commonplace.store.sqlite.finding import Finding
+from commonplace.store.sqlite.finding import SqliteFinding
 from commonplace.store.sqlite.items import guarded
-from commonplace.store.sqlite.rows import Kept, hold_values
+from commonplace.store.sqlite.rows import NumberedWrite, hold_values
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = id),
   (select group_concat(older) from supersessions where newer = id)"""
 
 
-class EntryRows(Finding):
+class SqliteEntryRows(SqliteFinding):
     """Numbers, threads, expiry, supersession, history, and the metadata fields that are indexed."""
 
     @contextmanager
@@ -73,7 +73,7 @@ class EntryRows(Finding):
     def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
         with self._database.writing(alone=False) as db:
             number, item_id = self.next_entry(), self._next_item(db)
-            kept = [Kept(item_id + place, str(number + place), write) for place, write in enumerate(writes)]
+            kept = [NumberedWrite(item_id + place, str(number + place), write) for place, write in enumerate(writes)]
             added = [(number + place, item_id + place) for place in range(len(writes))]
             self._add(db, kept, now_micros())
             return added
@@ -194,7 +194,7 @@ class EntryRows(Finding):
 
     # what is kept beside the item, in the transaction that writes it
 
-    def _put_entries(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
+    def _put_entries(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
         self._index_metadata(db, [(one.item_id, one.write.draft.metadata) for one in kept])
         entries = [one for one in kept if _is_entry(one)]
         db.executemany(
@@ -206,7 +206,7 @@ class EntryRows(Finding):
         if numbers := [int(one.key) for one in kept if is_number(one.key) and not _is_entry(one)]:
             _give_out_no_more(db, max(numbers))
 
-    def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
+    def _put_entry_again(self, db: apsw.Connection, kept: NumberedWrite) -> None:
         item_id, _, write = kept
         self._forget_metadata(db, [item_id])
         if not db.execute("select 1 from memories where item_id = ?", (item_id,)).fetchone():
@@ -221,7 +221,7 @@ class EntryRows(Finding):
         self._put_successors(db, [kept] if _is_entry(kept) else [])
 
     @staticmethod
-    def _put_successors(db: apsw.Connection, entries: Sequence[Kept]) -> None:
+    def _put_successors(db: apsw.Connection, entries: Sequence[NumberedWrite]) -> None:
         pairs = [(int(one.key), older) for one in entries for older in one.write.draft.fields.get("supersedes") or ()]
         _supersede(db, pairs)
 
@@ -302,7 +302,7 @@ class EntryRows(Finding):
         return compile_filter(filter, fields)
 
 
-def _is_entry(kept: Kept) -> bool:
+def _is_entry(kept: NumberedWrite) -> bool:
     """Not so for an item of this kind that no thread of a conversation put here."""
     return bool(kept.write.draft.fields.get("source")) and kept.key.isdecimal()
 

@@ -9,7 +9,7 @@ from typing import Any
 from commonplace.model import CHUNK_BITS
 from commonplace.store.rows import Ending, Name
 from commonplace.store.spelling import backwards, digits_needed, hex_range, stem_and_ending
-from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.sqlite.items import SqliteItems, guarded
 
 _NAMES = "select items.id, parent, key from document_names join items on items.id = item_id"
 _ENDINGS: dict[Ending, str] = {
@@ -22,7 +22,7 @@ _ENDINGS: dict[Ending, str] = {
 _STEMS = """(stem = :stem or stem > :stem || '/' and stem < :stem || '0') and (:ending is null or ending = :ending)"""
 
 
-class Names(Items):
+class SqliteNames(SqliteItems):
     """How documents are called."""
 
     @guarded

@@ -10,13 +10,13 @@ import apsw
 
 from commonplace.store.rows import HEADING_COLUMNS, DocumentRow
 from commonplace.store.shaping import heading_from, heading_row
-from commonplace.store.sqlite.items import Items, consistent, guarded
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 
 if TYPE_CHECKING:
     from commonplace.text.outline import Outline
 
 
-class Outlines(Items):
+class SqliteOutlines(SqliteItems):
     """What documents are made of."""
 
     @consistent

@@ -10,10 +10,10 @@ import apsw
 
 from commonplace.model import JSON
 from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, SESSION_COLUMNS, Returned, SessionList, SessionRow
-from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.sqlite.items import SqliteItems, guarded
 
 
-class Sessions(Items):
+class SqliteSessions(SqliteItems):
     """A row per session, a row per URI it has seen, a row per list that may be continued."""
 
     @guarded

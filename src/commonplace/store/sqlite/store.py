@@ -12,22 +12,34 @@ import apsw
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.store.backups import COPY, check_target, clear_copies, make_private, partial_of
-from commonplace.store.sqlite.care import Care
+from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
-from commonplace.store.sqlite.files import Files
+from commonplace.store.sqlite.files import SqliteFiles
 from commonplace.store.sqlite.items import guarded
-from commonplace.store.sqlite.keeping import Keeping
-from commonplace.store.sqlite.knowledge import Records
-from commonplace.store.sqlite.listings import Listings
-from commonplace.store.sqlite.memory import EntryRows
-from commonplace.store.sqlite.naming import Names
-from commonplace.store.sqlite.outlines import Outlines
-from commonplace.store.sqlite.sessions import Sessions
-from commonplace.store.sqlite.table_nodes import TableNodes
-from commonplace.store.sqlite.vectors import Vectors
+from commonplace.store.sqlite.keeping import SqliteKeeping
+from commonplace.store.sqlite.knowledge import SqliteRecords
+from commonplace.store.sqlite.listings import SqliteListings
+from commonplace.store.sqlite.memory import SqliteEntryRows
+from commonplace.store.sqlite.naming import SqliteNames
+from commonplace.store.sqlite.outlines import SqliteOutlines
+from commonplace.store.sqlite.sessions import SqliteSessions
+from commonplace.store.sqlite.table_nodes import SqliteTableNodes
+from commonplace.store.sqlite.vectors import SqliteVectors
 
 
-class SqliteStore(Sessions, EntryRows, Records, Listings, Names, Outlines, TableNodes, Files, Vectors, Keeping, Care):
+class SqliteStore(
+    SqliteSessions,
+    SqliteEntryRows,
+    SqliteRecords,
+    SqliteListings,
+    SqliteNames,
+    SqliteOutlines,
+    SqliteTableNodes,
+    SqliteFiles,
+    SqliteVectors,
+    SqliteKeeping,
+    SqliteCare,
+):
     """Everything the Store interface promises, on one SQLite file."""
 
     @guarded

@@ -22,11 +22,11 @@ from commonplace.store.shredding import (
     shred,
     with_change,
 )
-from commonplace.store.sqlite.items import Items, consistent, guarded
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 from commonplace.store.table_rows import FRAGMENT_COLUMNS, Fragment, Location, Missing, value_of
 
 
-class TableData(Items):
+class SqliteTableData(SqliteItems):
     """Values of tables by their places. A place is given by its tokens; writes belong in a transaction."""
 
     # reading

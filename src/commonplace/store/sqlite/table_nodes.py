@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from commonplace.model import JSON
 from commonplace.store.places import around, is_stale, place_number, plain
 from commonplace.store.shaping import PASSAGE_COLUMNS, chunk_from, ids_from, json_text, json_value, now_micros
-from commonplace.store.sqlite.finding import Finding
+from commonplace.store.sqlite.finding import SqliteFinding
 from commonplace.store.sqlite.items import consistent, guarded
-from commonplace.store.sqlite.tables import TableRows
+from commonplace.store.sqlite.tables import SqliteTableRows
 from commonplace.store.table_rows import (
     DIRTY_COLUMNS,
     JOB_COLUMNS,
     DirtyRow,
+    NodePassage,
     Nodes,
-    Passage,
     TableJob,
     TableRow,
     job_from,
@@ -29,7 +29,7 @@ from commonplace.store.table_rows import (
 _LAST = "select seq from sqlite_sequence where name = 'items'"  # the largest id ever given out
 
 
-class TableNodes(TableRows, Finding):
+class SqliteTableNodes(SqliteTableRows, SqliteFinding):
     """Nodes by the places they are inside of, dirty places, and jobs."""
 
     # nodes
@@ -68,7 +68,7 @@ class TableNodes(TableRows, Finding):
         return [item for (item,) in self._database.reading().execute(query, (place, after, upto, limit))]
 
     @guarded
-    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[Passage]:
+    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[NodePassage]:
         """Of some chunks those of a table's nodes, with what tells where these are, in the order asked for."""
         rows = self._database.reading().execute(
             f"""select chunks.id, {PASSAGE_COLUMNS}, fields, content_hash, chunk_count from json_each(?)
@@ -76,9 +76,9 @@ class TableNodes(TableRows, Finding):
                 where items.kind = 'table' and items.parent = ?""",
             (json.dumps(list(chunk_ids)), table),
         )
-        found: dict[int, Passage] = {}
+        found: dict[int, NodePassage] = {}
         for *chunk, fields, content_hash, count in rows:
-            found[chunk[0]] = Passage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
+            found[chunk[0]] = NodePassage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
         return [found[chunk] for chunk in chunk_ids if chunk in found]
 
     @guarded

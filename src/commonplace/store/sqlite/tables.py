@@ -10,7 +10,7 @@ import apsw
 
 from commonplace.store.shaping import json_text, now_micros
 from commonplace.store.sqlite.items import consistent, guarded
-from commonplace.store.sqlite.table_data import TableData
+from commonplace.store.sqlite.table_data import SqliteTableData
 from commonplace.store.table_rows import (
     INSTANCE_COLUMNS,
     TABLE_COLUMNS,
@@ -25,7 +25,7 @@ from commonplace.store.table_rows import (
 )
 
 
-class TableRows(TableData):
+class SqliteTableRows(SqliteTableData):
     """Everything about tables but what is in them. Each change of what can be listed raises `tables_state`."""
 
     @guarded

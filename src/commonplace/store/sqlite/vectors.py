@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from commonplace.model import CHUNK_BITS, Chunk, chunk_id
 from commonplace.store.rows import MODEL_COLUMNS, Model
 from commonplace.store.shaping import CHUNK_COLUMNS, chunk_from
-from commonplace.store.sqlite.items import Items, consistent, guarded
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 from commonplace.store.sqlite.rows import find_by_vector, log_changes
 
 
-class Vectors(Items):
+class SqliteVectors(SqliteItems):
     """Models, and vectors by what was embedded."""
 
     @guarded
