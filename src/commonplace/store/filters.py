@@ -1,4 +1,4 @@
-"""A Filter as SQL for SQLite: compiled once, the same meaning in every search, listing and count."""
+"""The meaning of a Filter, the same for both databases: how values, tags, times and paths are compared."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _BEYOND_FLOAT = 1 << 1023
 
 
 def micros(moment: datetime) -> int:
-    """Microseconds since 1970. A naive time is UTC."""
+    """Return a time as microseconds since 1970. A naive one is UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     delta = aware - datetime(1970, 1, 1, tzinfo=UTC)
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 def fold_value(text: str, case_sensitive: bool = False) -> str:
-    """How two strings of a filter are compared: canonical forms, and case too unless asked for."""
+    """Return a string as filters compare it: in NFC, and with its case folded unless `case_sensitive`."""
     if text.isascii():
         return text if case_sensitive else text.lower()
     if case_sensitive:
@@ -36,6 +36,7 @@ def fold_value(text: str, case_sensitive: bool = False) -> str:
 
 
 def fold_tag(tag: str) -> str:
+    """Return a tag as tags are compared."""
     return fold_value(tag.strip())
 
 
@@ -54,7 +55,7 @@ PRESENT = "shape in ('text', 'number', 'true', 'false', 'array', 'object')"
 
 
 def shapes(metadata: JSON, path: tuple[str, ...]) -> set[tuple[str, Any]]:
-    """What the index keeps of the value at a path: what it is, and its elements where it is a list."""
+    """Return what the index keeps of a value at a path: its shape and folded value, and those of a list's elements."""
     value = metadata
     for name in path:
         if not (type(value) is dict or isinstance(value, Mapping)) or name not in value:
@@ -67,6 +68,7 @@ def shapes(metadata: JSON, path: tuple[str, ...]) -> set[tuple[str, Any]]:
 
 
 def shape_of(value: JSON) -> tuple[str, Any]:
+    """Return the shape of a value, such as 'text', and the value as the index compares it."""
     match value:
         case str():  # first, as most are
             return "text", fold_value(value)
@@ -83,14 +85,17 @@ def shape_of(value: JSON) -> tuple[str, Any]:
 
 
 def number(value: float) -> int | float:
-    """A number SQLite can hold: integers exactly within 64 bits, others as the nearest float."""
+    """Return a number as SQLite can hold it: an integer within 64 bits exactly, any other as the nearest float."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value) if abs(value) < _BEYOND_FLOAT else math.inf if value > 0 else -math.inf
     return value
 
 
 def json_path(names: tuple[str, ...]) -> str:
-    """A path into a JSON object. Names are quoted, so a dot or a bracket in one is just a character."""
+    """Return a path into a JSON object as SQL has it. Names are quoted: a dot or a bracket is just a character.
+
+    Raise InvalidInput for an empty path, or a name that is empty or contains U+0000.
+    """
     if not names or not all(names) or any("\0" in name for name in names):
         raise InvalidInput("A metadata path names at least one member, and no name is empty or contains U+0000.")
     return "$" + "".join('."' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names)
@@ -98,4 +103,5 @@ def json_path(names: tuple[str, ...]) -> str:
 
 @lru_cache(1000)  # they are read with every write
 def path_from(text: str) -> tuple[str, ...]:
+    """Return a metadata path from its JSON text."""
     return tuple(json.loads(text))

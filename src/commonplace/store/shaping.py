@@ -31,11 +31,12 @@ WHOLE_BODY = 0  # where the number of its characters that are read can be given
 
 
 def is_number(key: str) -> bool:
-    """Whether it is a number as one is written that is counted up."""
+    """Return whether a key is a number as counting writes it: digits without a leading zero, at most 18."""
     return key.isascii() and key.isdigit() and len(key) <= 18 and (key == "0" or key[0] != "0")
 
 
 def check_version(draft: Draft, expected: int | None, actual: int) -> None:
+    """Raise VersionConflict where an item has another version than expected, NotFound where it is expected and new."""
     if expected is None or expected == actual:
         return
     uri = uri_of(draft.kind, draft.parent, draft.key)
@@ -45,6 +46,7 @@ def check_version(draft: Draft, expected: int | None, actual: int) -> None:
 
 
 def says_the_same(old: Item, draft: Draft, content_hash: str) -> bool:
+    """Return whether a draft would change nothing of an item but its chunks."""
     return (
         old.content_hash == content_hash
         and old.title == draft.title
@@ -59,7 +61,7 @@ def says_the_same(old: Item, draft: Draft, content_hash: str) -> bool:
 
 
 def passage_row(passage: Passage) -> tuple[Any, ...]:
-    """The columns of a chunk but its id, in the order of `PASSAGE_COLUMNS`."""
+    """Return the columns of a chunk but its id, in the order of `PASSAGE_COLUMNS`."""
     span = passage.span
     anchor = json_text(passage.anchor) if passage.anchor is not None else None
     place = (span.char_start, span.char_end, span.line_start, span.line_end)
@@ -75,10 +77,12 @@ _encoders = [
 
 
 def json_text(value: Any, *, sort: bool = False) -> str:
+    """Return a value as JSON without blanks, with sorted names where `sort`."""
     return "{}" if value == {} else _encoders[sort](value)
 
 
 def json_value(text: str) -> Any:
+    """Return the value of JSON text."""
     return {} if text == "{}" else json.loads(text)  # most items have none
 
 
@@ -93,6 +97,7 @@ def now_micros() -> int:
 
 
 def item_from(row: Sequence[Any], tags: tuple[str, ...], body: str | None) -> Item:
+    """Return the item of a row with `ITEM_COLUMNS`."""
     item_id, kind, parent, key, title, format, fields, metadata, created, updated, version, content_hash, chunks = row
     return Item(
         item_id, kind, parent, key, title, format, json_value(fields), json_value(metadata), tags,
@@ -101,6 +106,7 @@ def item_from(row: Sequence[Any], tags: tuple[str, ...], body: str | None) -> It
 
 
 def chunk_from(row: tuple[Any, ...]) -> Chunk:
+    """Return the chunk of a row with `CHUNK_COLUMNS`."""
     identity, text, char_start, char_end, line_start, line_end, headings, anchor, vector_key = row
     return Chunk(
         identity, text, char_start, char_end, line_start, line_end,
@@ -109,13 +115,14 @@ def chunk_from(row: tuple[Any, ...]) -> Chunk:
 
 
 def heading_row(heading: Heading) -> tuple[Any, ...]:
-    """The columns of a heading in the order of `HEADING_COLUMNS`."""
+    """Return the columns of a heading in the order of `HEADING_COLUMNS`."""
     place = (heading.line, heading.line_end, heading.char_start, heading.char_end)
     own = (heading.own_line_end, heading.own_char_end)
     return (heading.level, heading.title, "\n".join(heading.path), *place, *own, heading.slug, heading.occurrence)
 
 
 def heading_from(row: tuple[Any, ...]) -> Heading:
+    """Return the heading of a row with `HEADING_COLUMNS`."""
     from commonplace.text.outline import Heading
 
     level, title, path, line, line_end, start, end, own_line_end, own_end, slug, occurrence = row
@@ -125,4 +132,5 @@ def heading_from(row: tuple[Any, ...]) -> Heading:
 
 
 def ids_from(joined: str | None) -> NDArray[np.int64]:
+    """Return the integers of a text that has commas between them; an empty array for None."""
     return np.fromstring(joined, dtype=np.int64, sep=",") if joined else np.empty(0, dtype=np.int64)

@@ -16,16 +16,17 @@ _ENDING = re.compile(r"[^./]*\.(?=[^/])")
 
 
 def name_hash(*name: Any) -> str:
-    """What a docid is the beginning of: of a collection and a path."""
+    """Return the SHA-256 of a collection and a path, of which a docid is the beginning."""
     return hashlib.sha256("/".join(name).encode()).hexdigest()
 
 
 def backwards(file: str) -> str:
-    """In NFC, last character first."""
+    """Return a name in NFC, last character first."""
     return (file if file.isascii() else normalized("NFC", file))[::-1]
 
 
 def name_backwards(*name: Any) -> str:
+    """Return the collection and the path, joined by a slash, backwards."""
     return backwards("/".join(name))
 
 
@@ -43,12 +44,12 @@ def stem_and_ending(path: str, *, with_ending: bool) -> dict[str, str | None]:
 
 
 def hex_range(prefix: str) -> dict[str, str]:
-    """Bounds of the hexadecimal texts that begin so: `g` is after every digit."""
+    """Return the bounds of hexadecimal texts that begin with this: `g` is after every digit."""
     return {"low": prefix, "high": prefix + "g"}
 
 
 def digits_needed(docid: str, *neighbours: str | None) -> int:
-    """The fewest digits, from `SHORTEST` on, that no neighbour shares."""
+    """Return the fewest digits of a docid, from `SHORTEST` on, that no neighbor shares."""
     length = SHORTEST
     for other in filter(None, neighbours):
         while docid[:length] == other[:length] and length < len(docid):

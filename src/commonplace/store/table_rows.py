@@ -16,6 +16,8 @@ from commonplace.model import JSON, Chunk
 
 @dataclass(frozen=True, slots=True)
 class ProjectRow:
+    """A project that tables belong to."""
+
     id: str
     name: str
     description: str
@@ -43,12 +45,12 @@ class TableRow:
 
     @property
     def generations(self) -> tuple[int, ...]:
-        """Those that writes go to."""
+        """Return the generations that writes go to."""
         return (self.generation,) if self.building is None else (self.generation, self.building)
 
     @property
     def kept_generations(self) -> tuple[int, ...]:
-        """Those that there are nodes of."""
+        """Return the generations that have nodes."""
         return self.generations if self.leaving is None else (*self.generations, self.leaving)
 
 
@@ -62,6 +64,8 @@ TABLES_STATE = "tables.state"
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
+    """A tool that reads, writes or searches a place of a table."""
+
     id: str
     table: int
     json_path: str
@@ -84,6 +88,8 @@ TOOL_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
+    """A set of tools that is served under a name. `digest` is of its key, `hint` the key's end."""
+
     id: str
     name: str
     description: str
@@ -97,6 +103,8 @@ INSTANCE_COLUMNS = "id, name, description, enabled, digest, hint, created_at"
 
 
 class BindingRow(NamedTuple):
+    """A tool of an instance."""
+
     instance: str
     tool: str
     enabled: bool
@@ -124,7 +132,7 @@ DIRTY_COLUMNS = "id, tbl, generation, pointer, first, alone, cursor, swept, upto
 
 @dataclass(frozen=True, slots=True)
 class TableJob:
-    """What is left to do for a table, and who is at it."""
+    """Work that is left for a table, and its lease."""
 
     id: int
     table: int

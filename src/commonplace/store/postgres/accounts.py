@@ -33,7 +33,7 @@ _COLUMNS = 'id, "user", scopes, label, created_at, expires_at, revoked_at, colle
 
 
 class PostgresAccounts(PostgresItems):
-    """The same as `Accounts`, for any number of servers."""
+    """The users and keys of a home that any number of servers share; its methods are those of `Accounts`."""
 
     def __init__(self, url: str, *, owner: str = "", connections: int = 20, space: str = SPACE) -> None:
         if owner:

@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Transaction:
-    """What a thread has under way. `numbers` are those given out last; they are kept when it ends."""
+    """A transaction of one thread. `numbers` are those given out last, which are stored when it ends."""
 
     connection: Connection
     numbers: dict[str, int] | None = None
@@ -85,12 +85,12 @@ class PostgresDatabase:
 
     @property
     def current(self) -> Transaction | None:
-        """What this thread has under way."""
+        """Return this thread's transaction, or None."""
         return getattr(self._local, "transaction", None)
 
     @property
     def db(self) -> Connection:
-        """The connection of what this thread has under way."""
+        """Return the connection of this thread's transaction. Raise StorageBroken where there is none."""
         transaction = self.current
         if transaction is None:
             raise StorageBroken("The database was used outside a transaction. This is a bug: report it.")
@@ -98,7 +98,7 @@ class PostgresDatabase:
         return transaction.connection
 
     def read(self, work: Callable[[], R]) -> R:
-        """Do what only reads, all of it of one state, and again on another connection where one was lost."""
+        """Return what `work` reads, all of it of one state. It is repeated on another connection where one was lost."""
         if self.current is not None:
             return work()
         for wait in RETRY_S:
@@ -122,7 +122,7 @@ class PostgresDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """One transaction: all of it is durable when the block ends, none of it when the block raises.
+        """Yield a transaction: all of it is durable when the block ends, none of it when the block raises.
 
         Inside another such block of the same thread it is a part of that one, undone alone when it alone raises.
         Writers of a space wait for each other, so the log has one order and no gaps; readers wait for nobody.
@@ -149,7 +149,7 @@ class PostgresDatabase:
 
     @contextmanager
     def changing(self) -> Iterator[Connection]:
-        """Like `writing`, for rows that are not of the log: nobody waits for anybody."""
+        """Yield a transaction as `writing` does, for rows that are not of the log: nobody waits for anybody."""
         if self.current is not None:
             with self._part(self.current) as outer:
                 yield outer.connection
@@ -217,7 +217,7 @@ class PostgresDatabase:
         raise StorageBroken("unreachable")
 
     def _check_process(self) -> None:
-        """Two processes that send through one connection spoil what both of them say."""
+        """Raise StorageBroken in a forked process: two that send through one connection spoil what both say."""
         if os.getpid() != self._process:
             raise StorageBroken(
                 f"{self.name} was opened before this process was forked. Open the library again in this one."
@@ -241,10 +241,7 @@ class PostgresDatabase:
 
 
 def _settings(space: str) -> str:
-    """What holds for one transaction and ends with it, so that any pooler may stand in between.
-
-    Whatever is set for the role or the database, so that neither changes what a statement means.
-    """
+    """Return the settings of one transaction, which end with it, so that any pooler may stand in between."""
     given = {
         "search_path": f"{SCHEMA}, pg_temp",
         "commonplace.space": space,
@@ -257,7 +254,7 @@ def _settings(space: str) -> str:
 
 
 class _Shared:
-    """The pool of an address, shared by every space that is open in this process, and not in one it was forked from."""
+    """The pool of an address, shared by every space open in this process, and not in one it was forked from."""
 
     _open: dict[tuple[str, int, int], tuple[Pool, int]] = {}
     _lock = threading.Lock()
@@ -280,7 +277,7 @@ class _Shared:
     @classmethod
     @contextmanager
     def lent(cls, url: str, connections: int) -> Iterator[Connection | None]:
-        """A connection of the pool that this process has for an address already; None where it has none."""
+        """Return a connection of the pool that this process has for an address already, or None."""
         with cls._lock:
             is_open = (url, connections, os.getpid()) in cls._open
         if not is_open:
@@ -299,7 +296,7 @@ lent = _Shared.lent
 
 
 def has_space(url: str, space: str, connections: int) -> bool:
-    """Whether a space has been made."""
+    """Return whether a space has been made."""
     if not _SPACE.fullmatch(space):
         return False
     shared = _Shared(url, connections)
@@ -312,7 +309,7 @@ def has_space(url: str, space: str, connections: int) -> bool:
 
 
 def options() -> dict[str, Any]:
-    """How connections are made: no statement is prepared on the server, for poolers that hand each transaction on."""
+    """Return how connections are made: nothing is prepared, for poolers that hand each transaction on."""
     return {
         "autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S, "application_name": "commonplace",
         "client_encoding": "UTF8",
@@ -321,7 +318,7 @@ def options() -> dict[str, Any]:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether it says more than that a connection was lost, which our own errors say."""
+    """Return whether a line of the pool's log says more than that a connection was lost, as our own errors do."""
     return not str(record.msg).startswith(("discarding ", "error ignored "))
 
 
@@ -330,7 +327,7 @@ for _name in ("psycopg", "psycopg.pool"):
 
 
 def _read_backslashes(connection: Connection) -> None:
-    """libpq writes bytes by what a connection says of backslashes, which a pipeline would hear of too late."""
+    """Tell libpq how to write bytes: a pipeline would hear too late what a connection says of backslashes."""
     if connection.info.parameter_status("standard_conforming_strings") == "off":
         connection.execute("set standard_conforming_strings = on")  # poolers keep this one for who has set it
 

@@ -49,10 +49,10 @@ Row = dict[str, Any]
 
 
 class Copies(PostgresEntryRows):
-    """Backups."""
+    """Backups and restores."""
 
     def backup(self, target: Path) -> None:
-        """A consistent copy while others go on writing. It takes its name only when it is complete and on disk."""
+        """Write a consistent copy while others write. It takes its name only when it is complete and on disk."""
         check_target(target)
         with explained_file(target):
             partial = partial_of(target)
@@ -67,7 +67,7 @@ class Copies(PostgresEntryRows):
 
     @reads
     def _copy_to(self, partial: Path) -> None:
-        """From the beginning each time: what reads is done again where its connection was lost, be it at the end."""
+        """Write the copy, from the beginning each time: what reads is repeated where its connection was lost."""
         partial.unlink(missing_ok=True)
         make_private(partial)
         self._run("set local statement_timeout = 0")  # a table may have to be sorted
@@ -81,7 +81,7 @@ class Copies(PostgresEntryRows):
                 copy.index_field(path)
 
     def _rows_of(self, shape: TableShape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table as SQLite has them, in the order of its key, from just after one."""
+        """Yield the rows of a table as SQLite has them, in the order of its key, from just after one."""
         named, key = (
             ", ".join(_HERE.get(f"{shape.table}.{name}", name) for name in names)
             for names in (shape.columns, shape.key)
@@ -97,7 +97,7 @@ class Copies(PostgresEntryRows):
         self._run("close walk")
 
     def restore(self, source: Path) -> None:
-        """Take over everything from a backup, in one transaction: others see the old content or the new."""
+        """Replace everything with a backup's content, in one transaction: others see the old or the new."""
         with copied(source) as copy:
             self._take_over(copy)
 
@@ -122,14 +122,14 @@ class Copies(PostgresEntryRows):
                 self._run(f"delete from {table}")
 
     def _take(self, shape: TableShape, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Keep rows of SQLite."""
+        """Store rows of SQLite."""
         if shape.table in self._tables() and shape.table != _COUNTED:
             self._insert_rows(
                 shape.table, (_here(shape.table, dict(zip(shape.columns, row, strict=True))) for row in rows)
             )
 
     def _numbers(self) -> dict[str, int]:
-        """The numbers that were given out last, by table."""
+        """Return the numbers that were given out last, by table."""
         item, entry, part = self._all("select item, entry, part from spaces")[0]
         return {"items": item, "memories": entry, "tables": part}
 
@@ -155,13 +155,13 @@ class Copies(PostgresEntryRows):
             self._run_all(f"insert into {table} ({named}) values ({marks})", batch)
 
     def _tables(self) -> set[str]:
-        """The tables of what a space holds."""
+        """Return the tables of what a space holds."""
         rows = self._all("select tablename from pg_tables where schemaname = %s", (SCHEMA,))
         return {table for (table,) in rows} - set(_KEPT)
 
 
 def _here(table: str, row: Row) -> Row:
-    """A row of SQLite as it is kept here."""
+    """Return a row of SQLite as it is stored here."""
     if table == "items":
         metadata, fields = json.loads(row["metadata"]), json.loads(row["fields"])
         seat, label = seat_and_label(row["kind"], fields)
@@ -186,7 +186,7 @@ def _here(table: str, row: Row) -> Row:
 
 
 def _there(value: Any, is_text: bool) -> Any:
-    """A value as SQLite keeps it."""
+    """Return a value as SQLite stores it."""
     if is_text and value is not None:
         return value.decode()
     return int(value) if isinstance(value, Decimal) else value

@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: collections of files. What a reader sees of a collection changes in one transaction."""
+"""The store on PostgreSQL: collections of files. A reader sees each change of one in full or not at all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from commonplace.store.shaping import now_micros
 
 
 class PostgresFiles(PostgresItems):
-    """Records of files, and changes of whole collections."""
+    """Collections of files: their records, and changes of whole collections."""
 
     @reads
     def collections(self) -> list[Item]:
@@ -132,7 +132,7 @@ class PostgresFiles(PostgresItems):
         )
 
     def _gone(self, change: FolderChange) -> dict[str, int]:
-        """The documents that go, by the hash of their body; twins by their place, which matters to nobody."""
+        """Return the ids of documents that go, by the hash of their body; twins in no order that matters."""
         rows: Any = self._all(
             "select content_hash, id from items where address = any(%s::bytea[])",
             ([fingerprint("document", change.collection, path) for path in change.gone],),
@@ -143,7 +143,7 @@ class PostgresFiles(PostgresItems):
         return found
 
     def _hand_over_vectors(self, old: int, new: int) -> None:
-        """A file that only changed its name keeps its vectors, also where the name is part of what was embedded."""
+        """Copy the vectors of a file that only changed its name, also where the name is part of what was embedded."""
         self._run(
             """insert into embeddings (model, key, vector)
                select model, fresh.vector_key, vector

@@ -38,7 +38,7 @@ _BEYOND = Decimal("1e400")  # in the place of infinity, which JSON has not: larg
 
 
 def exact(value: float) -> Decimal:
-    """A number as it is compared: integers within 64 bits as they are, others as the nearest float, all in full."""
+    """Return a number as it is compared: an integer within 64 bits as it is, another as the nearest float, in full."""
     held = number(value)
     if held in (float("inf"), float("-inf")):
         return _BEYOND.copy_sign(Decimal(1 if held > 0 else -1))
@@ -46,7 +46,7 @@ def exact(value: float) -> Decimal:
 
 
 def compared(value: JSON, *, case_sensitive: bool) -> str:
-    """A value as JSON that means the same to PostgreSQL as it does to a filter."""
+    """Return a value as JSON that means the same to PostgreSQL as the value does to a filter."""
     match value:
         case str():
             return json.dumps(fold_value(value, case_sensitive), ensure_ascii=False)
@@ -77,13 +77,13 @@ class _Sql:
         return f"%({name})s::{type}"
 
     def among(self, column: str, values: tuple[str, ...]) -> str:
-        """Equal to one of these texts, found by their beginnings."""
+        """Return the test for any of these texts, which are found by their beginnings."""
         heads = self.bind([value[:HEAD] for value in values], "text[]")
         return f"{column}_head = any({heads}) and {column} = any({self.bind(list(values), 'text[]')})"
 
 
 def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Compiled:
-    """A boolean SQL expression over `items`, and its values. `fields` only where the filter asks for entries alone."""
+    """Return a boolean expression over `items`, and its values. Give `fields` only where entries alone are searched."""
     sql = _Sql()
     if filter.kinds:
         sql.parts.append(f"items.kind = any({sql.bind(list(filter.kinds), 'text[]')})")
@@ -109,14 +109,14 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
 
 
 def _place(sql: _Sql, path: str) -> str:
-    """A path inside a collection, or with the collection in front. Where a name can be both, both count."""
+    """Return the test of a path inside a collection, or with the collection in front; both where it can be both."""
     regex = sql.bind(place_regex(path))
     texts = ("items.key", "items.parent || '/' || items.key")
     return " or ".join(f"lower(normalize({text}, nfc)) ~ {regex}" for text in texts)
 
 
 def _without_nan(condition: Condition) -> Condition:
-    """What is compared with NaN, which JSON has not, is compared with nothing: no value is equal, less or more."""
+    """Return a condition that compares with nothing where it compares with NaN, which no JSON value equals."""
     op, wanted = condition.op, condition.value
     if op in ("in", "not_in"):
         return replace(condition, value=tuple(member for member in wanted if not _is_nan(member)))
@@ -148,7 +148,7 @@ def _entries(sql: _Sql, entries: Entries) -> list[str]:
 
 
 def kept_values(metadata: JSON, path: tuple[str, ...]) -> list[tuple[str, str, Decimal]]:
-    """What the index keeps of the value at a path: (shape, text, number)."""
+    """Return what the index keeps of the value at a path: (shape, text, number)."""
     return [_columns(shape, value) for shape, value in shapes(metadata, path)]
 
 
@@ -157,7 +157,7 @@ def _columns(shape: str, value: Any) -> tuple[str, str, Decimal]:
 
 
 def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
-    """A condition by the index of its field; by the metadata itself where there is none or it cannot tell."""
+    """Return a condition by the index of its field; by the metadata itself without one, or where it cannot tell."""
     field, op = fields.get(condition.path), condition.op
     if field is None:
         return _condition(sql, condition)

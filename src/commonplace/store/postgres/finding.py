@@ -17,7 +17,7 @@ from commonplace.store.shaping import IN_PARTS, chunk_from, ids_from, json_value
 
 
 class PostgresFinding(PostgresItems):
-    """Everything that is read of many items at once."""
+    """Reads of many items at once, and the log."""
 
     @reads
     def scan(self, filter: Filter, *, after: int = 0, limit: int = 1000, body: bool = False) -> list[Item]:
@@ -79,7 +79,7 @@ class PostgresFinding(PostgresItems):
         return int(self._one("select coalesce(sum(chunk_count), 0) from items"))
 
     def last_change(self) -> int:
-        """Who follows the log asks this first, so here it is noticed that the log is another: see `replaced`."""
+        """Return the number of the last change. Whoever follows the log asks this first: it sets `replaced`."""
         change, log = self._last_change()
         self.replaced = self.replaced or self.log not in (None, log)
         self.log = log

@@ -1,4 +1,4 @@
-"""A home goes over from files to a PostgreSQL database, or back: its spaces one by one, its users and their keys."""
+"""Move a home from files to a PostgreSQL database, or back: its spaces one by one, its users and their keys."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """Files in a folder, and a database. `owner` is the address of the schema's owner, where it is known."""
+    """The two places a home may be: files in a folder, and a database, whose schema's owner may be known."""
 
     folder: Path
     url: str
     owner: str = ""
 
     def open(self) -> None:
-        """Make the schema where the owner is known, and refuse a database that cannot be used."""
+        """Make the schema where the owner is known, and raise an error for a database that cannot be used."""
         if self.owner:
             migrate(self.owner, self.url)
         check(self.url)
@@ -50,7 +50,7 @@ class Homes:
         return sorted(path.parent.name for path in self.folder.glob(f"spaces/*/{DATABASE}"))
 
     def spaces_in_database(self) -> list[str]:
-        """Which there are is known to the owner alone: row-level security shows everyone else their own."""
+        """Return the spaces. Only the owner sees them all: row-level security shows everyone else their own."""
         if not self.owner:
             raise InvalidInput(
                 "Which spaces there are only the schema's owner can see. Set COMMONPLACE_STORE_OWNER, or name one "
@@ -65,7 +65,7 @@ class Homes:
             return move(FileSide(store), ServerSide(served, table_shapes(store._database.reading())), watch)
 
     def to_file(self, space: str, watch: Watch) -> Moved:
-        """The file takes its name only once it is complete and compared."""
+        """Copy a space to a file, which takes its name only once it is complete and compared."""
         if not has_space(self.url, space, _CONNECTIONS):  # to open one would make it
             raise NotFound(f"{shown(self.url)} has no space {space}.")
         path = self._file(space)

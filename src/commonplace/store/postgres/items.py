@@ -55,7 +55,7 @@ _LABELS = {"conversation": "character", "media": "media_type"}
 
 
 def reads(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method that only reads, all of it of one state, whatever others write meanwhile."""
+    """Return a method that only reads, all of it of one state, whatever others write meanwhile."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -66,7 +66,7 @@ def reads(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
 
 
 def writes(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method that is one transaction, or a part of the one under way. Only what it reads is waited for."""
+    """Return a method that is one transaction, or a part of the one under way. Only what it reads is waited for."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -94,7 +94,7 @@ class PostgresItems:
         return self._database.db
 
     def _one(self, query: str, values: Any = None) -> Any:
-        """The first column of the only row."""
+        """Return the first column of the only row."""
         row = self._db.execute(query.encode(), values).fetchone()
         return row[0] if row else None
 
@@ -121,7 +121,7 @@ class PostgresItems:
         return self._items(ids, body=False)
 
     def _known(self, writes: Sequence[Write]) -> dict[bytes, Item | None]:
-        """What is stored at the addresses of many writes, in one look."""
+        """Return the items at the addresses of many writes, in one look."""
         places = {fingerprint(write.draft.kind, write.draft.parent, write.draft.key) for write in writes}
         rows = self._all("select address, id from items where address = any(%s::bytea[])", (list(places),))
         items = {item.id: item for item in self._items([item_id for _, item_id in rows], body=False)}
@@ -171,7 +171,7 @@ class PostgresItems:
         return item_id
 
     def _refresh_language(self, old: Item, language: str) -> None:
-        """Keep the language that newer rules tell of the same text, and log another one: other stems are due."""
+        """Store the language that newer rules read off the same text, and log another one: other stems are due."""
         changed = "update items set language = %s where id = %s and language <> %s returning id"
         if self._all(changed, (language, old.id, language)):
             self._log("put", [(old.id, old.version)])
@@ -215,7 +215,7 @@ class PostgresItems:
             self._put_outline(item_id, write.outline)
 
     def _put_name(self, item_id: int, draft: Draft, old: Item | None) -> None:
-        """What an item is found by beside its address: a document by its path, a record by its title."""
+        """Store the further names of an item: a document's path, a record's title."""
         if draft.kind == "document" and old is None:
             self._name_document(item_id, draft.parent, draft.key)
         elif draft.kind in NAMED and old is None:
@@ -248,7 +248,7 @@ class PostgresItems:
         return {key for (key,) in keys}
 
     def _drop_orphans(self, keys: set[bytes]) -> None:
-        """Vectors go with the last passage that has them: what is forgotten leaves nothing behind."""
+        """Remove the vectors of keys that no passage has any more: what is forgotten leaves nothing behind."""
         if keys:
             self._run(
                 """delete from embeddings where key = any(%s::bytea[])
@@ -257,7 +257,7 @@ class PostgresItems:
             )
 
     def _log(self, op: Op, items: Sequence[tuple[int, int]]) -> None:
-        """A line for each (item, version), with the next numbers."""
+        """Log a change of each (item, version), with the next numbers."""
         transaction = self._database.current
         if transaction is not None:
             self._run_all(
@@ -289,13 +289,13 @@ class PostgresItems:
         self._drop_unattached(attached)
 
     def _put_entry(self, item_id: int, draft: Draft, *, fresh: bool) -> None:
-        """What else is kept of a memory entry; see `memory.PostgresEntryRows`."""
+        """Store the rest of a memory entry; see `memory.PostgresEntryRows`."""
 
     def _delete_entries(self, item_ids: Sequence[int]) -> None:
         pass
 
     def _put_outline(self, item_id: int, outline: Outline) -> None:
-        """What else is kept of a document; see `outlines.PostgresOutlines`."""
+        """Store the rest of a document; see `outlines.PostgresOutlines`."""
 
     def _refresh_outline(self, item_id: int, outline: Outline | None) -> None:
         pass
@@ -355,7 +355,7 @@ class PostgresItems:
 
 
 def _row(write: Write, content_hash: str, now: int) -> dict[str, Any]:
-    """The columns of an item but those that differ between a new one and a changed one."""
+    """Return the columns of an item but those that differ between a new one and a changed one."""
     draft = write.draft
     seat, label = seat_and_label(draft.kind, draft.fields)
     return {
@@ -379,7 +379,7 @@ def _row(write: Write, content_hash: str, now: int) -> dict[str, Any]:
 
 
 def seat_and_label(kind: str, fields: Mapping[str, JSON]) -> tuple[int | None, str | None]:
-    """What items are found by that is a field of theirs: columns, since no index reaches into text."""
+    """Return the fields that items are found by as columns, since no index reaches into text."""
     seat = fields.get("index") if kind == "message" else None
     label = fields.get(_LABELS.get(kind, ""))
     return (seat if isinstance(seat, int) else None), (label if isinstance(label, str) else None)

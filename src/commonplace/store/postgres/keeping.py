@@ -17,7 +17,7 @@ from commonplace.store.shaping import json_text
 
 
 class PostgresKeeping(PostgresItems):
-    """Bytes, work to do, and values by name."""
+    """Attachments of items, jobs with leases, and settings by name."""
 
     @writes
     def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
@@ -121,5 +121,5 @@ class PostgresKeeping(PostgresItems):
 
 
 def _storable(error: str) -> str:
-    """What went wrong may quote what caused it: U+0000 and lone surrogates, which no text holds here."""
+    """Return an error's text without U+0000 and lone surrogates, which no text holds here: it may quote its cause."""
     return error.replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: what is kept of notes, media, chats, characters and prompts beside their items."""
+"""The store on PostgreSQL: what notes, media, chats, characters and prompts have beside their items."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class PostgresRecords(PostgresItems):
         return found
 
     def _said(self, item_ids: Sequence[int]) -> dict[int, list[str]]:
-        """What records' fields say, without their headings and their names, which are the titles."""
+        """Return what records' fields say, without their headings and their names, which are the titles."""
         query = """select item_id, text, anchor from chunks
                    where item_id = any(%s::bigint[]) order by item_id, ordinal"""
         said: dict[int, list[str]] = defaultdict(list)

@@ -25,7 +25,7 @@ _ONE = {
 
 
 class PostgresListings(PostgresItems):
-    """What is listed and counted without a query."""
+    """Lists and counts of what is stored."""
 
     @reads
     def matching(self, filter: Filter, item_ids: Sequence[int]) -> dict[int, int]:

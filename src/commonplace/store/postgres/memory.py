@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: what is kept of memory entries beside their items."""
+"""The store on PostgreSQL: what memory entries have beside their items."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class PostgresEntryRows(PostgresFinding):
         self._run("delete from metadata_fields where id = %s", (field,))
 
     def refresh_statistics(self) -> None:
-        """Nothing to do: the server's autovacuum looks after its statistics, and only their owner may."""
+        """Do nothing: the server's autovacuum looks after its statistics, and only their owner may."""
 
     def _fields(self) -> dict[tuple[str, ...], int]:
         return {path_from(path): field for path, field in self._all("select path, id from metadata_fields order by id")}
@@ -269,7 +269,7 @@ class PostgresEntryRows(PostgresFinding):
             )
 
     def _compiled(self, filter: Filter) -> Compiled:
-        """Conditions on indexed fields are answered by the index where only entries are asked for."""
+        """Return a filter as SQL that uses the indexes of metadata where only entries are searched."""
         return compile_filter(filter, self._fields() if filter.where and filter.kinds == ("memory",) else {})
 
 

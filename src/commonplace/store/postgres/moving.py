@@ -34,7 +34,7 @@ _RENUMBERED = {"jobs": "id"}
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """How many rows of each table are there now. `before`: an earlier run had brought them."""
+    """The number of rows that each table has now. `before`: an earlier run had brought them."""
 
     rows: Mapping[str, int]
     before: bool = False
@@ -88,7 +88,7 @@ def _take(target: Side, shape: TableShape, batch: list[Row], mark: dict[str, Any
 
 
 def _begin(source: Side, target: Side, found: dict[str, Tally]) -> dict[str, Any]:
-    """What the target has noted, once it is found to be ours to fill."""
+    """Return the mark of the target, which is ours to fill. Raise AlreadyExists where it is not."""
     homeless = [table for table, (count, _) in found.items() if count and table not in _names(target)]
     if homeless:
         raise Unavailable(f"{target.name} cannot keep {homeless[0]} of {source.name}. Nothing was changed.")
@@ -106,7 +106,7 @@ def _begin(source: Side, target: Side, found: dict[str, Tally]) -> dict[str, Any
 
 
 def _fresh(found: dict[str, Tally]) -> dict[str, Any]:
-    """What the target notes at first."""
+    """Return the mark of a target that has nothing yet."""
     return {"complete": False, "rows": {table: list(tally) for table, tally in found.items()}, "at": {}, "done": 0}
 
 
@@ -137,7 +137,7 @@ def _tallies(side: Side, known: Sequence[TableShape], watch: Watch, step: str) -
 
 
 def _number(shape: TableShape, row: Row) -> int:
-    """A hash of a row, each value with its length before it."""
+    """Return a hash of a row, each value with its length before it."""
     known = hashlib.sha256()
     for name, value in zip(shape.columns, row, strict=True):
         if name != _RENUMBERED.get(shape.table):
@@ -172,9 +172,10 @@ def _batches(side: Side, shape: TableShape, after: Sequence[Any]) -> Iterator[li
 
 
 def _noted(value: Any) -> Any:
-    """A value of a key as JSON."""
+    """Return a value of a key as JSON."""
     return {"bytes": value.hex()} if isinstance(value, bytes) else value
 
 
 def _loaded(value: Any) -> Any:
+    """Return a value of a key from JSON."""
     return bytes.fromhex(value["bytes"]) if isinstance(value, dict) else value

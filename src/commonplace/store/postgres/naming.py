@@ -24,7 +24,7 @@ _STEMS = """stem_head between left(%(stem)s, %(head)s) and left(%(stem)s || '0',
 
 
 class PostgresNames(PostgresItems):
-    """How documents are called."""
+    """Documents by their names, and the names of documents."""
 
     @reads
     def documents_by_docid(self, prefix: str, limit: int) -> tuple[list[Name], int]:

@@ -15,7 +15,7 @@ _OF_PARENT = "kind = 'document' and parent_head = %(head)s and parent = %(parent
 
 
 class PostgresOutlines(PostgresItems):
-    """What documents are made of."""
+    """Titles, sizes and headings of documents."""
 
     @reads
     def document_page(self, parent: str, *, limit: int, offset: int) -> tuple[list[DocumentRow], int]:

@@ -14,7 +14,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class PooledConnection(Connection):
-    """A connection of a pool. Where none can be made it is noted why: the pool alone knows how long it has waited."""
+    """A connection of a pool, which notes why it could not be made: the pool alone knows how long it has waited."""
 
     refusals: ClassVar[dict[str, psycopg.Error]] = {}
     """What the last attempt at an address has failed with."""
@@ -31,7 +31,7 @@ class PooledConnection(Connection):
 
 
 class Pool(ConnectionPool[Connection]):
-    """What keeps it from connecting is said in the words that whoever opens the library now would hear."""
+    """A pool that raises the reason it has no connection, as opening the library now would."""
 
     def getconn(self, timeout: float | None = None) -> Connection:
         try:

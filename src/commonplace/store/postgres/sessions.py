@@ -89,7 +89,7 @@ class PostgresSessions(PostgresItems):
         return int(self._one("select count(*) from session_uris where session = %s", (session,)))
 
     def _sweep(self, session: str, since: int, most: int) -> None:
-        """Make room for a session: what has expired goes, and then the least recently used."""
+        """Make room for a session: remove what has expired, and then the least recently used."""
         rows = self._all(
             """select id from sessions where used_at < %(since)s or id = %(id)s
                union (select id from sessions where used_at >= %(since)s and id <> %(id)s
@@ -132,7 +132,7 @@ class PostgresSessions(PostgresItems):
         self._cut("session_lists", session, MOST_LISTS)
 
     def _cut(self, table: str, session: str, most: int) -> None:
-        """Keep the newest."""
+        """Remove all but the newest."""
         self._run(
             f"""delete from {table} where session = %(session)s and position <=
                   (select position from {table} where session = %(session)s

@@ -31,11 +31,11 @@ class PostgresStore(
     Copies,
     PostgresCare,
 ):
-    """Everything the Store interface promises, in one space of a PostgreSQL database."""
+    """A store in one space of a PostgreSQL database, with everything that `TableStore` promises."""
 
 
 def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 20) -> PostgresStore:
-    """Open a space, making it where there is none. With the owner's address the schema is brought up to date first."""
+    """Return the store of a space, made where there is none. With `owner` the schema is brought up to date first."""
     if owner:
         migrate(owner, url)
     check(url, connections)

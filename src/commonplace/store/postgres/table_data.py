@@ -248,7 +248,7 @@ class PostgresTableData(PostgresItems):
         return [_fragment(row) for row in rows]
 
     def _members(self, parent: int, keys: Sequence[str]) -> list[Fragment]:
-        """The members of an object with these keys."""
+        """Return the members of an object with these keys."""
         wanted = [key.encode() for key in keys]
         return self._fragments(
             "parent = %s and key_head = any(%s::bytea[]) and key = any(%s::bytea[])",
@@ -265,7 +265,7 @@ class PostgresTableData(PostgresItems):
         return last.position + last.held if last else 0
 
     def _whole(self, fragment: Fragment) -> str:
-        """The JSON of a fragment in pieces, which are fetched a level at a time."""
+        """Return the JSON of a fragment, whose pieces are fetched a level at a time."""
         members: dict[int, list[Fragment]] = defaultdict(list)
         level = [fragment.id]
         while level:
@@ -278,7 +278,7 @@ class PostgresTableData(PostgresItems):
     # changing
 
     def _grow(self, chain: Sequence[Fragment], bytes: int) -> None:
-        """Let the fragments on the way say how large they are now."""
+        """Raise the sizes of the fragments on the way to a change."""
         if bytes and chain:
             ids = [fragment.id for fragment in chain]
             self._run("update fragments set size = size + %s where id = any(%s::bigint[])", (bytes, ids))
@@ -294,7 +294,7 @@ class PostgresTableData(PostgresItems):
             )
 
     def _put_piece(self, table: int, chain: Sequence[Fragment], piece: Piece) -> None:
-        """Let a fragment hold another value."""
+        """Replace the value of a fragment."""
         last = chain[-1]
         if last.is_branch:
             self._run(f"{_INSIDE} delete from fragments where id in (select id from held)", ([last.id],))
@@ -307,7 +307,7 @@ class PostgresTableData(PostgresItems):
         self._grow(chain[:-1], piece.size - last.size)
 
     def _put_elements(self, table: int, chain: Sequence[Fragment], row: Fragment, values: Any) -> None:
-        """Let other elements stand where a fragment of a list is. Those after them keep their positions."""
+        """Replace a fragment of a list with other elements. Those after them keep their positions."""
         self._drop([row])
         runs = elements(values)
         self._insert_runs(table, chain[-1].id, row.position, runs)
@@ -326,7 +326,7 @@ class PostgresTableData(PostgresItems):
             self._run(_INSERT, [list(column) for column in zip(*batch, strict=True)])
 
     def _rows(self, table: int, place: _Place, piece: Piece) -> Iterator[tuple[Any, ...]]:
-        """The rows of a piece and of all that it is made of. Their numbers are known before they are stored."""
+        """Return the rows of a piece and of all that it is made of. They are numbered before they are stored."""
         identity = self._next_part()
         parent, position, key = place
         spelt = None if key is None else key.encode()
@@ -340,7 +340,7 @@ class PostgresTableData(PostgresItems):
         yield identity, table, parent, position, spelt, piece.count, shape, piece.size, text
 
     def _next_part(self) -> int:
-        """The number of whatever is stored next about tables."""
+        """Return the number of whatever is stored next about tables."""
         transaction = self._database.current
         return transaction.next("part") if transaction else 0
 
@@ -363,7 +363,7 @@ def _inside(chain: list[Fragment], rest: list[str], used: int) -> Location | Mis
 
 
 def _without(row: Fragment, gone: set[int]) -> Fragment:
-    """A fragment of a list without some of its elements, of which it has others."""
+    """Return a fragment of a list without some of its elements, of which it has others."""
     left = [value for place, value in enumerate(value_of(row), start=row.position) if place not in gone]
     text = ",".join(map(dumps, left))
     return row._replace(held=len(left), size=shredding.size_of(text), text=f"[{text}]")

@@ -17,7 +17,7 @@ _LINES = 500
 
 
 class PostgresVectors(PostgresItems):
-    """Kept by what was embedded."""
+    """Models, and vectors by what was embedded."""
 
     @reads
     def model(self, fingerprint: str) -> Model | None:

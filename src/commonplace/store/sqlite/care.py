@@ -138,7 +138,7 @@ INVARIANTS = {
 
 
 def _misquoted(db: apsw.Connection, item_id: int, body: str) -> int:
-    """How many chunks say what their body does not. Not in SQL, which walks a long body anew for each of them."""
+    """Return how many chunks differ from their body. Not in SQL, which walks a long body anew for each chunk."""
     span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
     chunks: Any = db.execute("select text, char_start, char_end from chunks where id >= ? and id < ?", span)
     return sum(body[start:end] != text for text, start, end in chunks)

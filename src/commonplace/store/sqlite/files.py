@@ -1,4 +1,4 @@
-"""The store on SQLite: collections of files. What a reader sees of a collection changes in one transaction."""
+"""The store on SQLite: collections of files. A reader sees each change of one in full or not at all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_FILES, _MOST_CHARS = 100, 4_000_000  # of files that the same few statemen
 
 
 class SqliteFiles(SqliteItems):
-    """Records of files, and changes of whole collections."""
+    """Collections of files: their records, and changes of whole collections."""
 
     @guarded
     def collections(self) -> list[Item]:
@@ -142,7 +142,7 @@ class SqliteFiles(SqliteItems):
 
     @staticmethod
     def _gone(db: apsw.Connection, change: FolderChange) -> dict[str, int]:
-        """The documents that go, by the hash of their body; twins by their place, which matters to nobody."""
+        """Return the ids of documents that go, by the hash of their body; twins in no order that matters."""
         rows = db.execute(
             """select content_hash, id from items where kind = 'document' and parent = ?
                and key in (select value from json_each(?))""",
@@ -155,7 +155,7 @@ class SqliteFiles(SqliteItems):
 
     @staticmethod
     def _hand_over_vectors(db: apsw.Connection, old: int, new: int) -> None:
-        """A file that only changed its name keeps its vectors, also where the name is part of what was embedded."""
+        """Copy the vectors of a file that only changed its name, also where the name is part of what was embedded."""
         db.execute(
             """insert or ignore into embeddings (model, key, vector)
                select model, fresh.vector_key, vector

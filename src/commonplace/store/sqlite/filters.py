@@ -45,7 +45,7 @@ class _Sql:
 
 
 def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Compiled:
-    """A boolean SQL expression over `items`, and its values. `fields` only where the filter asks for entries alone."""
+    """Return a boolean expression over `items`, and its values. Give `fields` only where entries alone are searched."""
     sql = _Sql()
     found = [_indexed(sql, condition, fields) for condition in filter.where]
     if filter.kinds:
@@ -84,7 +84,7 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
 
 
 def _place(sql: _Sql, path: str) -> str:
-    """A path inside a collection, or with the collection in front. Where a name can be both, both count."""
+    """Return the test of a path inside a collection, or with the collection in front; both where it can be both."""
     place_matcher(path)  # says what is wrong with it
     pattern = sql.bind(path)
     return f"in_place({pattern}, items.key) or in_place({pattern}, items.parent || '/' || items.key)"
@@ -100,7 +100,7 @@ def _entries(sql: _Sql, entries: Entries) -> list[str]:
 
 
 def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
-    """A condition by the index of its field; by the metadata itself where there is none or it cannot tell."""
+    """Return a condition by the index of its field; by the metadata itself without one, or where it cannot tell."""
     field, op = fields.get(condition.path), condition.op
     if field is None:
         return _condition(sql, condition)
@@ -146,7 +146,7 @@ def _held_values(sql: _Sql, condition: Condition) -> str | None:
 
 
 def _finite(member: JSON) -> tuple[str, Any]:
-    """A number that no float holds equals none that is stored."""
+    """Return the shape and value of a member; a number that no float holds equals none that is stored."""
     shape, value = shape_of(member)
     return (shape, value) if shape != "number" or math.isfinite(value) else ("none", "")
 
@@ -194,7 +194,7 @@ def _condition(sql: _Sql, condition: Condition) -> str:
 
 
 def _maybe(sql: _Sql, wanted: JSON) -> str:
-    """A quick look at metadata as a whole, which spares most of it from being parsed; empty where it tells nothing.
+    """Return a quick test of metadata as a whole, which spares most of it from being parsed; '' where it tells nothing.
 
     Metadata of ASCII alone that nowhere has the wanted letters has them in no value. JSON escapes none of these.
     """
@@ -215,7 +215,7 @@ def _part(op: str, text: str, wanted: str) -> str:
 
 
 def _folded(value: str, case_sensitive: bool) -> str:
-    """A string as `fold_value` makes it. ASCII is folded by SQLite itself, which spares a call of Python's."""
+    """Return a string as `fold_value` makes it. ASCII is folded by SQLite itself, which spares a call of Python's."""
     plain, other = (value, "fold_exact") if case_sensitive else (f"lower({value})", "fold")
     return f"iif(length({value}) = octet_length({value}), {plain}, {other}({value}))"
 
@@ -232,7 +232,7 @@ def _equals(sql: _Sql, kind: str, value: str, wanted: JSON, case_sensitive: bool
 
 
 def _among(sql: _Sql, kind: str, value: str, members: tuple[JSON, ...], case_sensitive: bool) -> str:
-    """Equal to any member. Strings are one bound list and so are numbers: SQLite takes no thousand terms of `or`."""
+    """Return the test for any of some members. Strings are one bound list, as are numbers: SQLite takes few `or`."""
     strings, numbers, parts = [], [], []
     for member in members:
         if isinstance(member, str):

@@ -85,7 +85,7 @@ class SqliteFinding(SqliteItems):
 
     @guarded
     def last_change(self) -> int:
-        """Who follows the log asks this first, so here it is noticed that the log is another: see `replaced`."""
+        """Return the number of the last change. Whoever follows the log asks this first: it sets `replaced`."""
         last, log = next(
             self._database.reading().execute(
                 """select (select coalesce(max(seq), 0) from changes),

@@ -46,7 +46,7 @@ S = TypeVar("S", bound="SqliteItems")
 
 
 def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A store method whose SQLite errors reach the caller in our words."""
+    """Return a store method that raises SQLite's errors as ours."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -60,7 +60,7 @@ def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
 
 
 def consistent(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A guarded method whose reads are all of one state, whatever others write between them."""
+    """Return a guarded method whose reads are all of one state, whatever others write between them."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -94,9 +94,10 @@ class SqliteItems:
     def _put_all(
         self, db: apsw.Connection, writes: Sequence[Write], now: int, orphans: set[bytes] | None = None
     ) -> list[int]:
-        """The log has the order of the writes: what is new waits until something comes that was there before.
+        """Store writes and return their item ids.
 
-        `orphans` takes the keys of vectors that may belong to nothing any more, where a later write may want them.
+        The log has the order of the writes: new items wait until a write comes of one that was there before. `orphans`
+        takes the keys of vectors that may belong to nothing any more, where a later write may want them.
         """
         known, following = self._known(db, writes), self._next_item(db)
         ids: list[int] = []
@@ -120,7 +121,7 @@ class SqliteItems:
         return ids
 
     def _known(self, db: apsw.Connection, writes: Sequence[Write]) -> dict[tuple[str, str, str], Item | None]:
-        """What is stored at the addresses of writes, in one look."""
+        """Return the items at the addresses of writes, None where there is none, in one look."""
         addresses = [(write.draft.kind, write.draft.parent, write.draft.key) for write in writes]
         rows = db.execute(
             """with wanted as (select value ->> 0 as kind, value ->> 1 as parent, value ->> 2 as key from json_each(?))
@@ -136,7 +137,7 @@ class SqliteItems:
         return int(next(db.execute("select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = 'items'"))[0])
 
     def _add(self, db: apsw.Connection, waiting: list[NumberedWrite], now: int) -> None:
-        """Store what waits, all of it new, with what hangs on it. Nothing waits then."""
+        """Store the waiting writes, all of them new, with what hangs on them, and empty the list."""
         if not waiting:
             return
         insert_items(db, waiting, now)
@@ -146,7 +147,7 @@ class SqliteItems:
         waiting.clear()
 
     def _replace(self, db: apsw.Connection, old: Item, write: Write, now: int, orphans: set[bytes] | None) -> None:
-        """The next version of an item, unless it says what it said before."""
+        """Store the next version of an item, unless nothing of it changed."""
         draft, content_hash = write.draft, hash_of(write.draft.body)
         rows = [passage_row(passage) for passage in write.passages]
         if says_the_same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
@@ -191,7 +192,7 @@ class SqliteItems:
 
     @staticmethod
     def _drop_orphans(db: apsw.Connection, keys: set[bytes]) -> None:
-        """Vectors go with the last passage that has them: what is forgotten leaves nothing behind."""
+        """Remove the vectors of keys that no passage has any more: what is forgotten leaves nothing behind."""
         forget_vectors(db, keys)
 
     @guarded
@@ -221,7 +222,7 @@ class SqliteItems:
         self._drop_unattached(db, attached)
 
     def _put_entries(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
-        """What else is kept of memory entries; see `memory.SqliteEntryRows`."""
+        """Store the rest of memory entries; see `memory.SqliteEntryRows`."""
 
     def _put_entry_again(self, db: apsw.Connection, kept: NumberedWrite) -> None:
         pass
@@ -231,7 +232,7 @@ class SqliteItems:
 
     @staticmethod
     def _put_outlines(db: apsw.Connection, outlines: Sequence[tuple[int, Outline]]) -> None:
-        """What else is kept of documents; see `outlines.SqliteOutlines`."""
+        """Store the rest of documents; see `outlines.SqliteOutlines`."""
 
     def _refresh_outline(self, db: apsw.Connection, item_id: int, outline: Outline | None) -> None:
         pass
@@ -285,7 +286,7 @@ class SqliteItems:
 
     @staticmethod
     def _items(db: apsw.Connection, item_ids: Sequence[int], *, body: bool, most: int = WHOLE_BODY) -> list[Item]:
-        """In one statement, however many items."""
+        """Return the items of ids in their order, in one statement; with at most `most` characters of their bodies."""
         start = "body" if most == WHOLE_BODY else f"substr(body, 1, {int(most)})"
         text = f"coalesce((select {start} from bodies where item_id = items.id), '')" if body else "null"
         rows = db.execute(

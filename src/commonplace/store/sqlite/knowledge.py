@@ -1,4 +1,4 @@
-"""The store on SQLite: what is kept of notes, media, chats, characters and prompts beside their items."""
+"""The store on SQLite: what notes, media, chats, characters and prompts have beside their items."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class SqliteRecords(SqliteItems):
         return found
 
     def _said(self, item_id: int) -> str:
-        """What a record's fields say, without their headings and its name, which is the title."""
+        """Return what a record's fields say, without their headings and its name, which is the title."""
         span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
         query = "select text from chunks where id >= ? and id < ? and anchor ->> '$.field' is not 'name' order by id"
         return "\n".join(text for (text,) in self._database.reading().execute(query, span))

@@ -18,7 +18,7 @@ WALKED = 1000
 
 
 class SqliteListings(SqliteItems):
-    """What is listed and counted without a query."""
+    """Lists and counts of what is stored."""
 
     @guarded
     def matching(self, filter: Filter, item_ids: Sequence[int]) -> dict[int, int]:
@@ -76,7 +76,7 @@ class SqliteListings(SqliteItems):
     def _walk(
         self, filter: Filter, bounds: str, values: dict[str, Any], limit: int, most: int | None
     ) -> tuple[list[Moment], int]:
-        """The first matches among the newest entries of the thread and the times asked for, and how many were seen."""
+        """Return the first matches among the newest entries of a filter's threads and times, and how many were seen."""
         test, more = _test(filter, walked=True)
         range_, ranged = _range(filter)
         bound = {**values, **ranged}
@@ -190,9 +190,9 @@ class SqliteListings(SqliteItems):
 
 
 def _test(filter: Filter, *, walked: bool = False) -> Compiled:
-    """A filter as a test of one row at a time: for few rows, where an index would first list everything that matches.
+    """Return a filter as a test of one row at a time: for few rows, where an index would first list all that match.
 
-    `walked`: the rows are entries within the thread and the times asked for already.
+    `walked`: the rows are entries within the filter's threads and times already.
     """
     plain = replace(filter, tags=(), entries=None)
     if walked:
@@ -224,7 +224,7 @@ def _test(filter: Filter, *, walked: bool = False) -> Compiled:
 
 
 def _range(filter: Filter) -> Compiled:
-    """The part of a filter that is a stretch of an index of entries by time."""
+    """Return the part of a filter that is a stretch of an index of entries by time."""
     parts, values = ["1"], dict[str, Any]()
     if filter.parents:
         parts.append("memories.thread in (select value from json_each(:threads))")
@@ -239,7 +239,7 @@ def _range(filter: Filter) -> Compiled:
 
 
 def _bounds(after: Moment | None, upto: int | None) -> Compiled:
-    """Where a listing goes on, and what was stored too late for it; the names of table and id go into its braces."""
+    """Return where a listing goes on and where it ends; the names of a table and its id go into the braces."""
     text, values = "", dict[str, Any]()
     if after is not None:
         text += " and ({0}.created_at, {0}.{1}) < (:time, :item)"
@@ -251,7 +251,7 @@ def _bounds(after: Moment | None, upto: int | None) -> Compiled:
 
 
 def _is_narrow(filter: Filter) -> bool:
-    """Whether a filter may let only few of the entries of a thread and a time through."""
+    """Return whether a filter may let only few of the entries of a thread and a time through."""
     entries = filter.entries
     asked = entries is not None and (entries.source is not None or entries.multimodal is not None)
     return bool(filter.where or filter.tags or asked or filter.updated_from or filter.updated_to)

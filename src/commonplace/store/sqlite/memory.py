@@ -1,4 +1,4 @@
-"""The store on SQLite: what is kept of memory entries beside their items."""
+"""The store on SQLite: what memory entries have beside their items."""
 
 from __future__ import annotations
 
@@ -297,13 +297,13 @@ class SqliteEntryRows(SqliteFinding):
             )
 
     def _compiled(self, filter: Filter) -> Compiled:
-        """Conditions on indexed fields are answered by the index where only entries are asked for."""
+        """Return a filter as SQL that uses the indexes of metadata where only entries are searched."""
         fields = self._fields(self._database.reading()) if filter.where and filter.kinds == ("memory",) else {}
         return compile_filter(filter, fields)
 
 
 def _is_entry(kept: NumberedWrite) -> bool:
-    """Not so for an item of this kind that no thread of a conversation put here."""
+    """Return whether an item of this kind is an entry of a thread."""
     return bool(kept.write.draft.fields.get("source")) and kept.key.isdecimal()
 
 
@@ -313,7 +313,7 @@ def _said_by(write: Write) -> tuple[str, int | None]:
 
 
 def _give_out_no_more(db: apsw.Connection, number: int) -> None:
-    """No entry gets a number up to this one: what is called by it would be in the way."""
+    """Give no entry a number up to this one: an item that is called by one would be in the way."""
     db.execute(
         """insert into sqlite_sequence (name, seq) select 'memories', 0
            where not exists (select 1 from sqlite_sequence where name = 'memories')"""
@@ -322,7 +322,7 @@ def _give_out_no_more(db: apsw.Connection, number: int) -> None:
 
 
 def _is_known(db: apsw.Connection) -> bool:
-    """Whether the planner's idea of how many entries there are is off by less than half."""
+    """Return whether the planner's number of entries is off by less than half."""
     if not db.table_exists("main", "sqlite_stat1"):
         return False
     known = db.execute("select cast(stat as integer) from sqlite_stat1 where idx = 'memories_by_time'").fetchone()
@@ -331,7 +331,7 @@ def _is_known(db: apsw.Connection) -> bool:
 
 
 def _supersede(db: apsw.Connection, pairs: Sequence[tuple[int, int]]) -> None:
-    """Each the newer entry and the older one, which is left out where it is not here."""
+    """Store pairs of a newer entry and an older one; those whose older one is not here are left out."""
     pairs = [(newer, older) for newer, older in pairs if abs(older) <= MOST_NUMBER]
     if pairs:
         db.executemany("insert or ignore into supersessions select id, ? from memories where id = ?", pairs)

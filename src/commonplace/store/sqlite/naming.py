@@ -23,7 +23,7 @@ _STEMS = """(stem = :stem or stem > :stem || '/' and stem < :stem || '0') and (:
 
 
 class SqliteNames(SqliteItems):
-    """How documents are called."""
+    """Documents by their names, and the names of documents."""
 
     @guarded
     def documents_by_docid(self, prefix: str, limit: int) -> tuple[list[Name], int]:

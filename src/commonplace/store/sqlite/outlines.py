@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SqliteOutlines(SqliteItems):
-    """What documents are made of."""
+    """Titles, sizes and headings of documents."""
 
     @consistent
     def document_page(self, parent: str, *, limit: int, offset: int) -> tuple[list[DocumentRow], int]:

@@ -96,7 +96,7 @@ def _touch(db: apsw.Connection, session: str, now: int) -> None:
 
 
 def _sweep(db: apsw.Connection, session: str, since: int, most: int) -> None:
-    """Make room for a session: what has expired goes, and then the least recently used."""
+    """Make room for a session: remove what has expired, and then the least recently used."""
     rows = db.execute(
         """select id from sessions where used_at < :since or id = :id
            union select id from (select id from sessions where used_at >= :since and id <> :id
@@ -107,7 +107,7 @@ def _sweep(db: apsw.Connection, session: str, since: int, most: int) -> None:
 
 
 def _drop(db: apsw.Connection, sessions: Sequence[str]) -> int:
-    """Remove sessions with all they remember; returns how many there were."""
+    """Remove sessions with all they remember, and return how many there were."""
     gone = (json.dumps(sessions),)
     among = "in (select value from json_each(?))"
     db.execute(f"delete from session_uris where session {among}", gone)

@@ -40,11 +40,11 @@ class SqliteStore(
     SqliteKeeping,
     SqliteCare,
 ):
-    """Everything the Store interface promises, on one SQLite file."""
+    """A store on one SQLite file, with everything that `TableStore` promises."""
 
     @guarded
     def backup(self, target: Path) -> None:
-        """A consistent copy while others go on writing. It takes its name only when it is complete and on disk."""
+        """Write a consistent copy while others write. It takes its name only when it is complete and on disk."""
         check_target(target)
         with explained(target):
             partial = partial_of(target)
@@ -61,7 +61,7 @@ class SqliteStore(
 
     @guarded
     def restore(self, source: Path) -> None:
-        """Take over everything from a backup, in one transaction: other processes see the old content or the new."""
+        """Replace everything with a backup's content, in one transaction: other processes see the old or the new."""
         with copied(source, self.path.parent) as copy, explained(self.path):
             work = self._database.reading().backup("main", copy._database.reading(), "main")
             try:
@@ -76,7 +76,7 @@ _DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, UnicodeDecodeErro
 
 @contextmanager
 def _told_of(path: Path) -> Iterator[None]:
-    """What is damaged is this file, whichever other the work is about."""
+    """Raise damage as damage of this file, whichever other the work is about."""
     try:
         yield
     except (apsw.CorruptError, apsw.NotADBError):
@@ -86,7 +86,7 @@ def _told_of(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _told_unsound(backup: Path) -> Iterator[None]:
-    """Damage that shows in the copy of a backup is told of the backup, and is nothing to restore."""
+    """Raise damage that shows in the copy of a backup as damage of the backup, which is then not restored."""
     try:
         yield
     except (*_DAMAGE, StorageBroken) as error:
@@ -97,7 +97,10 @@ def _told_unsound(backup: Path) -> Iterator[None]:
 
 
 def check_backup(backup: Path) -> None:
-    """Refuse what a first look says is no backup, or none for us. Whether it is sound shows when it is copied."""
+    """Raise an error for a file that a first look says is no backup, or none for this version.
+
+    Whether it is sound shows when it is copied.
+    """
     if not backup.is_file():
         raise NotFound(f"There is no backup at {backup}.")
     flags = apsw.SQLITE_OPEN_READONLY
@@ -111,7 +114,7 @@ def check_backup(backup: Path) -> None:
 
 @contextmanager
 def copied(backup: Path, beside: Path | None = None) -> Iterator[SqliteStore]:
-    """A sound copy of a backup, its schema brought up to date, for as long as the work goes on.
+    """Yield a sound copy of a backup, its schema brought up to date.
 
     Its identity is its own: no index that followed the log of the backup, or another, ever takes it for that.
     """

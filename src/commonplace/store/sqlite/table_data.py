@@ -33,7 +33,7 @@ class SqliteTableData(SqliteItems):
 
     @consistent
     def table_text(self, table: int, tokens: Sequence[str] = ()) -> str | Missing:
-        """The JSON at a place."""
+        """Return the JSON at a place, or how much of the place there is."""
         db = self._database.reading()
         found = self._locate(db, table, tokens)
         if isinstance(found, Missing):
@@ -49,7 +49,7 @@ class SqliteTableData(SqliteItems):
 
     @consistent
     def table_value(self, table: int, tokens: Sequence[str] = ()) -> JSON | Missing:
-        """The value at a place."""
+        """Return the value at a place."""
         db = self._database.reading()
         found = self._locate(db, table, tokens)
         if isinstance(found, Missing):
@@ -61,7 +61,7 @@ class SqliteTableData(SqliteItems):
 
     @consistent
     def table_size(self, table: int, tokens: Sequence[str] = ()) -> int | Missing:
-        """How many bytes the JSON at a place has."""
+        """Return the bytes that the JSON at a place has."""
         db = self._database.reading()
         found = self._locate(db, table, tokens)
         if isinstance(found, Missing):
@@ -73,7 +73,7 @@ class SqliteTableData(SqliteItems):
 
     @consistent
     def table_shape(self, table: int, tokens: Sequence[str] = ()) -> tuple[str, int] | Missing:
-        """`object`, `list` or `value`, and how many members it has."""
+        """Return `object`, `list` or `value`, and the number of its members."""
         db = self._database.reading()
         found = self._locate(db, table, tokens)
         if isinstance(found, Missing):
@@ -88,13 +88,13 @@ class SqliteTableData(SqliteItems):
 
     @consistent
     def fragment_at(self, table: int, tokens: Sequence[str]) -> tuple[Fragment, list[str]] | Missing:
-        """The fragment that holds a place, and where in it the place is."""
+        """Return the fragment that holds a place, and where in it the place is."""
         found = self._locate(self._database.reading(), table, tokens)
         return found if isinstance(found, Missing) else (found[0][-1], found[1])
 
     @guarded
     def fragments_in(self, fragment: int, first: int = 0, limit: int = -1, after: int | None = None) -> list[Fragment]:
-        """Members of a fragment in their order, from the one that holds a position on, or from just after one."""
+        """Return members of a fragment in order, from the one that holds a position on, or from just after one."""
         rows: list[Any] = (
             self._database.reading()
             .execute(
@@ -109,7 +109,7 @@ class SqliteTableData(SqliteItems):
 
     @guarded
     def fragment_with(self, fragment: int, key: str) -> Fragment | None:
-        """The member of an object's fragment with this key."""
+        """Return the member of an object's fragment with this key, or None."""
         return self._member(self._database.reading(), fragment, key)
 
     # writing
@@ -153,7 +153,7 @@ class SqliteTableData(SqliteItems):
 
     @guarded
     def append_table_elements(self, table: int, tokens: Sequence[str], values: Sequence[JSON]) -> int:
-        """Add elements to the end of a list; returns how many it had."""
+        """Add elements to the end of a list, and return how many it had."""
         with self._database.writing() as db:
             chain, rest = self._located(db, table, tokens)
             last = chain[-1]
@@ -270,7 +270,7 @@ class SqliteTableData(SqliteItems):
         return last.position + last.held if last else 0
 
     def _pieces(self, db: apsw.Connection, fragment: Fragment) -> Iterator[str]:
-        """The JSON of a fragment, piece by piece."""
+        """Yield the JSON of a fragment, piece by piece."""
         yield "{" if fragment.shape == "object" else "["
         rows: list[Any] = db.execute(
             f"select {FRAGMENT_COLUMNS} from fragments where parent = ? order by position", (fragment.id,)
@@ -290,18 +290,19 @@ class SqliteTableData(SqliteItems):
     # changing
 
     def _change_whole(self, table: int, tokens: Sequence[str], value: JSON) -> None:
+        """Replace the value of a fragment that has no members of its own."""
         self.put_table_value(table, tokens, value)
 
     @staticmethod
     def _grow(db: apsw.Connection, chain: Sequence[Fragment], bytes: int) -> None:
-        """Let the fragments on the way say how large they are now."""
+        """Raise the sizes of the fragments on the way to a change."""
         if bytes:
             db.executemany(
                 "update fragments set size = size + ? where id = ?", [(bytes, fragment.id) for fragment in chain]
             )
 
     def _put_piece(self, db: apsw.Connection, table: int, chain: Sequence[Fragment], piece: Piece) -> None:
-        """Let a fragment hold another value."""
+        """Replace the value of a fragment."""
         last = chain[-1]
         self._drop_members(db, last)
         shape, text = ("value", piece.text) if isinstance(piece, Leaf) else (piece.shape, None)
@@ -315,7 +316,7 @@ class SqliteTableData(SqliteItems):
     def _put_elements(
         self, db: apsw.Connection, table: int, chain: Sequence[Fragment], rows: Sequence[Fragment], values: Any
     ) -> None:
-        """Let other elements stand where these fragments of a list are. Those after them keep their positions."""
+        """Replace fragments of a list with other elements. Those after them keep their positions."""
         for row in rows:
             self._drop(db, row)
         position, runs = rows[0].position, elements(values)

@@ -45,7 +45,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @consistent
     def nodes_at(self, table: str, generation: int, pointer: str, among: Sequence[int] | None = None) -> Nodes:
-        """The indexed nodes inside a place; only those among some items where these are given."""
+        """Return the indexed nodes inside a place; only those among some items where these are given."""
         place, db = place_number(table, generation, pointer), self._database.reading()
         if among is None:
             query = "select item_id, chunk_count from node_places join items on items.id = item_id where place = :place"
@@ -61,7 +61,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def node_ids(self, table: str, generation: int, pointer: str, *, after: int, upto: int, limit: int) -> list[int]:
-        """Items inside a place in the order of their ids, from just after one."""
+        """Return items inside a place in the order of their ids, from just after one."""
         query = """select item_id from node_places where place = ? and item_id > ? and item_id <= ?
                    order by item_id limit ?"""
         place = place_number(table, generation, pointer)
@@ -69,7 +69,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[NodePassage]:
-        """Of some chunks those of a table's nodes, with what tells where these are, in the order asked for."""
+        """Return those of some chunks that are of a table's nodes, with the nodes' places, in the order of the ids."""
         rows = self._database.reading().execute(
             f"""select chunks.id, {PASSAGE_COLUMNS}, fields, content_hash, chunk_count from json_each(?)
                 cross join chunks on chunks.id = value cross join items on items.id = chunks.id >> 20
@@ -83,7 +83,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int:
-        """How many chunks inside a place have a vector of a model."""
+        """Return how many chunks inside a place have a vector of a model."""
         query = """select count(*) from node_places cross join chunks
                    on chunks.id >= item_id << 20 and chunks.id < (item_id + 1) << 20
                    where place = ? and exists (select 1 from embeddings where model = ? and key = vector_key)"""
@@ -92,9 +92,9 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def hidden_nodes(self) -> NDArray[np.int64]:
-        """The items of tables that no general search shows.
+        """Return the items of tables that no general search shows.
 
-        Those of tables that only their own search tools search, of no current generation, or still to be made anew.
+        They are of tables that only their own search tools search, of no current generation, or still to be made anew.
         """
         state = self.tables_state()
         if not state:
@@ -122,7 +122,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
         return found
 
     def _stale_places(self) -> list[tuple[str, DirtyRow]]:
-        """What is left to index of what general searches show, with the ids of the tables."""
+        """Return the places left to index of what general searches show, each with its table's id."""
         columns = ", ".join(f"dirty_places.{name}" for name in DIRTY_COLUMNS.split(", "))
         rows: Any = self._database.reading().execute(
             f"""select tables.id, {columns} from dirty_places
@@ -161,7 +161,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def change_dirty(self, dirty: DirtyRow) -> None:
-        """Keep how far a place is."""
+        """Store how far the work on a place is."""
         with self._database.writing() as db:
             db.execute(
                 "update dirty_places set cursor = ?, swept = ?, upto = ? where id = ?",
@@ -182,7 +182,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def want_job(self, table: int, kind: str, progress: Mapping[str, JSON] | None = None) -> int:
-        """Have a table worked on: a new job, or the one there is with its failures forgotten. Returns its id.
+        """Have a table worked on, and return the job's id: a new one, or the one there is with its failures forgotten.
 
         With `progress` only the end of the work is left to do, and a job that is there goes on where it is.
         """
@@ -203,7 +203,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def claim_table_job(self, job: TableJob, holder: str, lease_s: float) -> TableJob | None:
-        """Take a job as it was seen; None where somebody has taken, changed or finished it since."""
+        """Return a job, claimed as it was seen; None where somebody has claimed, changed or finished it since."""
         now = now_micros()
         with self._database.writing() as db:
             row: Any = db.execute(
@@ -219,7 +219,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def beat_table_job(self, job: TableJob, progress: Mapping[str, JSON], lease_s: float) -> bool:
-        """Say that a job goes on, and how far it is; False where it is another's by now."""
+        """Extend the lease of a job and store its progress; return False where it is another's by now."""
         now = now_micros()
         with self._database.writing() as db:
             db.execute(
@@ -230,7 +230,7 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
 
     @guarded
     def finish_table_job(self, job: TableJob) -> None:
-        """Done, unless there is something to do again."""
+        """Remove a job that is done, unless there is something to do again."""
         with self._database.writing() as db:
             db.execute(
                 """delete from table_jobs where id = ? and holder = ?

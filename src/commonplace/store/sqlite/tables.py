@@ -61,7 +61,7 @@ class SqliteTableRows(SqliteTableData):
 
     @guarded
     def add_table(self, table: TableRow) -> TableRow:
-        """Keep a table, without its data, and give it a number."""
+        """Store a table, without its data, and return it with its number."""
         with self._database.writing() as db:
             db.execute(
                 f"insert into tables ({TABLE_COLUMNS}) values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -82,7 +82,7 @@ class SqliteTableRows(SqliteTableData):
 
     @guarded
     def table(self, table: str) -> TableRow | None:
-        """The table of an id."""
+        """Return the table of an id, or None."""
         row: Any = (
             self._database.reading().execute(f"select {TABLE_COLUMNS} from tables where id = ?", (table,)).fetchone()
         )
@@ -96,7 +96,7 @@ class SqliteTableRows(SqliteTableData):
 
     @guarded
     def change_table(self, table: TableRow) -> None:
-        """Keep what can change of a table."""
+        """Store what can change of a table."""
         with self._database.writing() as db:
             db.execute(
                 """update tables set name = ?, description = ?, searchable = ?, version = ?, size = ?, generation = ?,
@@ -110,7 +110,7 @@ class SqliteTableRows(SqliteTableData):
 
     @guarded
     def table_written(self, number: int) -> TableRow:
-        """Count one change of a table's data."""
+        """Count one change of a table's data, and return the table."""
         with self._database.writing() as db:
             row: Any = db.execute(
                 f"""update tables set version = version + 1, updated_at = :now,
@@ -140,7 +140,7 @@ class SqliteTableRows(SqliteTableData):
 
     @guarded
     def put_tool(self, tool: ToolRow) -> None:
-        """Keep a tool, or what has changed of it."""
+        """Store a tool, or what has changed of it."""
         with self._database.writing() as db:
             db.execute(
                 f"insert or replace into tools ({TOOL_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -189,7 +189,7 @@ class SqliteTableRows(SqliteTableData):
 
     @guarded
     def drop_tool(self, tool: str) -> int:
-        """Remove a tool and its bindings; returns how many of those there were."""
+        """Remove a tool and its bindings, and return how many of those there were."""
         with self._database.writing() as db:
             db.execute("delete from bindings where tool = ?", (tool,))
             unbound = db.changes()
@@ -261,13 +261,13 @@ class SqliteTableRows(SqliteTableData):
 
     @guarded
     def instances_with(self, tool: str) -> list[str]:
-        """The instances a tool is bound to."""
+        """Return the instances that a tool is bound to."""
         query = "select instance from bindings where tool = ?"
         return [instance for (instance,) in self._database.reading().execute(query, (tool,))]
 
     @consistent
     def bound_tools(self, instance: str, name: str | None = None) -> list[ToolRow]:
-        """The tools an enabled instance serves, by name; only the one of a name where one is given."""
+        """Return the tools that an enabled instance serves, by name; only the one of a name where one is given."""
         columns = ", ".join(f"tools.{column}" for column in TOOL_COLUMNS.split(", "))
         rows = self._database.reading().execute(
             f"""select {columns} from bindings join instances on instances.id = instance join tools on tools.id = tool
