@@ -35,8 +35,8 @@ def _places(fields: Mapping[str, JSON]) -> tuple[str, ...]:
     if pointer is None:
         return ()
     scopes = (f"scope:{scope_hash(place)}" for place in around(str(pointer)))
-    told = (f"{name}:{fields[name]}" for name in ("project", "generation", "node"))
-    return (*told, *scopes)
+    properties = (f"{name}:{fields[name]}" for name in ("project", "generation", "node"))
+    return (*properties, *scopes)
 
 
 def words_of(kind: str, fields: Mapping[str, JSON], tags: Sequence[str]) -> str:

@@ -61,10 +61,10 @@ def shapes(metadata: JSON, path: tuple[str, ...]) -> set[tuple[str, Any]]:
         if not (type(value) is dict or isinstance(value, Mapping)) or name not in value:
             return set()
         value = value[name]
-    kept = {shape_of(value)}
+    pairs = {shape_of(value)}
     if isinstance(value, list | tuple):
-        kept |= {(f"[{shape}", folded) for shape, folded in map(shape_of, value)}
-    return kept
+        pairs |= {(f"[{shape}", folded) for shape, folded in map(shape_of, value)}
+    return pairs
 
 
 def shape_of(value: JSON) -> tuple[str, Any]:

@@ -123,13 +123,13 @@ def elements(values: Iterable[JSON]) -> list[Piece]:
 
 def inside(value: JSON, tokens: Sequence[str]) -> tuple[JSON, int]:
     """Return the value at a place inside another, and how many tokens lead somewhere: all of them where it is there."""
-    for found, token in enumerate(tokens):
+    for depth, token in enumerate(tokens):
         if isinstance(value, dict) and token in value:
             value = value[token]
         elif isinstance(value, list) and (index := index_of(token)) is not None and index < len(value):
             value = value[index]
         else:
-            return None, found
+            return None, depth
     return value, len(tokens)
 
 

@@ -116,9 +116,9 @@ class PostgresDatabase:
         with self._under_way(Transaction(connection)), connection.pipeline():  # so that only what is read is waited for
             connection.execute("begin isolation level repeatable read read only")
             connection.execute(self._settings.encode())
-            found = work()
+            result = work()
             connection.execute("commit")
-            return found
+            return result
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
@@ -242,7 +242,7 @@ class PostgresDatabase:
 
 def _settings(space: str) -> str:
     """Return the settings of one transaction, which end with it, so that any pooler may stand in between."""
-    given = {
+    settings = {
         "search_path": f"{SCHEMA}, pg_temp",
         "commonplace.space": space,
         "statement_timeout": f"{STATEMENT_S}s",
@@ -250,7 +250,7 @@ def _settings(space: str) -> str:
         "idle_in_transaction_session_timeout": f"{_IDLE_S}s",
         "row_security": "on",
     }
-    return "select " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in given.items())
+    return "select " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
 
 
 class _Shared:

@@ -82,14 +82,14 @@ class Copies(PostgresEntryRows):
 
     def _rows_of(self, shape: TableShape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a table as SQLite has them, in the order of its key, from just after one."""
-        named, key = (
+        columns, key = (
             ", ".join(_HERE.get(f"{shape.table}.{name}", name) for name in names)
             for names in (shape.columns, shape.key)
         )
         beyond = sql.SQL(", ").join(map(sql.Literal, after)).as_string(self._db)
         where = f"where ({key}) > ({beyond})" if after else ""
         # a few rows at a time come over
-        self._run(f"declare walk no scroll cursor for select {named} from {shape.table} {where} order by {key}")
+        self._run(f"declare walk no scroll cursor for select {columns} from {shape.table} {where} order by {key}")
         spelt = [f"{shape.table}.{name}" in _BYTES for name in shape.columns]
         while rows := self._all(f"fetch {_ROWS} from walk"):
             for row in rows:
@@ -105,11 +105,11 @@ class Copies(PostgresEntryRows):
     def _take_over(self, copy: SqliteStore) -> None:
         self._run("set local statement_timeout = 0")  # a space may take long to empty
         db = copy._database.reading()
-        known = list(table_shapes(db))
-        self._clear(known)
-        for shape in known:
-            found = db.execute(f"select {', '.join(shape.columns)} from {shape.table}")
-            self._take(shape, found)
+        tables = list(table_shapes(db))
+        self._clear(tables)
+        for shape in tables:
+            rows = db.execute(f"select {', '.join(shape.columns)} from {shape.table}")
+            self._take(shape, rows)
         self._number(dict(db.execute("select name, seq from sqlite_sequence")))
         for path in copy.indexed_fields():
             self.index_field(path)
@@ -150,9 +150,9 @@ class Copies(PostgresEntryRows):
     def _insert_rows(self, table: str, rows: Iterable[Row]) -> None:
         rows = iter(rows)
         while batch := list(islice(rows, _ROWS)):
-            named = ", ".join(batch[0])
+            columns = ", ".join(batch[0])
             marks = ", ".join(f"%({name})s" for name in batch[0])
-            self._run_all(f"insert into {table} ({named}) values ({marks})", batch)
+            self._run_all(f"insert into {table} ({columns}) values ({marks})", batch)
 
     def _tables(self) -> set[str]:
         """Return the tables of what a space holds."""

@@ -60,9 +60,9 @@ class PostgresFiles(PostgresItems):
 
     @writes
     def drop_collection(self, collection: str) -> int:
-        found = self._find("collection", None, collection)
+        item = self._find("collection", None, collection)
         documents = self._documents(collection)
-        self._remove_documents([*documents, *([found.id] if found else [])])
+        self._remove_documents([*documents, *([item.id] if item else [])])
         self._run("delete from files where collection = %s", (collection,))
         self._run("delete from updates where collection = %s", (collection,))
         self._run("delete from settings where name = %s", (UPDATE_COMMAND + collection,))
@@ -70,8 +70,8 @@ class PostgresFiles(PostgresItems):
 
     @writes
     def rename_collection(self, old: str, new: str) -> None:
-        found = self._find("collection", None, old)
-        if found is None:
+        item = self._find("collection", None, old)
+        if item is None:
             raise NotFound(f"Collection not found: {old}")
         documents = self._all(
             "select id, key from items where kind = 'document' and parent_head = %s and parent = %s order by id",
@@ -79,7 +79,7 @@ class PostgresFiles(PostgresItems):
         )
         self._run(
             "update items set key = %(new)s, title = %(new)s, address = %(address)s where id = %(id)s",
-            {"new": new, "id": found.id, "address": fingerprint("collection", found.parent, new)},
+            {"new": new, "id": item.id, "address": fingerprint("collection", item.parent, new)},
         )
         self._run_all(
             "update items set parent = %s, address = %s where id = %s",
@@ -87,7 +87,7 @@ class PostgresFiles(PostgresItems):
         )
         for item_id, key in documents:
             self._name_document(item_id, new, key)
-        ids = [found.id, *(item_id for item_id, _ in documents)]
+        ids = [item.id, *(item_id for item_id, _ in documents)]
         self._run("update items set version = version + 1 where id = any(%s::bigint[])", (ids,))
         self._log("put", self._versions(ids))
         self._run("update files set collection = %s, version = version + 1 where collection = %s", (new, old))
@@ -137,10 +137,10 @@ class PostgresFiles(PostgresItems):
             "select content_hash, id from items where address = any(%s::bytea[])",
             ([fingerprint("document", change.collection, path) for path in change.gone],),
         )
-        found: dict[str, int] = {}
+        ids_by_hash: dict[str, int] = {}
         for hash, item_id in rows:
-            found[hash if hash not in found else f"{hash} {item_id}"] = item_id
-        return found
+            ids_by_hash[hash if hash not in ids_by_hash else f"{hash} {item_id}"] = item_id
+        return ids_by_hash
 
     def _hand_over_vectors(self, old: int, new: int) -> None:
         """Copy the vectors of a file that only changed its name, also where the name is part of what was embedded."""

@@ -36,8 +36,8 @@ class PostgresFinding(PostgresItems):
                 where (item_id, ordinal) in (select * from unnest(%s::bigint[], %s::integer[]))""",
             (items, ordinals),
         )
-        found = {row[0]: chunk_from(row) for row in rows}
-        return [found[chunk] for chunk in chunk_ids if chunk in found]
+        chunks_by_id = {row[0]: chunk_from(row) for row in rows}
+        return [chunks_by_id[chunk] for chunk in chunk_ids if chunk in chunks_by_id]
 
     @reads
     def chunks_of(self, item_id: int) -> list[Chunk]:
@@ -112,19 +112,19 @@ class PostgresFinding(PostgresItems):
             chunks[item_id].append((chunk_id(item_id, ordinal), headings, text))
             if anchor and (part := json.loads(anchor).get("field")):
                 parts[item_id][chunk_id(item_id, ordinal)] = part
-        found = []
+        items = []
         for identity, kind, parent, key, title, language, created, updated, fields, content_hash, tags in self._all(
             """select id, kind, parent, key, title, language, created_at, updated_at, fields, content_hash,
                  array(select folded from tags where item_id = items.id)
                from items where id = any(%s::bigint[]) order by id""",
             (list(item_ids),),
         ):
-            known, labels = json_value(fields), tuple(tags)
+            properties, labels = json_value(fields), tuple(tags)
             if kind == "table":
-                content_hash = known.get("hash", content_hash)
-            said = with_properties(chunks[identity], known) if kind == "document" else chunks[identity]
+                content_hash = properties.get("hash", content_hash)
+            said = with_properties(chunks[identity], properties) if kind == "document" else chunks[identity]
             whole = (identity, kind, parent, key, title, language, labels, created, updated, said)
-            more = (words_of(kind, known, labels), facets_of(kind, known))
-            named = parts[identity] if kind in IN_PARTS else {}
-            found.append(IndexedItem(*whole, *more, named, content_hash))
-        return found
+            more = (words_of(kind, properties, labels), facets_of(kind, properties))
+            fields_by_chunk = parts[identity] if kind in IN_PARTS else {}
+            items.append(IndexedItem(*whole, *more, fields_by_chunk, content_hash))
+        return items

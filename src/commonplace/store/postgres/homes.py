@@ -90,9 +90,9 @@ class Homes:
 
     def abandon_file(self, space: str) -> bool:
         partial = _partial(self._file(space))
-        found = partial.exists()
+        was_there = partial.exists()
         _remove(partial)
-        return found
+        return was_there
 
     def _file(self, space: str) -> Path:
         return self.folder / "spaces" / space / DATABASE

@@ -350,8 +350,8 @@ class PostgresItems:
                 from items where id = any(%s::bigint[])""",
             (list(item_ids),),
         )
-        found = {row[2]: item_from(row[2:], tuple(row[0]), row[1]) for row in rows}
-        return [found[item_id] for item_id in item_ids if item_id in found]
+        items_by_id = {row[2]: item_from(row[2:], tuple(row[0]), row[1]) for row in rows}
+        return [items_by_id[item_id] for item_id in item_ids if item_id in items_by_id]
 
 
 def _row(write: Write, content_hash: str, now: int) -> dict[str, Any]:

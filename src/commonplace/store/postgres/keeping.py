@@ -50,10 +50,10 @@ class PostgresKeeping(PostgresItems):
                where item_id = any(%s::bigint[]) order by item_id, position""",
             (list(item_ids),),
         )
-        found: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
+        attachments: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
         for item_id, hash, media_type, data, fields in rows:
-            found[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
-        return found
+            attachments[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
+        return attachments
 
     # jobs: a claim is a lease, so that work of a process that died is taken up by another
 

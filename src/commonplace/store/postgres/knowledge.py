@@ -26,8 +26,8 @@ class PostgresRecords(PostgresItems):
 
     @reads
     def item_of_uid(self, kind: str, uid: str) -> int | None:
-        found = self._one("select item_id from records where uid = %s and kind = %s", (uid, kind))
-        return None if found is None else int(found)
+        item_id = self._one("select item_id from records where uid = %s and kind = %s", (uid, kind))
+        return None if item_id is None else int(item_id)
 
     @writes
     def set_uid(self, item_id: int, uid: str) -> None:
@@ -88,10 +88,10 @@ class PostgresRecords(PostgresItems):
                where item_id = any(%s::bigint[]) order by item_id, ordinal""",
             (list(item_ids),),
         )
-        found: dict[int, list[Place]] = defaultdict(list)
+        places: dict[int, list[Place]] = defaultdict(list)
         for item_id, start, end, anchor in rows:
-            found[item_id].append(Place(start, end, json.loads(anchor) if anchor else {}))
-        return found
+            places[item_id].append(Place(start, end, json.loads(anchor) if anchor else {}))
+        return places
 
     @reads
     def whole(self, item_ids: Sequence[int]) -> list[IndexedItem]:
@@ -103,14 +103,14 @@ class PostgresRecords(PostgresItems):
             (list(item_ids), list(WHOLE_KINDS)),
         )
         said = self._said([row[0] for row in rows if row[1] in IN_PARTS])
-        found = []
+        items = []
         for identity, kind, parent, key, title, language, created, updated, fields, body, tags in rows:
-            known, labels = json.loads(fields), tuple(tags)
+            properties, labels = json.loads(fields), tuple(tags)
             text = "\n".join(said[identity]) if kind in IN_PARTS else body
             chunks = [(chunk_id(identity, 0), "", text)]
             item = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
-            found.append(IndexedItem(*item, words_of(kind, known, labels), facets_of(kind, known)))
-        return found
+            items.append(IndexedItem(*item, words_of(kind, properties, labels), facets_of(kind, properties)))
+        return items
 
     def _said(self, item_ids: Sequence[int]) -> dict[int, list[str]]:
         """Return what records' fields say, without their headings and their names, which are the titles."""

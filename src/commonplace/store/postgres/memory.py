@@ -39,13 +39,13 @@ class PostgresEntryRows(PostgresFinding):
     @reads
     def entries(self, numbers: Sequence[int]) -> list[EntryRow]:
         wanted = [number for number in numbers if abs(number) <= MOST_NUMBER]
-        found = {entry.number: entry for entry in self._entries("id", wanted)}
-        return [found[number] for number in wanted if number in found]
+        entries_by_number = {entry.number: entry for entry in self._entries("id", wanted)}
+        return [entries_by_number[number] for number in wanted if number in entries_by_number]
 
     @reads
     def entries_of(self, item_ids: Sequence[int]) -> list[EntryRow]:
-        found = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
-        return [found[item_id] for item_id in item_ids if item_id in found]
+        entries_by_item = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
+        return [entries_by_item[item_id] for item_id in item_ids if item_id in entries_by_item]
 
     def _entries(self, column: str, wanted: Sequence[int]) -> list[EntryRow]:
         rows = self._all(f"select {_ENTRY} from memories where {column} = any(%s::bigint[])", (list(wanted),))
@@ -165,11 +165,13 @@ class PostgresEntryRows(PostgresFinding):
                where item_id = any(%s::bigint[]) order by item_id, version desc""",
             (list(item_ids),),
         )
-        found: dict[int, list[Past]] = defaultdict(list)
+        states: dict[int, list[Past]] = defaultdict(list)
         for item_id, version, updated_at, body, metadata, tags, images in rows:
             shown = tuple((hash, media_type) for hash, media_type in json.loads(images))
-            found[item_id].append(Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown))
-        return found
+            states[item_id].append(
+                Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown)
+            )
+        return states
 
     # what is kept beside the item, in the transaction that writes it
 

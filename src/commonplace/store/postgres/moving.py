@@ -58,14 +58,14 @@ def abandon(target: Side) -> bool:
 
 
 def _move(source: Side, target: Side, watch: Watch) -> Moved:
-    known = source.shapes()
-    found = _tallies(source, known, watch, "reading")
-    rows = {table: count for table, (count, _) in found.items()}
-    mark = _begin(source, target, found)
+    tables = source.shapes()
+    tallies = _tallies(source, tables, watch, "reading")
+    rows = {table: count for table, (count, _) in tallies.items()}
+    mark = _begin(source, target, tallies)
     if mark["complete"]:
         return Moved(rows, before=True)
     with watch("copying") as progress:
-        for shape in known:
+        for shape in tables:
             for batch in _batches(source, shape, [_loaded(value) for value in mark["at"].get(shape.table, ())]):
                 last = dict(zip(shape.columns, batch[-1], strict=True))
                 mark["at"][shape.table] = [_noted(last[name]) for name in shape.key]
@@ -73,8 +73,8 @@ def _move(source: Side, target: Side, watch: Watch) -> Moved:
                 _take(target, shape, batch, mark)
                 progress(mark["done"], sum(rows.values()))
     target.finish(source.numbers(), source.fields())
-    _compare(target, known, found, watch)
-    target.complete({**_fresh(found), "complete": True})
+    _compare(target, tables, tallies, watch)
+    target.complete({**_fresh(tallies), "complete": True})
     return Moved(rows)
 
 
@@ -116,8 +116,8 @@ def _names(side: Side) -> set[str]:
 
 def _compare(target: Side, known: Sequence[TableShape], wanted: dict[str, Tally], watch: Watch) -> None:
     there = [shape for shape in known if shape.table in _names(target)]
-    found = target.read(lambda: _tallies(target, there, watch, "comparing"))
-    wrong = [table for table, tally in wanted.items() if found.get(table, _NOTHING) != tally]
+    tallies = target.read(lambda: _tallies(target, there, watch, "comparing"))
+    wrong = [table for table, tally in wanted.items() if tallies.get(table, _NOTHING) != tally]
     problems = [f"{table} differ" for table in wrong] or target.check()
     if problems:
         target.clear(_fresh({}))
@@ -125,25 +125,25 @@ def _compare(target: Side, known: Sequence[TableShape], wanted: dict[str, Tally]
 
 
 def _tallies(side: Side, known: Sequence[TableShape], watch: Watch, step: str) -> dict[str, Tally]:
-    found: dict[str, Tally] = {}
+    tallies: dict[str, Tally] = {}
     with watch(step) as progress:
         for number, shape in enumerate(known, start=1):
             count = total = 0
             for row in _kept(side, shape):
                 count, total = count + 1, total + _number(shape, row)
-            found[shape.table] = count, _written(total)
+            tallies[shape.table] = count, _written(total)
             progress(number, len(known))
-    return found
+    return tallies
 
 
 def _number(shape: TableShape, row: Row) -> int:
     """Return a hash of a row, each value with its length before it."""
-    known = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, value in zip(shape.columns, row, strict=True):
         if name != _RENUMBERED.get(shape.table):
             data = value if isinstance(value, bytes) else str(value).encode()
-            known.update(f"{type(value).__name__}{len(data)}:".encode() + data)
-    return int.from_bytes(known.digest(), "big")
+            digest.update(f"{type(value).__name__}{len(data)}:".encode() + data)
+    return int.from_bytes(digest.digest(), "big")
 
 
 def _written(total: int) -> str:

@@ -50,10 +50,10 @@ class PostgresNames(PostgresItems):
         self, where: str, values: dict[str, Any], limit: int, order: str = "parent, key"
     ) -> tuple[list[Name], int]:
         query = f"select items.id, parent, key from {_NAMES} where {where} order by {order} limit %(limit)s"
-        found = [Name(*row) for row in self._all(query, {**values, "limit": limit})]
-        if len(found) < limit:
-            return found, len(found)
-        return found, int(self._one(f"select count(*) from {_NAMES} where {where}", values))
+        names = [Name(*row) for row in self._all(query, {**values, "limit": limit})]
+        if len(names) < limit:
+            return names, len(names)
+        return names, int(self._one(f"select count(*) from {_NAMES} where {where}", values))
 
     @reads
     def docids(self, item_ids: Sequence[int]) -> dict[int, str]:

@@ -22,12 +22,12 @@ class PooledConnection(Connection):
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
         try:
-            made = super().connect(conninfo, **kwargs)
+            connection = super().connect(conninfo, **kwargs)
         except psycopg.Error as error:
             cls.refusals[conninfo] = error
             raise
         cls.refusals.pop(conninfo, None)
-        return made
+        return connection
 
 
 class Pool(ConnectionPool[Connection]):

@@ -27,12 +27,12 @@ class PostgresSessions(PostgresItems):
 
     @writes
     def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
-        found = self._session(session)
-        if found is not None and found.used_at >= since:
-            if client in ("", found.client):
-                return found
+        row = self._session(session)
+        if row is not None and row.used_at >= since:
+            if client in ("", row.client):
+                return row
             self._run("update sessions set client = %s where id = %s", (client, session))
-            return replace(found, client=client)
+            return replace(row, client=client)
         self._sweep(session, since, most - 1)
         self._run(
             f"insert into sessions ({SESSION_COLUMNS}) values (%(id)s, %(client)s, '{{}}', '[]', %(now)s, %(now)s)",
@@ -53,8 +53,8 @@ class PostgresSessions(PostgresItems):
 
     @writes
     def change_defaults(self, session: str, changes: Mapping[str, JSON], now: int) -> dict[str, JSON]:
-        found = self._session(session)
-        merged = {**(found.defaults if found else {}), **changes}
+        row = self._session(session)
+        merged = {**(row.defaults if row else {}), **changes}
         defaults = {name: value for name, value in merged.items() if value is not None}
         self._run("update sessions set defaults = %s where id = %s", (json.dumps(defaults), session))
         self._touch(session, now)
@@ -73,8 +73,8 @@ class PostgresSessions(PostgresItems):
 
     @writes
     def mark(self, session: str, returned: Returned, *, now: int, most_uris: int) -> int | None:
-        found = self._session(session)
-        if found is None:
+        row = self._session(session)
+        if row is None:
             return 0  # it was ended while the call was at work
         if returned.unseen and self._one(
             "select 1 from session_uris where session = %s and uri = any(%s::text[]) limit 1",
@@ -83,7 +83,7 @@ class PostgresSessions(PostgresItems):
             return None
         self._see(session, returned.uris, most_uris)
         self._keep_list(session, returned)
-        queries = list(dict.fromkeys((returned.query, *found.queries)))[:MOST_QUERIES]
+        queries = list(dict.fromkeys((returned.query, *row.queries)))[:MOST_QUERIES]
         self._run("update sessions set queries = %s where id = %s", (json.dumps(queries), session))
         self._touch(session, now)
         return int(self._one("select count(*) from session_uris where session = %s", (session,)))

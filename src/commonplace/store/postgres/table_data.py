@@ -57,38 +57,38 @@ class PostgresTableData(PostgresItems):
 
     @reads
     def table_text(self, table: int, tokens: Sequence[str] = ()) -> str | Missing:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         if chain[-1].text is None:
             return self._whole(chain[-1])
         return dumps(inside(value_of(chain[-1]), rest)[0]) if rest else chain[-1].text
 
     @reads
     def table_value(self, table: int, tokens: Sequence[str] = ()) -> JSON | Missing:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         if chain[-1].text is None:
             return json.loads(self._whole(chain[-1]))
         return inside(value_of(chain[-1]), rest)[0]
 
     @reads
     def table_size(self, table: int, tokens: Sequence[str] = ()) -> int | Missing:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         return shredding.size_of(dumps(inside(value_of(chain[-1]), rest)[0])) if rest else chain[-1].size
 
     @reads
     def table_shape(self, table: int, tokens: Sequence[str] = ()) -> tuple[str, int] | Missing:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         last = chain[-1]
         if last.text is None:
             return last.shape, self._count(last)
@@ -98,8 +98,8 @@ class PostgresTableData(PostgresItems):
 
     @reads
     def fragment_at(self, table: int, tokens: Sequence[str]) -> tuple[Fragment, list[str]] | Missing:
-        found = self._locate(table, tokens)
-        return found if isinstance(found, Missing) else (found[0][-1], found[1])
+        location = self._locate(table, tokens)
+        return location if isinstance(location, Missing) else (location[0][-1], location[1])
 
     @reads
     def fragments_in(self, fragment: int, first: int = 0, limit: int = -1, after: int | None = None) -> list[Fragment]:
@@ -118,11 +118,11 @@ class PostgresTableData(PostgresItems):
 
     @writes
     def put_table_value(self, table: int, tokens: Sequence[str], value: JSON) -> None:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
             self._insert_pieces(table, [((-table, 0, None), shred(value))])
             return
-        chain, rest = found
+        chain, rest = location
         last = chain[-1]
         if last.shape == "run":
             self._put_elements(table, chain[:-1], last, with_change(value_of(last), rest, value))
@@ -238,10 +238,10 @@ class PostgresTableData(PostgresItems):
         return [_fragment(row) for row in rows]
 
     def _located(self, table: int, tokens: Sequence[str]) -> Location:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
             raise LookupError(f"nothing is at {list(tokens)!r}")
-        return found
+        return location
 
     def _fragments(self, where: str, values: Any) -> list[Fragment]:
         rows = self._all(f"select {FRAGMENT_COLUMNS} from fragments where {where}", values)

@@ -73,10 +73,10 @@ class PostgresTableNodes(PostgresTableRows):
                 and kind = 'table' and parent = %s""",
             (items, ordinals, table),
         )
-        found: dict[int, NodePassage] = {}
+        passages_by_chunk: dict[int, NodePassage] = {}
         for *chunk, fields, content_hash, count in rows:
-            found[chunk[0]] = NodePassage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
-        return [found[chunk] for chunk in chunk_ids if chunk in found]
+            passages_by_chunk[chunk[0]] = NodePassage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
+        return [passages_by_chunk[chunk] for chunk in chunk_ids if chunk in passages_by_chunk]
 
     @reads
     def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int:
@@ -92,9 +92,9 @@ class PostgresTableNodes(PostgresTableRows):
         stale = self._stale_places()
         last = self._one("select coalesce(max(seq), 0) from changes")
         key = (state, last, self.log, *(dirty.id for _, dirty in stale))
-        kept: _Hidden | None = getattr(self, "_hidden", None)
-        if kept is not None and kept[0] == key:
-            return kept[1]
+        cached: _Hidden | None = getattr(self, "_hidden", None)
+        if cached is not None and cached[0] == key:
+            return cached[1]
         joined = self._one(
             """select string_agg(items.id::text, ',' order by items.id) from tables
                join items on items.kind = 'table' and items.parent_head = tables.id and items.parent = tables.id

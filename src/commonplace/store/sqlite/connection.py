@@ -213,10 +213,10 @@ def _use_wal(connection: apsw.Connection) -> None:
 def identity_of(path: Path) -> tuple[int, int] | None:
     """Return the device and the number of the file at a path, or None where there is none."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 def _fold(*values: Any) -> str | None:
@@ -267,8 +267,8 @@ def load_migrations(folder: str = "migrations") -> list[str]:
 def _takes_no_files(folder: Path) -> bool:
     """Return whether the disk takes no more files: what could not be opened may have left its own place free."""
     with suppress(OSError):
-        found = os.statvfs(folder)
-        return found.f_files > 0 and found.f_favail < _DATABASE_FILES  # where files are not counted, both are 0
+        disk = os.statvfs(folder)
+        return disk.f_files > 0 and disk.f_favail < _DATABASE_FILES  # where files are not counted, both are 0
     return False
 
 

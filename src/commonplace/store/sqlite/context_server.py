@@ -71,15 +71,17 @@ class ForeignFile:
         try:
             yield
         except (apsw.Error, TypeError, ValueError, OverflowError) as error:
-            told = f"{self._path} is no database of mcp-context-server that can be read: {error}. Nothing was imported."
-            raise InvalidInput(told) from error
+            sentence = (
+                f"{self._path} is no database of mcp-context-server that can be read: {error}. Nothing was imported."
+            )
+            raise InvalidInput(sentence) from error
 
     def _entry(self, row: Any) -> ForeignEntry:
         number, thread, source, text, created, metadata, summary, updated = row
-        made = _moment(created)
+        created_at = _moment(created)
         return ForeignEntry(
-            _id(number), str(thread), source, str(text), metadata, summary or None, made,
-            _moment(updated) if updated else made, self._tags(number), self._images(number),
+            _id(number), str(thread), source, str(text), metadata, summary or None, created_at,
+            _moment(updated) if updated else created_at, self._tags(number), self._images(number),
         )  # fmt: skip
 
     def _tags(self, number: int | str) -> tuple[str, ...]:

@@ -70,9 +70,9 @@ class SqliteFiles(SqliteItems):
     @guarded
     def drop_collection(self, collection: str) -> int:
         with self._database.writing() as db:
-            found = self._find(db, "collection", None, collection)
+            item = self._find(db, "collection", None, collection)
             documents = self._documents(db, collection)
-            self._remove_documents(db, [*documents, *([found.id] if found else [])])
+            self._remove_documents(db, [*documents, *([item.id] if item else [])])
             db.execute("delete from files where collection = ?", (collection,))
             db.execute("delete from updates where collection = ?", (collection,))
             db.execute("delete from settings where name = ?", (UPDATE_COMMAND + collection,))
@@ -81,13 +81,13 @@ class SqliteFiles(SqliteItems):
     @guarded
     def rename_collection(self, old: str, new: str) -> None:
         with self._database.writing() as db:
-            found = self._find(db, "collection", None, old)
-            if found is None:
+            item = self._find(db, "collection", None, old)
+            if item is None:
                 raise NotFound(f"Collection not found: {old}")
-            db.execute("update items set key = :new, title = :new where id = :id", {"new": new, "id": found.id})
+            db.execute("update items set key = :new, title = :new where id = :id", {"new": new, "id": item.id})
             documents = self._documents(db, old)
             db.execute("update items set parent = ? where kind = 'document' and parent = ?", (new, old))
-            renamed = [found.id, *documents]
+            renamed = [item.id, *documents]
             raised = "update items set version = version + 1 where id in (select value from json_each(?))"
             db.execute(raised, (json.dumps(renamed),))
             log_changes(db, "put", self._with_versions(db, renamed))
@@ -148,10 +148,10 @@ class SqliteFiles(SqliteItems):
                and key in (select value from json_each(?))""",
             (change.collection, json.dumps(list(change.gone))),
         )
-        found: dict[str, int] = {}
+        ids_by_hash: dict[str, int] = {}
         for hash, item_id in rows:
-            found[hash if hash not in found else f"{hash} {item_id}"] = item_id
-        return found
+            ids_by_hash[hash if hash not in ids_by_hash else f"{hash} {item_id}"] = item_id
+        return ids_by_hash
 
     @staticmethod
     def _hand_over_vectors(db: apsw.Connection, old: int, new: int) -> None:

@@ -47,10 +47,10 @@ class _Sql:
 def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Compiled:
     """Return a boolean expression over `items`, and its values. Give `fields` only where entries alone are searched."""
     sql = _Sql()
-    found = [_indexed(sql, condition, fields) for condition in filter.where]
+    conditions = [_indexed(sql, condition, fields) for condition in filter.where]
     if filter.kinds:
         # The plus keeps SQLite from reading everything of a kind where an index names the few that can match.
-        by_index = "+" if any(part.startswith(HELD_BY) for part in found) else ""
+        by_index = "+" if any(part.startswith(HELD_BY) for part in conditions) else ""
         sql.parts.append(f"{by_index}items.kind in {sql.bind_all(filter.kinds)}")
     if filter.parents:
         if not filter.kinds:
@@ -75,7 +75,7 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
         sql.parts.extend(_entries(sql, filter.entries))
         if filter.kinds != ("memory",):
             sql.parts.append("items.kind = 'memory'")
-    sql.parts.extend(found)
+    sql.parts.extend(conditions)
     if filter.entries and not filter.entries.superseded:
         # Last: of what few are left, nearly all pass.
         replaced = "select item_id from memories where id in (select older from supersessions)"
@@ -91,12 +91,12 @@ def _place(sql: _Sql, path: str) -> str:
 
 
 def _entries(sql: _Sql, entries: Entries) -> list[str]:
-    asked = []
+    conditions = []
     if entries.source is not None:
-        asked.append(f"source = {sql.bind(entries.source)}")
+        conditions.append(f"source = {sql.bind(entries.source)}")
     if entries.multimodal is not None:
-        asked.append("images > 0" if entries.multimodal else "images = 0")
-    return [f"items.id in (select item_id from memories where {' and '.join(asked)})"] if asked else []
+        conditions.append("images > 0" if entries.multimodal else "images = 0")
+    return [f"items.id in (select item_id from memories where {' and '.join(conditions)})"] if conditions else []
 
 
 def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:

@@ -37,8 +37,8 @@ class SqliteFinding(SqliteItems):
     def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
         query = f"select {CHUNK_COLUMNS} from chunks where id in (select value from json_each(?))"
         rows = self._database.reading().execute(query, (json.dumps(list(chunk_ids)),))
-        found = {row[0]: chunk_from(row) for row in rows}
-        return [found[chunk] for chunk in chunk_ids if chunk in found]
+        chunks_by_id = {row[0]: chunk_from(row) for row in rows}
+        return [chunks_by_id[chunk] for chunk in chunk_ids if chunk in chunks_by_id]
 
     @guarded
     def chunks_of(self, item_id: int) -> list[Chunk]:
@@ -117,22 +117,22 @@ class SqliteFinding(SqliteItems):
                from items where id in (select value from json_each(?)) order by id""",
             wanted,
         ).fetchall()
-        found = []
+        items = []
         for identity, kind, parent, key, title, language, created, updated, fields, content_hash in rows:
             span = (chunk_id(identity, 0), chunk_id(identity + 1, 0))
             chunks: Any = db.execute(
                 "select id, headings, text from chunks where id >= ? and id < ? order by id", span
             ).fetchall()
-            known, labels = json_value(fields), tuple(tags[identity])
+            properties, labels = json_value(fields), tuple(tags[identity])
             parts = self._parts(db, span) if kind in IN_PARTS else {}
             if kind == "table":
-                content_hash = known.get("hash", content_hash)
-            more = (words_of(kind, known, labels), facets_of(kind, known), parts, content_hash)
+                content_hash = properties.get("hash", content_hash)
+            more = (words_of(kind, properties, labels), facets_of(kind, properties), parts, content_hash)
             if kind == "document":
-                chunks = with_properties(chunks, known)
+                chunks = with_properties(chunks, properties)
             whole = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
-            found.append(IndexedItem(*whole, *more))
-        return found
+            items.append(IndexedItem(*whole, *more))
+        return items
 
     @staticmethod
     def _parts(db: apsw.Connection, span: tuple[int, int]) -> dict[int, str]:

@@ -129,8 +129,8 @@ class SqliteItems:
             (json.dumps(addresses),),
         )
         ids = [item_id for (item_id,) in rows]
-        found = self._items(db, ids, body=False) if ids else []
-        return dict.fromkeys(addresses) | {(item.kind, item.parent, item.key): item for item in found}
+        items = self._items(db, ids, body=False) if ids else []
+        return dict.fromkeys(addresses) | {(item.kind, item.parent, item.key): item for item in items}
 
     @staticmethod
     def _next_item(db: apsw.Connection) -> int:
@@ -202,8 +202,8 @@ class SqliteItems:
                 "select id, kind, version from items where id in (select value from json_each(?))",
                 (json.dumps(list(item_ids)),),
             )
-            found = {item_id: (kind, version) for item_id, kind, version in rows}
-            items = [(item_id, *found[item_id]) for item_id in dict.fromkeys(item_ids) if item_id in found]
+            rows_by_id = {item_id: (kind, version) for item_id, kind, version in rows}
+            items = [(item_id, *rows_by_id[item_id]) for item_id in dict.fromkeys(item_ids) if item_id in rows_by_id]
             for item_id, _, version in items:
                 if expected_version is not None and version != expected_version:
                     (item,) = self._items(db, [item_id], body=False)
@@ -263,10 +263,10 @@ class SqliteItems:
     @consistent
     def item(self, kind: str, parent: str | None, key: str, *, body: bool = True) -> Item | None:
         db = self._database.reading()
-        found = self._find(db, kind, parent, key)
-        if found is None or not body:
-            return found
-        items = self._items(db, [found.id], body=True)
+        item = self._find(db, kind, parent, key)
+        if item is None or not body:
+            return item
+        items = self._items(db, [item.id], body=True)
         return items[0] if items else None
 
     def _find(self, db: apsw.Connection, kind: str, parent: str | None, key: str) -> Item | None:
@@ -294,7 +294,7 @@ class SqliteItems:
                   {ITEM_COLUMNS} from items where id in (select value from json_each(?))""",
             (json.dumps(list(item_ids)),),
         )
-        found = {}
+        items_by_id = {}
         for tags, text, *columns in rows:
-            found[columns[0]] = item_from(columns, () if tags == "[]" else tuple(json.loads(tags)), text)
-        return [found[item_id] for item_id in item_ids if item_id in found]
+            items_by_id[columns[0]] = item_from(columns, () if tags == "[]" else tuple(json.loads(tags)), text)
+        return [items_by_id[item_id] for item_id in item_ids if item_id in items_by_id]

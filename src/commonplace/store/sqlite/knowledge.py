@@ -87,10 +87,10 @@ class SqliteRecords(SqliteItems):
                 on chunks.id >= value << {CHUNK_BITS} and chunks.id < (value + 1) << {CHUNK_BITS} order by chunks.id""",
             (json.dumps(list(item_ids)),),
         )
-        found: dict[int, list[Place]] = defaultdict(list)
+        places: dict[int, list[Place]] = defaultdict(list)
         for item_id, start, end, anchor in rows:
-            found[item_id].append(Place(start, end, json.loads(anchor) if anchor else {}))
-        return found
+            places[item_id].append(Place(start, end, json.loads(anchor) if anchor else {}))
+        return places
 
     @consistent
     def whole(self, item_ids: Sequence[int]) -> list[IndexedItem]:
@@ -105,14 +105,14 @@ class SqliteRecords(SqliteItems):
                where id in (select value from json_each(?)) and kind in (select value from json_each(?)) order by id""",
             (*wanted, json.dumps(WHOLE_KINDS)),
         ).fetchall()
-        found = []
+        items = []
         for identity, kind, parent, key, title, language, created, updated, fields, body in rows:
-            known, labels = json.loads(fields), tuple(tags[identity])
+            properties, labels = json.loads(fields), tuple(tags[identity])
             text = self._said(identity) if kind in IN_PARTS else body
             chunks = [(chunk_id(identity, 0), "", text)]
             item = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
-            found.append(IndexedItem(*item, words_of(kind, known, labels), facets_of(kind, known)))
-        return found
+            items.append(IndexedItem(*item, words_of(kind, properties, labels), facets_of(kind, properties)))
+        return items
 
     def _said(self, item_id: int) -> str:
         """Return what a record's fields say, without their headings and its name, which is the title."""

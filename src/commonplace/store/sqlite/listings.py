@@ -51,9 +51,9 @@ class SqliteListings(SqliteItems):
         if filter.entries is not None:
             # Most filters are satisfied by some of the newest entries; only what is rarer is worth a look at an index.
             walked = WALKED if _is_narrow(filter) else None
-            found, seen = self._walk(filter, bounds, values, limit, walked)
-            if len(found) >= limit or walked is None or seen < walked:
-                return found
+            moments, seen = self._walk(filter, bounds, values, limit, walked)
+            if len(moments) >= limit or walked is None or seen < walked:
+                return moments
         where, more = self._compiled(filter)
         source = "items"
         if filter.entries is None:
@@ -127,8 +127,8 @@ class SqliteListings(SqliteItems):
                from memory_threads as counted order by last_at desc, last_id desc limit ? offset ?""",
             (limit, offset),
         )
-        found = [ThreadRow(*row) for row in rows]
-        return found, int(next(db.execute("select count(*) from memory_threads"))[0])
+        thread_rows = [ThreadRow(*row) for row in rows]
+        return thread_rows, int(next(db.execute("select count(*) from memory_threads"))[0])
 
     def metrics(self) -> dict[str, JSON]:
         return {

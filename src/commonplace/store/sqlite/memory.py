@@ -42,13 +42,13 @@ class SqliteEntryRows(SqliteFinding):
     @guarded
     def entries(self, numbers: Sequence[int]) -> list[EntryRow]:
         wanted = [number for number in numbers if abs(number) <= MOST_NUMBER]
-        found = {entry.number: entry for entry in self._entries("id", wanted)}
-        return [found[number] for number in wanted if number in found]
+        entries_by_number = {entry.number: entry for entry in self._entries("id", wanted)}
+        return [entries_by_number[number] for number in wanted if number in entries_by_number]
 
     @guarded
     def entries_of(self, item_ids: Sequence[int]) -> list[EntryRow]:
-        found = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
-        return [found[item_id] for item_id in item_ids if item_id in found]
+        entries_by_item = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
+        return [entries_by_item[item_id] for item_id in item_ids if item_id in entries_by_item]
 
     def _entries(self, column: str, wanted: Sequence[int]) -> list[EntryRow]:
         query = f"select {_ENTRY} from memories where {column} in (select value from json_each(?))"
@@ -153,10 +153,10 @@ class SqliteEntryRows(SqliteFinding):
                where item_id in (select value from json_each(?)) order by item_id, position""",
             (json.dumps(list(item_ids)),),
         )
-        found: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
+        attachments: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
         for item_id, hash, media_type, data, fields in rows:
-            found[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
-        return found
+            attachments[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
+        return attachments
 
     # history
 
@@ -186,11 +186,13 @@ class SqliteEntryRows(SqliteFinding):
                where item_id in (select value from json_each(?)) order by item_id, version desc""",
             (json.dumps(list(item_ids)),),
         )
-        found: dict[int, list[Past]] = defaultdict(list)
+        states: dict[int, list[Past]] = defaultdict(list)
         for item_id, version, updated_at, body, metadata, tags, images in rows:
             shown = tuple((hash, media_type) for hash, media_type in json.loads(images))
-            found[item_id].append(Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown))
-        return found
+            states[item_id].append(
+                Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown)
+            )
+        return states
 
     # what is kept beside the item, in the transaction that writes it
 

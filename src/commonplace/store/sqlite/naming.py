@@ -50,11 +50,11 @@ class SqliteNames(SqliteItems):
     ) -> tuple[list[Name], int]:
         db = self._database.reading()
         query = f"{_NAMES} where {where} order by {order} limit :limit"
-        found = [Name(*row) for row in db.execute(query, {**values, "limit": limit})]
-        if len(found) < limit:
-            return found, len(found)
+        names = [Name(*row) for row in db.execute(query, {**values, "limit": limit})]
+        if len(names) < limit:
+            return names, len(names)
         counted = f"select count(*) from document_names join items on items.id = item_id where {where}"
-        return found, int(next(db.execute(counted, values))[0])
+        return names, int(next(db.execute(counted, values))[0])
 
     @guarded
     def docids(self, item_ids: Sequence[int]) -> dict[int, str]:

@@ -23,12 +23,12 @@ class SqliteSessions(SqliteItems):
     @guarded
     def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
         with self._database.writing() as db:
-            found = _find(db, session)
-            if found is not None and found.used_at >= since:
-                if client in ("", found.client):
-                    return found
+            row = _find(db, session)
+            if row is not None and row.used_at >= since:
+                if client in ("", row.client):
+                    return row
                 db.execute("update sessions set client = ? where id = ?", (client, session))
-                return replace(found, client=client)
+                return replace(row, client=client)
             _sweep(db, session, since, most - 1)
             db.execute(
                 f"insert into sessions ({SESSION_COLUMNS}) values (:id, :client, '{{}}', '[]', :now, :now)",
@@ -49,8 +49,8 @@ class SqliteSessions(SqliteItems):
     @guarded
     def change_defaults(self, session: str, changes: Mapping[str, JSON], now: int) -> dict[str, JSON]:
         with self._database.writing() as db:
-            found = _find(db, session)
-            merged = {**(found.defaults if found else {}), **changes}
+            row = _find(db, session)
+            merged = {**(row.defaults if row else {}), **changes}
             defaults = {name: value for name, value in merged.items() if value is not None}
             db.execute("update sessions set defaults = ? where id = ?", (json.dumps(defaults), session))
             _touch(db, session, now)
@@ -70,14 +70,14 @@ class SqliteSessions(SqliteItems):
     @guarded
     def mark(self, session: str, returned: Returned, *, now: int, most_uris: int) -> int | None:
         with self._database.writing() as db:
-            found = _find(db, session)
-            if found is None:
+            row = _find(db, session)
+            if row is None:
                 return 0  # it was ended while the call was at work
             if returned.unseen and _any_seen(db, session, returned.uris):
                 return None
             _see(db, session, returned.uris, most_uris)
             _keep_list(db, session, returned)
-            queries = list(dict.fromkeys((returned.query, *found.queries)))[:MOST_QUERIES]
+            queries = list(dict.fromkeys((returned.query, *row.queries)))[:MOST_QUERIES]
             db.execute("update sessions set queries = ? where id = ?", (json.dumps(queries), session))
             _touch(db, session, now)
             return int(next(db.execute("select count(*) from session_uris where session = ?", (session,)))[0])

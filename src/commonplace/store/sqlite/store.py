@@ -90,10 +90,10 @@ def _told_unsound(backup: Path) -> Iterator[None]:
     try:
         yield
     except (*_DAMAGE, StorageBroken) as error:
-        found = error.__cause__ if isinstance(error, StorageBroken) else error
-        if not isinstance(found, _DAMAGE):
+        damage = error.__cause__ if isinstance(error, StorageBroken) else error
+        if not isinstance(damage, _DAMAGE):
             raise
-        raise StorageBroken(f"{backup} is no sound backup: {found}. Nothing was changed.") from error
+        raise StorageBroken(f"{backup} is no sound backup: {damage}. Nothing was changed.") from error
 
 
 def check_backup(backup: Path) -> None:

@@ -35,10 +35,10 @@ class SqliteTableData(SqliteItems):
     def table_text(self, table: int, tokens: Sequence[str] = ()) -> str | Missing:
         """Return the JSON at a place, or how much of the place there is."""
         db = self._database.reading()
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         last = chain[-1]
         if last.text is None:
             return "".join(self._pieces(db, last))
@@ -51,10 +51,10 @@ class SqliteTableData(SqliteItems):
     def table_value(self, table: int, tokens: Sequence[str] = ()) -> JSON | Missing:
         """Return the value at a place."""
         db = self._database.reading()
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         if chain[-1].text is None:
             return json.loads("".join(self._pieces(db, chain[-1])))
         return inside(value_of(chain[-1]), rest)[0]
@@ -63,10 +63,10 @@ class SqliteTableData(SqliteItems):
     def table_size(self, table: int, tokens: Sequence[str] = ()) -> int | Missing:
         """Return the bytes that the JSON at a place has."""
         db = self._database.reading()
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         if not rest:
             return chain[-1].size
         return len(dumps(inside(value_of(chain[-1]), rest)[0]).encode("utf-8"))
@@ -75,10 +75,10 @@ class SqliteTableData(SqliteItems):
     def table_shape(self, table: int, tokens: Sequence[str] = ()) -> tuple[str, int] | Missing:
         """Return `object`, `list` or `value`, and the number of its members."""
         db = self._database.reading()
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         last = chain[-1]
         if last.text is None:
             return last.shape, self._count(db, last)
@@ -89,8 +89,8 @@ class SqliteTableData(SqliteItems):
     @consistent
     def fragment_at(self, table: int, tokens: Sequence[str]) -> tuple[Fragment, list[str]] | Missing:
         """Return the fragment that holds a place, and where in it the place is."""
-        found = self._locate(self._database.reading(), table, tokens)
-        return found if isinstance(found, Missing) else (found[0][-1], found[1])
+        location = self._locate(self._database.reading(), table, tokens)
+        return location if isinstance(location, Missing) else (location[0][-1], location[1])
 
     @guarded
     def fragments_in(self, fragment: int, first: int = 0, limit: int = -1, after: int | None = None) -> list[Fragment]:
@@ -118,11 +118,11 @@ class SqliteTableData(SqliteItems):
     def put_table_value(self, table: int, tokens: Sequence[str], value: JSON) -> None:
         """Replace what is at a place, which exists; for the whole value it need not."""
         with self._database.writing() as db:
-            found = self._locate(db, table, tokens)
-            if isinstance(found, Missing):
+            location = self._locate(db, table, tokens)
+            if isinstance(location, Missing):
                 self._insert_piece(db, table, (-table, 0, None), shred(value))
                 return
-            chain, rest = found
+            chain, rest = location
             last = chain[-1]
             if last.shape == "run":
                 changed = with_change(value_of(last), rest, value)
@@ -227,23 +227,23 @@ class SqliteTableData(SqliteItems):
             last = chain[-1]
             if last.text is not None:
                 rest = list(tokens[used:])
-                _, found = inside(value_of(last), rest)
-                return (chain, rest) if found == len(rest) else Missing(used + found)
+                _, depth = inside(value_of(last), rest)
+                return (chain, rest) if depth == len(rest) else Missing(used + depth)
             child = self._member(db, last.id, token) if last.shape == "object" else self._element(db, last.id, token)
             if child is None:
                 return Missing(used)
             chain.append(child)
             if child.shape == "run":
                 rest = [str(int(token) - child.position), *tokens[used + 1 :]]
-                _, found = inside(value_of(child), rest)
-                return (chain, rest) if found == len(rest) else Missing(used + found)
+                _, depth = inside(value_of(child), rest)
+                return (chain, rest) if depth == len(rest) else Missing(used + depth)
         return chain, []
 
     def _located(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> Location:
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
             raise LookupError(f"nothing is at {list(tokens)!r}")
-        return found
+        return location
 
     @staticmethod
     def _one(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> Fragment | None:

@@ -76,10 +76,10 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
                 where items.kind = 'table' and items.parent = ?""",
             (json.dumps(list(chunk_ids)), table),
         )
-        found: dict[int, NodePassage] = {}
+        passages_by_chunk: dict[int, NodePassage] = {}
         for *chunk, fields, content_hash, count in rows:
-            found[chunk[0]] = NodePassage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
-        return [found[chunk] for chunk in chunk_ids if chunk in found]
+            passages_by_chunk[chunk[0]] = NodePassage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
+        return [passages_by_chunk[chunk] for chunk in chunk_ids if chunk in passages_by_chunk]
 
     @guarded
     def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int:
@@ -101,9 +101,9 @@ class SqliteTableNodes(SqliteTableRows, SqliteFinding):
             return ids_from(None)
         stale = self._stale_places()
         key = (state, self.last_change(), self.log, *(dirty.id for _, dirty in stale))
-        kept: tuple[tuple[Any, ...], NDArray[np.int64]] | None = getattr(self, "_hidden", None)
-        if kept is not None and kept[0] == key:
-            return kept[1]
+        cached: tuple[tuple[Any, ...], NDArray[np.int64]] | None = getattr(self, "_hidden", None)
+        if cached is not None and cached[0] == key:
+            return cached[1]
         joined: Any = (
             self._database.reading()
             .execute(

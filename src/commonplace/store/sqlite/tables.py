@@ -286,10 +286,10 @@ def _touch(db: apsw.Connection) -> None:
 
 
 def _table(row: Any) -> TableRow:
-    found = TableRow(*row)
-    return replace(found, searchable=bool(found.searchable))
+    table = TableRow(*row)
+    return replace(table, searchable=bool(table.searchable))
 
 
 def _instance(row: Any) -> InstanceRow:
-    found = InstanceRow(*row)
-    return replace(found, enabled=bool(found.enabled))
+    instance = InstanceRow(*row)
+    return replace(instance, enabled=bool(instance.enabled))

@@ -52,8 +52,8 @@ class SqliteVectors(SqliteItems):
 
     @guarded
     def unembedded(self, model: Model, after: int, limit: int) -> tuple[list[Chunk], int]:
-        db, found, seen, reached = self._database.reading(), list[Chunk](), set[int](), after
-        while len(found) < limit:
+        db, chunks, seen, reached = self._database.reading(), list[Chunk](), set[int](), after
+        while len(chunks) < limit:
             lines: list[Any] = db.execute(
                 "select seq, op, item_id from changes where seq > ? order by seq limit 500", (reached,)
             ).fetchall()
@@ -61,12 +61,12 @@ class SqliteVectors(SqliteItems):
                 reached = seq
                 if op == "put" and item_id not in seen:
                     seen.add(item_id)
-                    found += self._unembedded_of(db, model, item_id)
-                if len(found) >= limit:
+                    chunks += self._unembedded_of(db, model, item_id)
+                if len(chunks) >= limit:
                     break
             if not lines:
                 break
-        return found, reached
+        return chunks, reached
 
     @consistent
     def lacking(self, model: Model, item_ids: Sequence[int]) -> list[Chunk]:
