@@ -386,7 +386,7 @@ def test_a_row_that_is_no_text_or_no_json_any_more_is_a_damaged_file(sqlite: Sql
 
 def test_a_file_of_the_first_schema_opens_with_everything_in_it(tmp_path: Path) -> None:
     path = tmp_path / "library.db"
-    first = resources.files("commonplace.store").joinpath("migrations", "0001_first.sql").read_text(encoding="utf-8")
+    first = resources.files("commonplace.store.sqlite").joinpath("migrations", "0001_first.sql").read_text(encoding="utf-8")
     with apsw.Connection(str(path)) as connection:
         connection.execute(first)
         connection.execute(
