@@ -24,9 +24,9 @@ from commonplace.ingest.prepare import prepare
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
-from commonplace.store.accounts import Accounts
 from commonplace.store.postgres import PostgresAccounts, PostgresStore
 from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource, Past, Returned, SessionList
+from commonplace.store.sqlite.accounts import Accounts
 from opening import library_settings, space_of
 from postgres_server import APP, OWNER, postgres
 

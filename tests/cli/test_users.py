@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.store.accounts import Accounts
+from commonplace.store.sqlite.accounts import Accounts
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -43,7 +43,7 @@ from commonplace.server.auth import (
 )
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import BadSetting, Settings
-from commonplace.store.accounts import Accounts
+from commonplace.store.sqlite.accounts import Accounts
 from opening import library_settings
 from serving import get, served
 

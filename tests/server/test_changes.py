@@ -40,7 +40,7 @@ from commonplace.server.mcp import make_server
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
 from commonplace.settings import Settings
-from commonplace.store.accounts import Accounts
+from commonplace.store.sqlite.accounts import Accounts
 from opening import library_settings
 from serving import served
 

@@ -18,7 +18,7 @@ from mcp.client.stdio import stdio_client
 from commonplace.library import Library
 from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
-from commonplace.store.accounts import Accounts
+from commonplace.store.sqlite.accounts import Accounts
 from commonplace.tools.view import View
 from opening import library_settings
 from serving import served

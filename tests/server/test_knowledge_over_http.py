@@ -18,7 +18,8 @@ import pytest
 from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.profiles.registry import profile
-from commonplace.store.accounts import FILE, Accounts
+from commonplace.store.accounts import FILE
+from commonplace.store.sqlite.accounts import Accounts
 from commonplace.tools.profile import Registry
 from opening import library_settings
 

@@ -30,7 +30,8 @@ from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.server.logs import OURS, log_to
 from commonplace.settings import Settings
-from commonplace.store.accounts import FILE, Accounts
+from commonplace.store.accounts import FILE
+from commonplace.store.sqlite.accounts import Accounts
 from serving import environment_of, process
 
 SAID, ASKED = "Zanzibarquince", "Wolframlupine"

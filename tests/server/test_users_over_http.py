@@ -24,7 +24,8 @@ from websockets.sync.client import connect
 
 from commonplace.library import Library
 from commonplace.model import Draft
-from commonplace.store.accounts import FILE, Accounts
+from commonplace.store.accounts import FILE
+from commonplace.store.sqlite.accounts import Accounts
 
 KEYS = {"COMMONPLACE_AUTH": "keys", "COMMONPLACE_ALLOW_WRITES": "1"}
 pytestmark = pytest.mark.parametrize("settings", [KEYS], indirect=True)

@@ -25,15 +25,15 @@ from hypothesis import strategies as st
 from commonplace import library
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.store import accounts as room
-from commonplace.store.accounts import Accounts
 from commonplace.store.postgres import PostgresAccounts
+from commonplace.store.sqlite.accounts import Accounts
 from opening import space_of
 from postgres_server import postgres
 
 ASKED = """
 import sys
 from pathlib import Path
-from commonplace.store.accounts import Accounts
+from commonplace.store.sqlite.accounts import Accounts
 
 if len(sys.argv) == 2:
     accounts = Accounts(Path(sys.argv[1]))

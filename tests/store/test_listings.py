@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from commonplace.kinds.memories.entry_times import EntryTimes
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
-from commonplace.store import listings
 from commonplace.store.rows import Moment
+from commonplace.store.sqlite import listings
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 ENTRY = st.fixed_dictionaries(

@@ -34,9 +34,9 @@ from commonplace.store.postgres import (
     open_postgres,
     schema,
 )
-from commonplace.store.postgres.addresses import shown
 from commonplace.store.postgres.homes import Homes
 from commonplace.store.postgres.problems import explained, refused
+from commonplace.store.postgres.urls import shown
 from opening import library_settings
 from postgres_server import APP, OWNER, Server, postgres
 

@@ -30,8 +30,8 @@ from commonplace.model import Draft, Filter, Span
 from commonplace.store import SqliteStore
 from commonplace.store.opening import restore_store
 from commonplace.store.rows import Attachment
+from commonplace.store.sqlite.care import INVARIANTS
 from commonplace.store.sqlite.connection import explained
-from commonplace.store.sqlite.store import _INVARIANTS
 from few_files import few_files
 from opening import BACKENDS, library_settings, open_store
 
@@ -386,7 +386,9 @@ def test_a_row_that_is_no_text_or_no_json_any_more_is_a_damaged_file(sqlite: Sql
 
 def test_a_file_of_the_first_schema_opens_with_everything_in_it(tmp_path: Path) -> None:
     path = tmp_path / "library.db"
-    first = resources.files("commonplace.store").joinpath("migrations", "0001_first.sql").read_text(encoding="utf-8")
+    first = (
+        resources.files("commonplace.store.sqlite").joinpath("migrations", "0001_first.sql").read_text(encoding="utf-8")
+    )
     with apsw.Connection(str(path)) as connection:
         connection.execute(first)
         connection.execute(
@@ -524,7 +526,7 @@ def test_what_cannot_be_stored_is_refused_in_words(draft: Draft, sentence: str) 
 def test_no_check_reads_a_whole_table_for_each_row_of_another(sqlite: SqliteStore) -> None:
     """With 20,000 items that took 15 seconds, and four times as long with twice as many."""
     db = sqlite._database.reading()
-    for sentence, query in _INVARIANTS.items():
+    for sentence, query in INVARIANTS.items():
         plan = [str(detail) for *_, detail in db.execute(f"explain query plan {query}")]
         inner = next((place for place, detail in enumerate(plan) if detail.startswith("CORRELATED")), len(plan))
         assert not any(detail.startswith("SCAN") for detail in plan[inner:]), sentence

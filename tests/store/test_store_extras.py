@@ -25,7 +25,7 @@ from commonplace.model import Draft, chunk_id
 from commonplace.store.base import Store
 from commonplace.store.postgres import keeping
 from commonplace.store.rows import Attachment, Job, Model
-from commonplace.store.sqlite import store as sqlite_extras
+from commonplace.store.sqlite import keeping as sqlite_keeping
 from opening import open_store
 
 TEA = Draft("note", "tea", body="Oolong.")
@@ -217,7 +217,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(sqlite_extras, "_now", clock)
+    monkeypatch.setattr(sqlite_keeping, "now_micros", clock)
     monkeypatch.setattr(keeping, "CLOCK", clock)
     return clock
 

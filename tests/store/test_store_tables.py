@@ -39,7 +39,7 @@ from table_parts import fill_tables
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fragments so small that every shape of them occurs."""
-    from commonplace.store import table_data
+    from commonplace.store.sqlite import table_data
 
     monkeypatch.setattr(shredding, "FRAGMENT", 24)
     monkeypatch.setattr(table_data, "FRAGMENT", 24)

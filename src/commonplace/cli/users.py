@@ -18,8 +18,9 @@ from commonplace.cli.lazy import as_called
 from commonplace.errors import InvalidInput
 from commonplace.library import space_folder
 from commonplace.settings import Settings
-from commonplace.store.accounts import SCOPES, Accounts, Key, User
+from commonplace.store.accounts import SCOPES, Key, User
 from commonplace.store.opening import AnyAccounts, open_accounts
+from commonplace.store.sqlite.accounts import Accounts
 
 _LIFE = re.compile(r"([0-9]{1,6})([mhdwy])")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400, "y": 365 * 86_400}

@@ -19,8 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.server.principal import OWNER, Principal
 from commonplace.settings import BadSetting, Settings
-from commonplace.store.accounts import SCOPES, Accounts, Grant
+from commonplace.store.accounts import SCOPES, Grant
 from commonplace.store.opening import AnyAccounts, has_accounts, open_accounts
+from commonplace.store.sqlite.accounts import Accounts
 
 OPEN_PATHS = ("/healthz", "/readyz")
 INSTANCES = "/mcp/i/"

@@ -1,40 +1,35 @@
-"""Who may call a shared server: users, the spaces they work in, and the keys they call with. One file per home."""
+"""Users of a shared server, the spaces they work in, and the keys they call with: what both databases agree on."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
-import time
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.sqlite.connection import Database, explained
+from commonplace.store.shaping import moment
 
 FILE = "accounts.db"
+"""The file in a home that holds its users and keys."""
 SCOPES = ("read", "write", "admin")
-"""What a key may allow. Each implies those before it."""
+"""The scopes a key can have. Each implies those before it."""
 LONGEST_LABEL = 100
 LONGEST_LIFE = timedelta(days=36_500)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _KEY = re.compile(r"cp_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 _NO_DIGEST = bytes(32)
-_COLUMNS = "id, user, scopes, label, created_at, expires_at, revoked_at, collections"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Someone who may call. Their items are those of their space; several users may share one."""
+    """A user who may call the server. Their items are those of their space, which several users may share."""
 
     name: str
     space: str
@@ -43,7 +38,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key as it may be shown: all but its secret."""
+    """A key without its secret, so that it may be shown."""
 
     id: str
     user: str
@@ -53,7 +48,7 @@ class Key:
     expires_at: datetime | None
     revoked_at: datetime | None
     collections: tuple[str, ...] = ()
-    """The only collections of documents it shows; none: everything in the space."""
+    """The only collections of documents that it shows; empty for everything in the space."""
 
     @property
     def state(self) -> Literal["active", "expired", "revoked"]:
@@ -63,7 +58,7 @@ class Key:
 
 
 class Grant(NamedTuple):
-    """What a valid key stands for."""
+    """The user, space, scopes and collections that a valid key stands for."""
 
     user: str
     space: str
@@ -71,132 +66,52 @@ class Grant(NamedTuple):
     collections: tuple[str, ...] = ()
 
 
-class Accounts:
-    """The users and keys of a home. Any number of threads and processes may share the file."""
+class NewKey(NamedTuple):
+    """A key that was just made: the part that is shown, and the secret, of which only the digest is stored."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with explained(path):
-            _make_private(path)
-        self._database = Database(path, "accounts_migrations")
+    id: str
+    secret: str
 
-    def close(self) -> None:
-        self._database.close()
-
-    def add_user(self, name: str, space: str | None = None) -> User:
-        """Add a user. Without a space of another name, theirs is named as they are."""
-        user = User(_name("user", name), _name("space", name if space is None else space), _time(_now()))
-        with explained(self.path), self._database.writing() as db:
-            if db.execute("select 1 from users where name = ?", (name,)).fetchone():
-                raise InvalidInput(f"There is already a user {name}. Choose another name.")
-            db.execute("insert into users values (?, ?, ?)", (user.name, user.space, _micros(user.created_at)))
-        return user
-
-    def users(self) -> list[User]:
-        with explained(self.path):
-            rows: list[Any] = (
-                self._database.reading().execute("select name, space, created_at from users order by name").fetchall()
-            )
-        return [User(name, space, _time(created)) for name, space, created in rows]
-
-    def remove_user(self, name: str) -> User:
-        """Remove a user and revoke their keys for good. What is in their space stays."""
-        with explained(self.path), self._database.writing() as db:
-            row: Any = db.execute("select name, space, created_at from users where name = ?", (name,)).fetchone()
-            if row is None:
-                raise _no_user(name)
-            db.execute("delete from users where name = ?", (name,))
-            db.execute("update keys set revoked_at = ? where user = ? and revoked_at is null", (_now(), name))
-        return User(row[0], row[1], _time(row[2]))
-
-    def create_key(
-        self,
-        user: str,
-        scopes: Iterable[str] = ("read",),
-        label: str = "",
-        expires_in: timedelta | None = None,
-        collections: Iterable[str] = (),
-    ) -> str:
-        """Make a key and return it. This is the only time it can be seen: what is kept cannot be turned back."""
-        kept = " ".join(_scopes(scopes))
-        public, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), _now()
-        expires = _end(label, expires_in, now)
-        with explained(self.path), self._database.writing() as db:
-            if not db.execute("select 1 from users where name = ?", (user,)).fetchone():
-                raise _no_user(user)
-            db.execute(
-                f"insert into keys (digest, {_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, null, ?)",
-                (_digest(secret), public, user, kept, label, now, expires, json.dumps(list(collections))),
-            )
-        return f"cp_{public}_{secret}"
-
-    def keys(self, user: str | None = None) -> list[Key]:
-        """Every key ever made, revoked ones too; those of one user where one is named."""
-        query = f"select {_COLUMNS} from keys where ?1 is null or user = ?1 order by user, created_at, id"
-        with explained(self.path):
-            rows: list[Any] = self._database.reading().execute(query, (user,)).fetchall()
-        return [_key(row) for row in rows]
-
-    def revoke(self, key_id: str) -> Key:
-        """End a key. It counts from the next request on, in every process. Revoking twice changes nothing."""
-        with explained(self.path), self._database.writing() as db:
-            db.execute("update keys set revoked_at = ? where id = ? and revoked_at is null", (_now(), key_id))
-            row: Any = db.execute(f"select {_COLUMNS} from keys where id = ?", (key_id,)).fetchone()
-        if row is None:
-            raise NotFound(f"There is no key {key_id}. `commonplace keys list` shows them.")
-        return _key(row)
-
-    def verify(self, key: str) -> Grant | None:
-        """Whose key this is; None where it is malformed, unknown, expired or revoked, all at about the same cost."""
-        parts = _KEY.fullmatch(key)
-        public, secret = parts.groups() if parts else ("", "")
-        with explained(self.path):
-            row: Any = (
-                self._database.reading()
-                .execute(
-                    """select digest, revoked_at, expires_at, name, space, scopes, collections
-                       from keys join users on name = user where id = ?""",
-                    (public,),
-                )
-                .fetchone()
-            )
-        digest, revoked, expires, name, space, scopes, collections = row or (_NO_DIGEST, None, None, "", "", "", "[]")
-        same = hmac.compare_digest(_digest(secret), digest)
-        if row is None or not same or revoked is not None or (expires is not None and expires <= _now()):
-            return None
-        return Grant(name, space, frozenset(scopes.split()), tuple(json.loads(collections)))
+    @property
+    def text(self) -> str:
+        """Return the key as its user writes it."""
+        return f"cp_{self.id}_{self.secret}"
 
 
-def _make_private(path: Path) -> None:
-    """The file is its owner's alone from the first moment; SQLite gives its companions the same mode.
-
-    An existing file is never opened here: closing it would drop the locks of this process's own connections.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    if path.is_file() and path.stat().st_mode & 0o077:
-        path.chmod(0o600)
+def new_key() -> NewKey:
+    """Return a random key."""
+    return NewKey(secrets.token_hex(6), secrets.token_urlsafe(32))
 
 
-def _name(what: str, name: str) -> str:
+def split_key(key: str) -> NewKey:
+    """Return the id and the secret of a key as its user writes it; two empty texts where it is malformed."""
+    parts = _KEY.fullmatch(key)
+    return NewKey(*parts.groups()) if parts else NewKey("", "")
+
+
+def checked_name(kind: str, name: str) -> str:
+    """Return the name of a user or a space. Raise InvalidInput, naming the `kind`, where it cannot be one."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"A {what} is named with a-z, 0-9, dots, dashes and underscores, 64 at most and first a letter or digit, "
+            f"A {kind} is named with a-z, 0-9, dots, dashes and underscores, 64 at most and first a letter or digit, "
             f"not {name!r}."
         )
     return name
 
 
-def _scopes(scopes: Iterable[str]) -> list[str]:
-    given = set(scopes)
-    if not given or not given <= set(SCOPES):
+def joined_scopes(scopes: Iterable[str]) -> str:
+    """Return scopes in their order, joined by blanks. Raise InvalidInput where one is unknown or there is none."""
+    wanted = set(scopes)
+    if not wanted or not wanted <= set(SCOPES):
         raise InvalidInput(f"A key's scopes are {', '.join(SCOPES)}: at least one of them, and nothing else.")
-    return [scope for scope in SCOPES if scope in given]
+    return " ".join(scope for scope in SCOPES if scope in wanted)
 
 
-def _end(label: str, expires_in: timedelta | None, now: int) -> int | None:
-    """When a key ends, once its label and its life are found to be fit."""
+def expiry(label: str, expires_in: timedelta | None, now: int) -> int | None:
+    """Return when a key ends, in microseconds since 1970, or None for never.
+
+    Raise InvalidInput where its label is too long or cannot be printed, or its life is over already or too long.
+    """
     if len(label) > LONGEST_LABEL or not label.isprintable():
         raise InvalidInput(f"A label has at most {LONGEST_LABEL} printable characters. Choose a shorter one.")
     if expires_in is not None and not timedelta(0) < expires_in <= LONGEST_LIFE:
@@ -204,28 +119,42 @@ def _end(label: str, expires_in: timedelta | None, now: int) -> int | None:
     return None if expires_in is None else now + expires_in // timedelta(microseconds=1)
 
 
-def _no_user(name: str) -> NotFound:
+def taken_user(name: str) -> InvalidInput:
+    """Return the error for a user who is there already."""
+    return InvalidInput(f"There is already a user {name}. Choose another name.")
+
+
+def unknown_user(name: str) -> NotFound:
+    """Return the error for a user who is not there."""
     return NotFound(f"There is no user {name!r}. `commonplace users list` shows them.")
 
 
-def _digest(secret: str) -> bytes:
+def unknown_key(key_id: str) -> NotFound:
+    """Return the error for a key that is not there."""
+    return NotFound(f"There is no key {key_id}. `commonplace keys list` shows them.")
+
+
+def digest_of(secret: str) -> bytes:
+    """Return the SHA-256 of a secret, which is what is stored of it."""
     return hashlib.sha256(secret.encode("ascii")).digest()
 
 
-def _key(row: Any) -> Key:
-    name, user, scopes, label, created, expires, revoked, collections = row
-    until, ended = (None if moment is None else _time(moment) for moment in (expires, revoked))
-    held = tuple(scopes.split()), label, _time(created)
-    return Key(name, user, *held, until, ended, tuple(json.loads(collections)))
+def key_from(row: Any) -> Key:
+    """Return the key of a row: id, user, scopes, label, times of creation, expiry and revocation, collections."""
+    key_id, user, scopes, label, created, expires, revoked, collections = row
+    expires_at, revoked_at = (None if micros is None else moment(micros) for micros in (expires, revoked))
+    shown = tuple(scopes.split()), label, moment(created)
+    return Key(key_id, user, *shown, expires_at, revoked_at, tuple(json.loads(collections)))
 
 
-def _now() -> int:
-    return time.time_ns() // 1000
+def grant_from(row: Any, secret: str, now: int) -> Grant | None:
+    """Return what a key stands for, or None where the secret is another, or the key has expired or was revoked.
 
-
-def _micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
-
-
-def _time(micros: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=micros)
+    The row has: digest, times of revocation and expiry, user, space, scopes, collections. It is None for an unknown
+    key, for which the secret is compared all the same, so that each refusal takes about as long.
+    """
+    digest, revoked, expires, user, space, scopes, collections = row or (_NO_DIGEST, None, None, "", "", "", "[]")
+    is_same = hmac.compare_digest(digest_of(secret), digest)
+    if row is None or not is_same or revoked is not None or (expires is not None and expires <= now):
+        return None
+    return Grant(user, space, frozenset(scopes.split()), tuple(json.loads(collections)))

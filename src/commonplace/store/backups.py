@@ -1,4 +1,4 @@
-"""Where a backup may be written and where it is made, and what is none of ours."""
+"""The files of backups: where one may be written, and where it is made meanwhile."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
-import apsw
-
 from commonplace.errors import InvalidInput
 
 ABANDONED_S = 3600
@@ -20,9 +18,9 @@ COPY = "commonplace-restore-"
 
 
 def check_target(target: Path) -> None:
-    """Refuse to put a file in the place of a library that is in use: what others write there would be lost.
+    """Raise InvalidInput where a file may not be put: in the place of a library in use, a device, a pipe or a folder.
 
-    Nor does one take the place of a device, a pipe or a folder.
+    What others write to such a library would be lost.
     """
     if target.exists() and not target.is_file():
         raise InvalidInput(f"{target} is no file, and one would take its place. Name another.")
@@ -34,7 +32,7 @@ def check_target(target: Path) -> None:
 
 
 def partial_of(target: Path) -> Path:
-    """A name that no other has, for several may be made at once. What died long ago goes."""
+    """Return a name that no other backup is being written to, for several may be at once, and remove abandoned ones."""
     for left in target.parent.glob(f"{escape(target.name)}*.partial"):
         with suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > ABANDONED_S:
@@ -45,25 +43,15 @@ def partial_of(target: Path) -> Path:
 
 
 def make_private(partial: Path) -> None:
-    """An empty file for SQLite to fill: a copy of what nobody but its owner looks into is for no one else either."""
+    """Make an empty file for SQLite to fill that its owner alone may read, as the library itself."""
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def clear_copies(beside: Path) -> None:
-    """Remove what restores that were killed long ago have left: each is a whole library."""
+    """Remove the copies that restores which were killed long ago have left: each is a whole library."""
     import shutil  # with what it loads, 2 ms that a search does without
 
     for left in beside.glob(f"{COPY}*"):
         with suppress(FileNotFoundError):
             if time.time() - left.stat().st_mtime > ABANDONED_S:
                 shutil.rmtree(left, ignore_errors=True)
-
-
-def foreign_part(copy: apsw.Connection, ours: apsw.Connection) -> str:
-    """What a schema has that ours has not, or otherwise, or lacks; empty where there is nothing of the kind.
-
-    Who restores a file takes over its triggers, too, and the names of its columns become part of statements.
-    """
-    query = "select type, name, sql from sqlite_schema where name not like 'sqlite%' and name <> 'chunks_by_vector'"
-    different = set(copy.execute(query)) ^ set(ours.execute(query))
-    return min((f"the {kind} {name}" for kind, name, _ in different), default="")

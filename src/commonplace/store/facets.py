@@ -1,4 +1,4 @@
-"""What an index keeps of items beside their titles and texts: further words, and properties a search can ask for."""
+"""The parts of an item that an index keeps beside its title and text: further words, and properties."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ _FACETS = {"media": ("media_type",), "message": ("sender", "role")}
 
 
 def facet(name: str, value: str) -> str:
-    """A property as an index knows it; values are compared as tags are."""
+    """Return a property as an index knows it. Values are compared as tags are."""
     return f"{name}:{fold_value(value.strip())}"
 
 
 def facets_of(kind: str, fields: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return the properties of an item that a search can ask for."""
     if kind == "table":
         return _places(fields)
     return tuple(facet(name, str(fields[name])) for name in _FACETS.get(kind, ()) if fields.get(name))
 
 
 def _places(fields: Mapping[str, JSON]) -> tuple[str, ...]:
-    """Which table's project and generation a node is of, what it is, and every place it is inside of."""
+    """Return a node's project, generation and type, and every place it is inside of."""
     pointer = fields.get("pointer")
     if pointer is None:
         return ()
     scopes = (f"scope:{scope_hash(place)}" for place in around(str(pointer)))
-    told = (f"{name}:{fields[name]}" for name in ("project", "generation", "node"))
-    return (*told, *scopes)
+    properties = (f"{name}:{fields[name]}" for name in ("project", "generation", "node"))
+    return (*properties, *scopes)
 
 
 def words_of(kind: str, fields: Mapping[str, JSON], tags: Sequence[str]) -> str:
+    """Return the words, other than its title and text, that an item is found by: tags and author, a line each."""
     if kind not in _TAGGED:
         return ""
     return "\n".join((*tags, *filter(None, [fields.get("author")])))

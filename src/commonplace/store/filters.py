@@ -1,4 +1,4 @@
-"""A Filter as SQL for SQLite: compiled once, the same meaning in every search, listing and count."""
+"""The meaning of a Filter, the same for both databases: how values, tags, times and paths are compared."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from types import MappingProxyType
+from functools import lru_cache
 from typing import Any
 
 from commonplace.errors import InvalidInput
-from commonplace.model import JSON, SCHEMES, Condition, Entries, Filter
+from commonplace.model import JSON
 from commonplace.text.globs import folded_path, place_matcher
 from commonplace.text.normal import normalized
 
 Compiled = tuple[str, dict[str, Any]]
-_ORDERINGS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
-_NUMBER = "('integer', 'real')"
+ORDERINGS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _BEYOND_FLOAT = 1 << 1023
-_MOST_LIKE = 1000
 
 
 def micros(moment: datetime) -> int:
-    """Microseconds since 1970. A naive time is UTC."""
+    """Return a time as microseconds since 1970. A naive one is UTC."""
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     delta = aware - datetime(1970, 1, 1, tzinfo=UTC)
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
 def fold_value(text: str, case_sensitive: bool = False) -> str:
-    """How two strings of a filter are compared: canonical forms, and case too unless asked for."""
+    """Return a string as filters compare it: in NFC, and with its case folded unless `case_sensitive`."""
     if text.isascii():
         return text if case_sensitive else text.lower()
     if case_sensitive:
@@ -38,73 +36,12 @@ def fold_value(text: str, case_sensitive: bool = False) -> str:
 
 
 def fold_tag(tag: str) -> str:
+    """Return a tag as tags are compared."""
     return fold_value(tag.strip())
-
-
-class _Sql:
-    """Conditions and their bound values, gathered in step so that no value ever becomes SQL text."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.values: dict[str, Any] = {}
-
-    def bind(self, value: Any) -> str:
-        name = f"f{len(self.values)}"
-        self.values[name] = value
-        return f":{name}"
-
-    def bind_all(self, values: tuple[Any, ...]) -> str:
-        return "(" + ", ".join(self.bind(value) for value in values) + ")"
 
 
 Fields = Mapping[tuple[str, ...], int]
 """The metadata paths whose values of memory entries are indexed, by what the index knows them by."""
-
-
-def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Compiled:
-    """A boolean SQL expression over `items`, and its values. `fields` only where the filter asks for entries alone."""
-    sql = _Sql()
-    found = [_indexed(sql, condition, fields) for condition in filter.where]
-    if filter.kinds:
-        # The plus keeps SQLite from reading everything of a kind where an index names the few that can match.
-        by_index = "+" if any(part.startswith(HELD_BY) for part in found) else ""
-        sql.parts.append(f"{by_index}items.kind in {sql.bind_all(filter.kinds)}")
-    if filter.parents:
-        if not filter.kinds:
-            sql.parts.append(f"items.kind in {sql.bind_all(tuple(SCHEMES))}")  # it leads in the index of addresses
-        elif "memory" not in filter.kinds:
-            sql.parts.append("items.kind <> 'memory'")  # says so to SQLite: the index by parent is of these alone
-        sql.parts.append(f"items.parent in {sql.bind_all(filter.parents)}")
-    if filter.tags:
-        folded = tuple(dict.fromkeys(map(fold_tag, filter.tags)))
-        sql.parts.append(f"items.id in (select item_id from tags where folded in {sql.bind_all(folded)})")
-    if filter.paths:
-        sql.parts.append(f"items.kind = 'document' and ({' or '.join(_place(sql, path) for path in filter.paths)})")
-    for column, bound, compare in (
-        ("created_at", filter.created_from, ">="),
-        ("created_at", filter.created_to, "<="),
-        ("updated_at", filter.updated_from, ">="),
-        ("updated_at", filter.updated_to, "<="),
-    ):
-        if bound is not None:
-            sql.parts.append(f"items.{column} {compare} {sql.bind(micros(bound))}")
-    if filter.entries:
-        sql.parts.extend(_entries(sql, filter.entries))
-        if filter.kinds != ("memory",):
-            sql.parts.append("items.kind = 'memory'")
-    sql.parts.extend(found)
-    if filter.entries and not filter.entries.superseded:
-        # Last: of what few are left, nearly all pass.
-        replaced = "select item_id from memories where id in (select older from supersessions)"
-        sql.parts.append(f"items.id not in ({replaced})")
-    return " and ".join(f"({part})" for part in sql.parts) or "1", sql.values
-
-
-def _place(sql: _Sql, path: str) -> str:
-    """A path inside a collection, or with the collection in front. Where a name can be both, both count."""
-    place_matcher(path)  # says what is wrong with it
-    pattern = sql.bind(path)
-    return f"in_place({pattern}, items.key) or in_place({pattern}, items.parent || '/' || items.key)"
 
 
 def in_place(pattern: str, path: str) -> bool:
@@ -112,35 +49,26 @@ def in_place(pattern: str, path: str) -> bool:
     return bool(place_matcher(pattern)(folded_path(path)))
 
 
-def _entries(sql: _Sql, entries: Entries) -> list[str]:
-    asked = []
-    if entries.source is not None:
-        asked.append(f"source = {sql.bind(entries.source)}")
-    if entries.multimodal is not None:
-        asked.append("images > 0" if entries.multimodal else "images = 0")
-    return [f"items.id in (select item_id from memories where {' and '.join(asked)})"] if asked else []
-
-
 # Indexed fields. Each value a field has is kept once, as a shape and a folded value, beside the items that hold it.
 
-HELD_BY = "items.id in (select item_id from metadata_holders"
-_PRESENT = "shape in ('text', 'number', 'true', 'false', 'array', 'object')"
+PRESENT = "shape in ('text', 'number', 'true', 'false', 'array', 'object')"
 
 
 def shapes(metadata: JSON, path: tuple[str, ...]) -> set[tuple[str, Any]]:
-    """What the index keeps of the value at a path: what it is, and its elements where it is a list."""
+    """Return what the index keeps of a value at a path: its shape and folded value, and those of a list's elements."""
     value = metadata
     for name in path:
         if not (type(value) is dict or isinstance(value, Mapping)) or name not in value:
             return set()
         value = value[name]
-    kept = {_shape(value)}
+    pairs = {shape_of(value)}
     if isinstance(value, list | tuple):
-        kept |= {(f"[{shape}", folded) for shape, folded in map(_shape, value)}
-    return kept
+        pairs |= {(f"[{shape}", folded) for shape, folded in map(shape_of, value)}
+    return pairs
 
 
-def _shape(value: JSON) -> tuple[str, Any]:
+def shape_of(value: JSON) -> tuple[str, Any]:
+    """Return the shape of a value, such as 'text', and the value as the index compares it."""
     match value:
         case str():  # first, as most are
             return "text", fold_value(value)
@@ -156,169 +84,24 @@ def _shape(value: JSON) -> tuple[str, Any]:
             return "object", ""
 
 
-def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
-    """A condition by the index of its field; by the metadata itself where there is none or it cannot tell."""
-    field, op = fields.get(condition.path), condition.op
-    if field is None:
-        return _condition(sql, condition)
-    among = f"field = {sql.bind(field)}"
-    if op in ("exists", "is_not_null"):
-        return _held(f"{among} and {_PRESENT}")
-    if op == "not_exists":
-        return f"not {_held(f'{among} and {_PRESENT}')}"
-    if op == "is_null":
-        return _held(f"{among} and shape = 'null'")
-    exact = condition.case_sensitive and op not in ("eq", "in", "array_contains")
-    hit = None if exact and not _is_number(condition.value) else _held_values(sql, condition)
-    if hit is None:
-        return _condition(sql, condition)
-    if op in ("ne", "not_in"):
-        if condition.include_missing:
-            return f"not {_held(f'{among} and {hit}')}"
-        return _held(f"{among} and {_PRESENT} and not {hit}")
-    held = _held(f"{among} and {hit}")
-    # What is equal is equal when folded too, so the index narrows down what is then compared exactly.
-    return f"{held} and {_condition(sql, condition)}" if condition.case_sensitive else held
-
-
-def _held(values: str) -> str:
-    return f"{HELD_BY} where value in (select id from metadata_values where {values}))"
-
-
-def _held_values(sql: _Sql, condition: Condition) -> str | None:
-    op, wanted = condition.op, condition.value
-    if op in ("eq", "ne", "array_contains", "in", "not_in"):
-        members = list(wanted) if op in ("in", "not_in") else [wanted]
-        if not all(isinstance(member, str | int | float) for member in members):
-            return None
-        bracket = "[" if op == "array_contains" else ""
-        pairs = sql.bind(json.dumps([[f"{bracket}{shape}", value] for shape, value in map(_finite, members)]))
-        return f"(shape, value) in (select value ->> 0, value ->> 1 from json_each({pairs}))"
-    if op in _ORDERINGS:
-        shape, value = _shape(wanted)
-        return f"shape = '{shape}' and value {_ORDERINGS[op]} {sql.bind(value)}"
-    bound = sql.bind(fold_value(wanted))
-    test = _part(op, "value", bound)
-    return f"shape = 'text' and {test}"
-
-
-def _finite(member: JSON) -> tuple[str, Any]:
-    """A number that no float holds equals none that is stored."""
-    shape, value = _shape(member)
-    return (shape, value) if shape != "number" or math.isfinite(value) else ("none", "")
-
-
-def _is_number(value: JSON) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _condition(sql: _Sql, condition: Condition) -> str:
-    path = sql.bind(json_path(condition.path))
-    kind = f"json_type(items.metadata, {path})"
-    value = f"json_extract(items.metadata, {path})"
-    present = f"coalesce({kind}, 'null') <> 'null'"
-    op = condition.op
-    if op in ("exists", "is_not_null"):
-        return present
-    if op == "not_exists":
-        return f"not ({present})"
-    if op == "is_null":
-        return f"coalesce({kind}, '') = 'null'"
-    if op in ("ne", "not_in"):
-        members = (condition.value,) if op == "ne" else tuple(condition.value)
-        hit = _among(sql, kind, value, members, condition.case_sensitive)
-        missing = f"not ({present}) or " if condition.include_missing else f"{present} and "
-        return f"{missing}not coalesce({hit}, 0)"
-    if op == "eq":
-        maybe = _maybe(sql, condition.value)
-        return maybe + _equals(sql, kind, value, condition.value, condition.case_sensitive)
-    if op == "in":
-        return _among(sql, kind, value, tuple(condition.value), condition.case_sensitive)
-    if op == "array_contains":
-        element = _equals(sql, "element.type", "element.value", condition.value, condition.case_sensitive)
-        any_element = f"exists (select 1 from json_each(items.metadata, {path}) as element where {element})"
-        return f"{_maybe(sql, condition.value)}{kind} = 'array' and {any_element}"
-    if op in _ORDERINGS:
-        if isinstance(condition.value, str):
-            wanted = sql.bind(fold_value(condition.value, condition.case_sensitive))
-            return f"{kind} = 'text' and {_folded(value, condition.case_sensitive)} {_ORDERINGS[op]} {wanted}"
-        return f"{value} {_ORDERINGS[op]} {sql.bind(number(condition.value))} and {kind} in {_NUMBER}"
-    if op in ("contains", "starts_with", "ends_with"):
-        wanted = sql.bind(fold_value(condition.value, condition.case_sensitive))
-        test = _part(op, _folded(value, condition.case_sensitive), wanted)
-        return f"{_maybe(sql, condition.value)}{kind} = 'text' and {test}"
-    raise InvalidInput(f'There is no filter operator "{op}".')
-
-
-def _maybe(sql: _Sql, wanted: JSON) -> str:
-    """A quick look at metadata as a whole, which spares most of it from being parsed; empty where it tells nothing.
-
-    Metadata of ASCII alone that nowhere has the wanted letters has them in no value. JSON escapes none of these.
-    """
-    folded = fold_value(wanted) if isinstance(wanted, str) else ""
-    if not (folded.isascii() and folded.isprintable() and 0 < len(folded) <= _MOST_LIKE) or set('"\\') & set(folded):
-        return ""
-    pattern = folded.replace("%", "\\%").replace("_", "\\_")
-    ascii_only = "length(items.metadata) = octet_length(items.metadata)"
-    return f"(items.metadata like {sql.bind(f'%{pattern}%')} escape '\\' or not {ascii_only}) and "
-
-
-def _part(op: str, text: str, wanted: str) -> str:
-    if op == "contains":
-        return f"instr({text}, {wanted}) > 0"
-    if op == "starts_with":
-        return f"substr({text}, 1, length({wanted})) = {wanted}"
-    return f"substr({text}, -length({wanted})) = {wanted}"
-
-
-def _folded(value: str, case_sensitive: bool) -> str:
-    """A string as `fold_value` makes it. ASCII is folded by SQLite itself, which spares a call of Python's."""
-    plain, other = (value, "fold_exact") if case_sensitive else (f"lower({value})", "fold")
-    return f"iif(length({value}) = octet_length({value}), {plain}, {other}({value}))"
-
-
-def _equals(sql: _Sql, kind: str, value: str, wanted: JSON, case_sensitive: bool) -> str:
-    if isinstance(wanted, bool):
-        return f"{kind} = '{'true' if wanted else 'false'}'"
-    if isinstance(wanted, str):
-        folded = _folded(value, case_sensitive)
-        return f"({kind} = 'text' and {folded} = {sql.bind(fold_value(wanted, case_sensitive))})"
-    if isinstance(wanted, int | float):
-        return f"({value} = {sql.bind(number(wanted))} and {kind} in {_NUMBER})"
-    raise InvalidInput("A filter compares with a string, a number or a boolean; use is_null or exists for the rest.")
-
-
-def _among(sql: _Sql, kind: str, value: str, members: tuple[JSON, ...], case_sensitive: bool) -> str:
-    """Equal to any member. Strings are one bound list and so are numbers: SQLite takes no thousand terms of `or`."""
-    strings, numbers, parts = [], [], []
-    for member in members:
-        if isinstance(member, str):
-            strings.append(fold_value(member, case_sensitive))
-        elif isinstance(member, int | float) and not isinstance(member, bool):
-            numbers.append(number(member))
-        else:
-            parts.append(_equals(sql, kind, value, member, case_sensitive))
-    parts = list(dict.fromkeys(parts))
-    if strings:
-        listed = sql.bind(json.dumps(strings))
-        parts.append(
-            f"({kind} = 'text' and {_folded(value, case_sensitive)} in (select value from json_each({listed})))"
-        )
-    if numbers:
-        listed = sql.bind(json.dumps([wanted for wanted in numbers if math.isfinite(wanted)]))
-        parts.append(f"({kind} in {_NUMBER} and {value} in (select value from json_each({listed})))")
-    return "(" + (" or ".join(parts) or "0") + ")"
-
-
 def number(value: float) -> int | float:
-    """A number SQLite can hold: integers exactly within 64 bits, others as the nearest float."""
+    """Return a number as SQLite can hold it: an integer within 64 bits exactly, any other as the nearest float."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         return float(value) if abs(value) < _BEYOND_FLOAT else math.inf if value > 0 else -math.inf
     return value
 
 
 def json_path(names: tuple[str, ...]) -> str:
-    """A path into a JSON object. Names are quoted, so a dot or a bracket in one is just a character."""
+    """Return a path into a JSON object as SQL has it. Names are quoted: a dot or a bracket is just a character.
+
+    Raise InvalidInput for an empty path, or a name that is empty or contains U+0000.
+    """
     if not names or not all(names) or any("\0" in name for name in names):
         raise InvalidInput("A metadata path names at least one member, and no name is empty or contains U+0000.")
     return "$" + "".join('."' + name.replace("\\", "\\\\").replace('"', '\\"') + '"' for name in names)
+
+
+@lru_cache(1000)  # they are read with every write
+def path_from(text: str) -> tuple[str, ...]:
+    """Return a metadata path from its JSON text."""
+    return tuple(json.loads(text))

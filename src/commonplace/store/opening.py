@@ -1,4 +1,4 @@
-"""Which store and which accounts the settings ask for: files of this home, or a PostgreSQL database."""
+"""Open the store and the accounts that the settings name: files of this home, or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from commonplace.store.sqlite.store import SqliteStore
 from commonplace.store.table_base import TableStore
 
 if TYPE_CHECKING:  # psycopg is an extra, and takes a moment to load; most commands know no users
-    from commonplace.store.accounts import Accounts
     from commonplace.store.postgres import PostgresAccounts, PostgresStore
+    from commonplace.store.sqlite.accounts import Accounts
 
 DATABASE = "library.db"
 AnyAccounts: TypeAlias = "Accounts | PostgresAccounts"
 
 
 def open_store(settings: Settings, folder: Path) -> TableStore:
-    """The store of a space, which has the name of its folder."""
+    """Return the store of a space, which has the name of its folder, made where there is none."""
     if not settings.store:
         _make(folder)
         return SqliteStore(folder / DATABASE)
@@ -31,10 +31,10 @@ def open_store(settings: Settings, folder: Path) -> TableStore:
 
 
 def _make(folder: Path) -> None:
-    """A space's folder, which nobody but its owner looks into.
+    """Make a space's folder, which nobody but its owner looks into. Raise BadSetting where the home cannot be one.
 
-    Where it cannot be made, the home is none: SQLite would call it a broken file. A full disk is another matter, and so
-    is a file of the home that is in the way.
+    SQLite would call that a broken file. A full disk is another matter, and so is a file of the home that is in the
+    way.
     """
     home = folder.parent.parent
     try:
@@ -54,7 +54,7 @@ def _make(folder: Path) -> None:
 def restore_store(settings: Settings, folder: Path, source: Path) -> None:
     """Put a backup in the place of a space's store, also of a file that is too damaged to be opened."""
     if not settings.store:
-        from commonplace.store.restoring import restore_file  # nothing else needs it
+        from commonplace.store.sqlite.restoring import restore_file  # nothing else needs it
 
         restore_file(folder / DATABASE, source)
         return
@@ -66,14 +66,15 @@ def restore_store(settings: Settings, folder: Path, source: Path) -> None:
 
 
 def has_space(settings: Settings, space: str) -> bool:
-    """Whether a space is in the database that servers share; none is made by asking."""
+    """Return whether a space is in the database that servers share. It is not made by asking."""
     return bool(_postgres(settings).has_space(settings.store, space, settings.store_connections))
 
 
 def open_accounts(settings: Settings, path: Path | None = None) -> AnyAccounts:
-    """The users and keys of a home: in the file that is named or its own, or in the database where there is one."""
+    """Return the users and keys of a home: in `path` or its own file, or in the database where one is set."""
     if not settings.store:
-        from commonplace.store.accounts import FILE, Accounts
+        from commonplace.store.accounts import FILE
+        from commonplace.store.sqlite.accounts import Accounts
 
         return Accounts(path or settings.home.expanduser() / FILE)
     accounts: AnyAccounts = _postgres(settings).PostgresAccounts(
@@ -83,7 +84,7 @@ def open_accounts(settings: Settings, path: Path | None = None) -> AnyAccounts:
 
 
 def has_accounts(settings: Settings, path: Path | None = None) -> bool:
-    """Whether there is anybody in them; nothing is made where there is no file."""
+    """Return whether there are any users. No file is made by asking."""
     from commonplace.store.accounts import FILE
 
     if not settings.store and not (path or settings.home.expanduser() / FILE).exists():
@@ -96,7 +97,7 @@ def has_accounts(settings: Settings, path: Path | None = None) -> bool:
 
 
 def check_postgres(settings: Settings) -> None:
-    """Refuse an address that is none, and say what to install where the driver is missing."""
+    """Raise BadSetting for an address that is none, or with what to install where the driver is missing."""
     _postgres(settings)
 
 

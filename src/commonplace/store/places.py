@@ -1,4 +1,4 @@
-"""Where in a table something is: the places it is inside of, as an index and a database look them up."""
+"""Places in a table and what they are inside of, as an index and a database look them up."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ KEPT = 1_000
 
 
 def escaped(token: str) -> str:
-    """A key as a JSON Pointer writes it (RFC 6901)."""
+    """Return a key as a JSON Pointer writes it (RFC 6901)."""
     return token.replace("~", "~0").replace("/", "~1") if "~" in token or "/" in token else token
 
 
 def plain(pointer: str) -> str:
-    """A pointer as items have it: without U+0000, which the store takes in no text of theirs.
+    """Return a pointer as items have it: without U+0000, which the store takes in no text of theirs.
 
     No pointer has a tilde before anything but 0 and 1, so that nothing is taken for another.
     """
@@ -27,13 +27,13 @@ def plain(pointer: str) -> str:
 
 
 def around(pointer: str) -> list[str]:
-    """Every place a pointer is inside of, the whole value first, itself last. The pointer is a valid one."""
+    """Return every place a pointer is inside of, the whole value first, itself last. The pointer is a valid one."""
     parts = pointer.split("/")
     return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
 
 
 def is_stale(pointer: str, dirty: DirtyRow) -> bool:
-    """Whether what is indexed at a place, as items have it, may say what the data does no more."""
+    """Return whether what is indexed at a place, written as items have it, may differ from the data by now."""
     place = plain(dirty.pointer)
     if dirty.alone or dirty.first is None:
         return pointer == place if dirty.alone else True
@@ -43,12 +43,12 @@ def is_stale(pointer: str, dirty: DirtyRow) -> bool:
 
 @lru_cache(KEPT)
 def scope_hash(pointer: str) -> str:
-    """A place as indexes know it: keys may be long."""
+    """Return a place as indexes know it: hexadecimal digits, as keys may be long."""
     return hashlib.sha256(pointer.encode("utf-8")).hexdigest()[:LONGEST_HASH]
 
 
 @lru_cache(KEPT)
 def place_number(table: str, generation: int, pointer: str) -> int:
-    """A place of one generation of a table as the store looks it up: 63 bits."""
+    """Return a place of one generation of a table as the store looks it up: 63 bits."""
     digest = hashlib.sha256(f"{table}.{generation}.{pointer}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

@@ -1,4 +1,4 @@
-"""The nouns of the store: what goes in and comes out beside items and chunks."""
+"""The nouns that go into a store and come out of it beside items and chunks."""
 
 from __future__ import annotations
 
@@ -44,8 +44,13 @@ class Model:
     position: int
 
 
+MODEL_COLUMNS = "id, fingerprint, name, dims, position"
+
+
 @dataclass(frozen=True, slots=True)
 class Attachment:
+    """A file that hangs on an item. `hash` is the SHA-256 of its data."""
+
     hash: bytes
     media_type: str
     data: bytes
@@ -57,6 +62,8 @@ LONGEST_WAIT = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class Job:
+    """A claimed piece of work. `attempts` counts its claims, this one included."""
+
     id: int
     kind: str
     payload: dict[str, JSON]
@@ -68,7 +75,7 @@ Ending = Literal["file", "path", "end"]
 
 
 class Name(NamedTuple):
-    """How a document is called."""
+    """A document's item id, collection and path."""
 
     item_id: int
     collection: str
@@ -88,6 +95,11 @@ class DocumentRow(NamedTuple):
     size: int | None
 
 
+HEADING_COLUMNS = (
+    "level, title, path, line, line_end, char_start, char_end, own_line_end, own_char_end, slug, occurrence"
+)
+
+
 MOST_LISTS = MOST_QUERIES = 20
 """How many lists and queries a session remembers."""
 
@@ -105,9 +117,12 @@ class SessionRow:
     used_at: int
 
 
+SESSION_COLUMNS = "id, client, defaults, queries, created_at, used_at"
+
+
 @dataclass(frozen=True, slots=True)
 class SessionList:
-    """What one list of a session leaves out, from its first page to its last."""
+    """The URIs that one list of a session leaves out, from its first page to its last."""
 
     without: Sequence[str]
     replayed: bool = False
@@ -115,7 +130,7 @@ class SessionList:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What one call of a session has returned."""
+    """The URIs that one call of a session has returned, and the list they are a page of."""
 
     query: str
     uris: Sequence[str]
@@ -125,6 +140,12 @@ class Returned:
     """The list, where this is its first page."""
     unseen: bool = False
     """Whether all of it is given out as not seen before."""
+
+
+MOST_NUMBER = (1 << 63) - 1
+"""The largest number of an entry: what fits into 64 bits with a sign."""
+ENTRY_BATCH = 500
+"""Entries that are read at a time when a metadata field is indexed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +164,7 @@ class EntryRow:
 
 
 class Said(NamedTuple):
-    """What was said in a thread, as far as it matters for what is said next."""
+    """An entry of a thread, as far as it matters for what is said next."""
 
     number: int
     item_id: int
@@ -155,7 +176,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a memory entry was before an update. Of its images only their hashes and types are kept."""
+    """A former state of a memory entry. Of its images only their hashes and types are kept."""
 
     version: int
     updated_at: int
@@ -180,6 +201,11 @@ class FileRecord(NamedTuple):
     warnings: int
     version: int = 0
     """Of the document that was made of it; 0 where there is none."""
+
+
+FILE_COLUMNS = "path, mtime_ns, size, inode, hash, read_at, reader, skipped, warnings, version"
+UPDATE_COMMAND = "update_command:"
+"""Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +251,17 @@ class ThreadRow:
     last_id: int
 
 
+MOST_ACTIVE = 5
+"""Threads that a tally names, those with the most entries."""
+MOST_TAGS = 10
+"""Tags that a tally names, the most frequent."""
+ALL_TAGS = "select min(tag), count(*) as held from tags group by folded order by held desc, folded"
+"""Every tag with the number of items that have it, as a query."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many memory entries there are, and of what."""
+    """The numbers of memory entries, of each sort."""
 
     entries: int
     threads: int
@@ -246,7 +280,7 @@ class Tally:
 
 
 class Cue(NamedTuple):
-    """What of a medium's body is said from when to when, and by whom."""
+    """A stretch of a medium's body that is said from one time to another, and by whom."""
 
     start_ms: int
     end_ms: int
@@ -256,7 +290,7 @@ class Cue(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where in its item's body a chunk is, and what else is known of it."""
+    """The characters of an item's body that a chunk is, and its anchor."""
 
     start: int
     end: int
@@ -264,7 +298,7 @@ class Place(NamedTuple):
 
 
 class ImportSource(NamedTuple):
-    """Where an item was imported from, what came in then, and the version it was given."""
+    """The place an item was imported from, a hash of what came in then, and the version it was given."""
 
     kind: str
     path: str
@@ -275,7 +309,7 @@ class ImportSource(NamedTuple):
 
 
 class KeptAnswer(NamedTuple):
-    """What a call with an idempotency key was answered, and a hash of what it asked."""
+    """The answer to a call with an idempotency key, and a hash of its arguments."""
 
     arguments: bytes
     answer: JSON

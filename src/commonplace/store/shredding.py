@@ -21,21 +21,22 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=
 
 
 def dumps(value: JSON) -> str:
-    """The one spelling of a value: no blanks, every character as it is, keys in their order."""
+    """Return the one spelling of a value as JSON: no blanks, every character as it is, keys in their order."""
     return encode_basestring(value) if type(value) is str else _encode(value)
 
 
 def size_of(text: str) -> int:
+    """Return the bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8"))
 
 
 def index_of(token: str) -> int | None:
-    """The place in a list that a token names; None where it can be none."""
+    """Return the place in a list that a token names, or None where it can be none."""
     return int(token) if len(token) <= LONGEST_INDEX and INDEX.fullmatch(token) else None
 
 
 def key_size(key: str) -> int:
-    """What a member takes in its object beside its value: the key and a colon."""
+    """Return the bytes that a member takes in its object beside its value: the key and a colon."""
     return size_of(encode_basestring(key)) + 1
 
 
@@ -65,7 +66,7 @@ Piece = Leaf | Branch
 
 
 def shred(value: JSON) -> Piece:
-    """A value in pieces of at most `FRAGMENT` bytes, where it is not one long string."""
+    """Return a value in pieces of at most `FRAGMENT` bytes, long strings apart."""
     if isinstance(value, dict):
         return _object(value)
     if isinstance(value, list):
@@ -94,7 +95,7 @@ def _list(value: Sequence[JSON]) -> Piece:
 
 
 def elements(values: Iterable[JSON]) -> list[Piece]:
-    """The elements of a list as runs of short ones and, between them, the long ones."""
+    """Return the elements of a list as runs of short ones and, between them, the long ones."""
     runs: list[Piece] = []
     texts: list[str] = []
     size = 0
@@ -121,19 +122,19 @@ def elements(values: Iterable[JSON]) -> list[Piece]:
 
 
 def inside(value: JSON, tokens: Sequence[str]) -> tuple[JSON, int]:
-    """What is at a place inside a value, and how many tokens lead somewhere: all of them where it is there."""
-    for found, token in enumerate(tokens):
+    """Return the value at a place inside another, and how many tokens lead somewhere: all of them where it is there."""
+    for depth, token in enumerate(tokens):
         if isinstance(value, dict) and token in value:
             value = value[token]
         elif isinstance(value, list) and (index := index_of(token)) is not None and index < len(value):
             value = value[index]
         else:
-            return None, found
+            return None, depth
     return value, len(tokens)
 
 
 def with_change(value: JSON, tokens: Sequence[str], new: JSON) -> JSON:
-    """The value with another at a place that exists. What it held is changed, not copied."""
+    """Return the value with another at a place that exists. It is changed, not copied."""
     if not tokens:
         return new
     holder, _ = inside(value, tokens[:-1])

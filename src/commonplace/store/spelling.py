@@ -6,25 +6,27 @@ import hashlib
 import re
 from typing import Any
 
-import apsw
-
 from commonplace.text.normal import normalized
+
+SHORTEST = 6
+"""Hexadecimal digits of a docid, unless two documents share them."""
 
 _ENDING = re.compile(r"[^./]*\.(?=[^/])")
 """The ending of a path that is written backwards. A name that only begins with a dot has none."""
 
 
 def name_hash(*name: Any) -> str:
-    """What a docid is the beginning of: of a collection and a path."""
+    """Return the SHA-256 of a collection and a path, of which a docid is the beginning."""
     return hashlib.sha256("/".join(name).encode()).hexdigest()
 
 
 def backwards(file: str) -> str:
-    """In NFC, last character first."""
+    """Return a name in NFC, last character first."""
     return (file if file.isascii() else normalized("NFC", file))[::-1]
 
 
 def name_backwards(*name: Any) -> str:
+    """Return the collection and the path, joined by a slash, backwards."""
     return backwards("/".join(name))
 
 
@@ -34,17 +36,22 @@ def folded(name: str) -> tuple[str, str]:
     return (ending[0].casefold(), name[ending.end() :].casefold()) if ending else ("", name.casefold())
 
 
-def _folded_ending(*name: Any) -> str:
-    return folded(name[0])[0]
+def stem_and_ending(path: str, *, with_ending: bool) -> dict[str, str | None]:
+    """Return what the end of a path is looked up by in any case; the ending of one that lacks its own is None."""
+    end = backwards(path)
+    ending, stem = folded(end)
+    return {"stem": stem, "ending": ending} if with_ending else {"stem": end.casefold(), "ending": None}
 
 
-def _folded_stem(*name: Any) -> str:
-    return folded(name[0])[1]
+def hex_range(prefix: str) -> dict[str, str]:
+    """Return the bounds of hexadecimal texts that begin with this: `g` is after every digit."""
+    return {"low": prefix, "high": prefix + "g"}
 
 
-def register(connection: apsw.Connection) -> None:
-    """The functions that the triggers of document_names call."""
-    connection.create_scalar_function("name_hash", name_hash, 2, deterministic=True)
-    connection.create_scalar_function("name_backwards", name_backwards, 2, deterministic=True)
-    connection.create_scalar_function("folded_stem", _folded_stem, 1, deterministic=True)
-    connection.create_scalar_function("folded_ending", _folded_ending, 1, deterministic=True)
+def digits_needed(docid: str, *neighbours: str | None) -> int:
+    """Return the fewest digits of a docid, from `SHORTEST` on, that no neighbor shares."""
+    length = SHORTEST
+    for other in filter(None, neighbours):
+        while docid[:length] == other[:length] and length < len(docid):
+            length += 1
+    return length

@@ -13,8 +13,8 @@ from commonplace.store.table_rows import (
     Fragment,
     InstanceRow,
     Missing,
+    NodePassage,
     Nodes,
-    Passage,
     ProjectRow,
     TableJob,
     TableRow,
@@ -82,7 +82,7 @@ class TableStore(Store, Protocol):
     def node_ids(
         self, table: str, generation: int, pointer: str, *, after: int, upto: int, limit: int
     ) -> list[int]: ...
-    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[Passage]: ...
+    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[NodePassage]: ...
     def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int: ...
     def add_dirty(
         self, table: TableRow, generation: int, pointer: str, *, first: int | None = None, alone: bool = False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,8 @@ from commonplace.model import JSON, Chunk
 
 @dataclass(frozen=True, slots=True)
 class ProjectRow:
+    """A project that tables belong to."""
+
     id: str
     name: str
     description: str
@@ -41,17 +45,27 @@ class TableRow:
 
     @property
     def generations(self) -> tuple[int, ...]:
-        """Those that writes go to."""
+        """Return the generations that writes go to."""
         return (self.generation,) if self.building is None else (self.generation, self.building)
 
     @property
     def kept_generations(self) -> tuple[int, ...]:
-        """Those that there are nodes of."""
+        """Return the generations that have nodes."""
         return self.generations if self.leaving is None else (*self.generations, self.leaving)
+
+
+TABLE_COLUMNS = (
+    "number, id, project, name, description, searchable, version, size, generation, building, leaving, basis, "
+    "created_at, updated_at"
+)
+TABLES_STATE = "tables.state"
+"""Name of the setting that counts the changes of what can be listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
+    """A tool that reads, writes or searches a place of a table."""
+
     id: str
     table: int
     json_path: str
@@ -66,8 +80,16 @@ class ToolRow:
     indexed_at: int | None = None
 
 
+TOOL_COLUMNS = (
+    "id, tbl, json_path, type, name, description, metadata, created_at, updated_at, configured_at, started_at, "
+    "indexed_at"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
+    """A set of tools that is served under a name. `digest` is of its key, `hint` the key's end."""
+
     id: str
     name: str
     description: str
@@ -77,7 +99,12 @@ class InstanceRow:
     created_at: int
 
 
+INSTANCE_COLUMNS = "id, name, description, enabled, digest, hint, created_at"
+
+
 class BindingRow(NamedTuple):
+    """A tool of an instance."""
+
     instance: str
     tool: str
     enabled: bool
@@ -100,9 +127,12 @@ class DirtyRow(NamedTuple):
     upto: int
 
 
+DIRTY_COLUMNS = "id, tbl, generation, pointer, first, alone, cursor, swept, upto"
+
+
 @dataclass(frozen=True, slots=True)
 class TableJob:
-    """What is left to do for a table, and who is at it."""
+    """Work that is left for a table, and its lease."""
 
     id: int
     table: int
@@ -116,6 +146,9 @@ class TableJob:
     error: str | None
 
 
+JOB_COLUMNS = "id, tbl, kind, progress, holder, lease_until, heartbeat_at, attempts, run_after, error"
+
+
 @dataclass(frozen=True, slots=True)
 class Nodes:
     """Indexed nodes: ascending item ids and, for each, how many chunks it has. None: it was skipped."""
@@ -124,7 +157,7 @@ class Nodes:
     chunks: NDArray[np.int64]
 
 
-class Passage(NamedTuple):
+class NodePassage(NamedTuple):
     """A chunk of a table's node, and what is kept of that node."""
 
     chunk: Chunk
@@ -154,7 +187,29 @@ class Fragment(NamedTuple):
         return self.text is None
 
 
+FRAGMENT_COLUMNS = "id, parent, position, key, count, shape, size, text"
+Location = tuple[list[Fragment], list[str]]
+"""The fragments on the way to a place, the last of which holds it, and where in that one it is."""
+
+
 class Missing(NamedTuple):
     """There is nothing at a place. `found` is how many of its tokens lead somewhere."""
 
     found: int
+
+
+def tool_from(row: Any) -> ToolRow:
+    """Return the tool of a row with `TOOL_COLUMNS`."""
+    tool = ToolRow(*row)
+    return replace(tool, metadata=json.loads(str(tool.metadata)))
+
+
+def job_from(row: Any) -> TableJob:
+    """Return the job of a row with `JOB_COLUMNS`."""
+    identity, table, kind, progress, *rest = row
+    return TableJob(identity, table, kind, json.loads(progress), *rest)
+
+
+def value_of(fragment: Fragment) -> Any:
+    """Return the JSON value of a fragment that holds its own text; None for a branch."""
+    return json.loads(fragment.text or "null")

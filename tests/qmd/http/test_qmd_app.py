@@ -19,7 +19,7 @@ from commonplace.server.auth import KeyGate, OpenGate
 from commonplace.server.http import PortTaken, listen, make_app
 from commonplace.server.service import Service
 from commonplace.settings import Settings
-from commonplace.store.accounts import Accounts
+from commonplace.store.sqlite.accounts import Accounts
 from opening import library_settings
 from qmd_library import fill, write
 from serving import served

@@ -21,8 +21,8 @@ from commonplace.kinds.memories.writing import EntryRules, cut
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft
 from commonplace.store.base import Store
-from commonplace.store.context_server import ForeignEntry, open_foreign
 from commonplace.store.filters import micros
+from commonplace.store.sqlite.context_server import ForeignEntry, open_foreign
 
 _BATCH = 200
 RAW = "import_raw_metadata"

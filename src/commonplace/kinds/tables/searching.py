@@ -33,13 +33,13 @@ from commonplace.search.ranking import Floats, no_passages, with_complete
 from commonplace.search.scale import Scale
 from commonplace.store.places import escaped, plain, scope_hash
 from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import DirtyRow, Passage, TableRow
+from commonplace.store.table_rows import DirtyRow, NodePassage, TableRow
 
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
 LEAST_SAID = 1e-9
 """Weight of a list whose best hit says nothing: its order comes after the other's."""
-Live = tuple[Passage, Tokens]
+Live = tuple[NodePassage, Tokens]
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ def _is_dirty(tokens: Tokens, dirty: Sequence[DirtyRow]) -> bool:
     return False
 
 
-def _is_current(walk: Walk, tokens: Tokens, passage: Passage) -> bool:
+def _is_current(walk: Walk, tokens: Tokens, passage: NodePassage) -> bool:
     """Return whether a passage is of its node as the data is now."""
     node = walk.node_at(tokens)
     return node is not None and node.content_hash == passage.fields.get("hash", passage.content_hash)

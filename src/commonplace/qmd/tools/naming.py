@@ -16,8 +16,8 @@ from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.documents.folders.collections import Collection, all_collections
 from commonplace.library import Library
 from commonplace.qmd.tools.directory import directory, folded, shelves
-from commonplace.store.naming import SHORTEST
 from commonplace.store.rows import Ending, Name
+from commonplace.store.spelling import SHORTEST
 
 LONGEST = 10_000
 """Of a name: longer than any path, written with percent signs too."""

@@ -1,4 +1,4 @@
-"""The truth in a PostgreSQL database that any number of servers share."""
+"""The store in a PostgreSQL database that any number of servers share."""
 
 from commonplace.store.postgres.accounts import PostgresAccounts
 from commonplace.store.postgres.connection import has_space

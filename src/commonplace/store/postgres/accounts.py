@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import hmac
 import json
-import secrets
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
 
-from commonplace.errors import InvalidInput, NotFound
 from commonplace.store.accounts import (
-    _KEY,
-    _NO_DIGEST,
     Grant,
     Key,
     User,
-    _digest,
-    _end,
-    _key,
-    _micros,
-    _name,
-    _no_user,
-    _now,
-    _scopes,
-    _time,
+    checked_name,
+    digest_of,
+    expiry,
+    grant_from,
+    joined_scopes,
+    key_from,
+    new_key,
+    split_key,
+    taken_user,
+    unknown_key,
+    unknown_user,
 )
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.postgres.schema import check, migrate
+from commonplace.store.shaping import moment, now_micros
 
 SPACE = "@accounts"
 """No space of a user's can have this name, so nothing that is done in one sees who the others are."""
@@ -35,8 +32,8 @@ SPACE = "@accounts"
 _COLUMNS = 'id, "user", scopes, label, created_at, expires_at, revoked_at, collections'
 
 
-class PostgresAccounts(Items):
-    """The same as `Accounts`, for any number of servers."""
+class PostgresAccounts(PostgresItems):
+    """The users and keys of a home that any number of servers share; its methods are those of `Accounts`."""
 
     def __init__(self, url: str, *, owner: str = "", connections: int = 20, space: str = SPACE) -> None:
         if owner:
@@ -46,27 +43,28 @@ class PostgresAccounts(Items):
 
     @writes
     def add_user(self, name: str, space: str | None = None) -> User:
-        user = User(_name("user", name), _name("space", name if space is None else space), _time(_now()))
+        now = now_micros()
+        user = User(checked_name("user", name), checked_name("space", name if space is None else space), moment(now))
         if self._one("select 1 from users where name = %s", (name,)):
-            raise InvalidInput(f"There is already a user {name}. Choose another name.")
+            raise taken_user(name)
         self._run(
             "insert into users (name, works_in, created_at) values (%s, %s, %s)",
-            (user.name, user.space, _micros(user.created_at)),
+            (user.name, user.space, now),
         )
         return user
 
     @reads
     def users(self) -> list[User]:
         rows = self._all("select name, works_in, created_at from users order by name")
-        return [User(name, space, _time(created)) for name, space, created in rows]
+        return [User(name, space, moment(created)) for name, space, created in rows]
 
     @writes
     def remove_user(self, name: str) -> User:
         rows = self._all("delete from users where name = %s returning name, works_in, created_at", (name,))
         if not rows:
-            raise _no_user(name)
-        self._run('update keys set revoked_at = %s where "user" = %s and revoked_at is null', (_now(), name))
-        return User(rows[0][0], rows[0][1], _time(rows[0][2]))
+            raise unknown_user(name)
+        self._run('update keys set revoked_at = %s where "user" = %s and revoked_at is null', (now_micros(), name))
+        return User(rows[0][0], rows[0][1], moment(rows[0][2]))
 
     @writes
     def create_key(
@@ -77,42 +75,36 @@ class PostgresAccounts(Items):
         expires_in: timedelta | None = None,
         collections: Iterable[str] = (),
     ) -> str:
-        kept, public, secret, now = " ".join(_scopes(scopes)), secrets.token_hex(6), secrets.token_urlsafe(32), _now()
-        expires = _end(label, expires_in, now)
+        scope_text, key, now = joined_scopes(scopes), new_key(), now_micros()
+        expires_at = expiry(label, expires_in, now)
         if not self._one("select 1 from users where name = %s", (user,)):
-            raise _no_user(user)
+            raise unknown_user(user)
         self._run(
             f"insert into keys (digest, {_COLUMNS}) values (%s, %s, %s, %s, %s, %s, %s, null, %s)",
-            (_digest(secret), public, user, kept, label, now, expires, json.dumps(list(collections))),
+            (digest_of(key.secret), key.id, user, scope_text, label, now, expires_at, json.dumps(list(collections))),
         )
-        return f"cp_{public}_{secret}"
+        return key.text
 
     @reads
     def keys(self, user: str | None = None) -> list[Key]:
         among = "" if user is None else 'where "user" = %(user)s'
         rows = self._all(f'select {_COLUMNS} from keys {among} order by "user", created_at, id', {"user": user})
-        return [_key(row) for row in rows]
+        return [key_from(row) for row in rows]
 
     @writes
     def revoke(self, key_id: str) -> Key:
-        self._run("update keys set revoked_at = %s where id = %s and revoked_at is null", (_now(), key_id))
+        self._run("update keys set revoked_at = %s where id = %s and revoked_at is null", (now_micros(), key_id))
         rows = self._all(f"select {_COLUMNS} from keys where id = %s", (key_id,))
         if not rows:
-            raise NotFound(f"There is no key {key_id}. `commonplace keys list` shows them.")
-        return _key(rows[0])
+            raise unknown_key(key_id)
+        return key_from(rows[0])
 
     @reads
     def verify(self, key: str) -> Grant | None:
-        parts = _KEY.fullmatch(key)
-        public, secret = parts.groups() if parts else ("", "")
-        rows: Any = self._all(
+        parts = split_key(key)
+        rows = self._all(
             """select digest, revoked_at, expires_at, name, works_in, scopes, collections
                from keys join users on name = "user" where id = %s""",
-            (public,),
+            (parts.id,),
         )
-        nobody = (_NO_DIGEST, None, None, "", "", "", "[]")
-        digest, revoked, expires, name, space, scopes, collections = rows[0] if rows else nobody
-        same = hmac.compare_digest(_digest(secret), digest)
-        if not rows or not same or revoked is not None or (expires is not None and expires <= _now()):
-            return None
-        return Grant(name, space, frozenset(scopes.split()), tuple(json.loads(collections)))
+        return grant_from(rows[0] if rows else None, parts.secret, now_micros())

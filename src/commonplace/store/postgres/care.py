@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: looking everything over. Room on disk is the server's own business."""
+"""The store on PostgreSQL: what is wrong with it, and what is left over. Room on disk is the server's business."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.spelling import folded, name_backwards, name_hash
 
 _PIECE = 200
 
 
-class Care(Items):
-    """What is wrong, what is left over."""
+class PostgresCare(PostgresItems):
+    """Checks of everything that is stored."""
 
     @reads
     def check(self) -> list[str]:
@@ -34,7 +34,7 @@ class Care(Items):
         return problems
 
     def _wrong_texts(self) -> tuple[int, int]:
-        """How many bodies are not what was written, and how many chunks say what their body does not.
+        """Return how many bodies differ from what was written, and how many chunks from their body.
 
         Not in SQL, which unpacks a long body anew for each of its chunks.
         """
@@ -63,7 +63,7 @@ class Care(Items):
         return sum((name_hash(*row[:2]), end := name_backwards(*row[:2]), *folded(end)) != row[2:] for row in rows)
 
     def _pieces(self, query: str, by: str, after: Any) -> Iterator[list[Any]]:
-        """Rows in the order of their first column, a few at a time: they are large."""
+        """Yield rows in the order of their first column, a few at a time: they are large."""
         while rows := self._all(f"{query} where {by} > %s order by {by} limit {_PIECE}", (after,)):
             after = rows[-1][0]
             yield rows
@@ -80,7 +80,7 @@ class Care(Items):
         return {name: len(self._all(f"delete from {rows} returning 1")) for name, rows in _LEFTOVERS.items()}
 
     def vacuum(self) -> None:
-        """Nothing to do: the server's autovacuum does it, and only the tables' owner may."""
+        """Do nothing: the server's autovacuum does it, and only the tables' owner may."""
 
 
 _LEFTOVERS = {

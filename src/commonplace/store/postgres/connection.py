@@ -16,9 +16,9 @@ from psycopg.pq import TransactionStatus
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.postgres.addresses import checked, shown
-from commonplace.store.postgres.pooling import Connection, Pool, Told
+from commonplace.store.postgres.pooling import Connection, Pool, PooledConnection
 from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost
+from commonplace.store.postgres.urls import checked, shown
 
 SCHEMA = "commonplace"
 CONNECT_S = 10
@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Transaction:
-    """What a thread has under way. `numbers` are those given out last; they are kept when it ends."""
+    """A transaction of one thread. `numbers` are those given out last, which are stored when it ends."""
 
     connection: Connection
     numbers: dict[str, int] | None = None
@@ -52,7 +52,7 @@ class Transaction:
         return self.numbers[of]
 
 
-class Database:
+class PostgresDatabase:
     """One space of a database. Threads share it; none holds more than one connection."""
 
     def __init__(self, url: str, space: str, connections: int) -> None:
@@ -85,12 +85,12 @@ class Database:
 
     @property
     def current(self) -> Transaction | None:
-        """What this thread has under way."""
+        """Return this thread's transaction, or None."""
         return getattr(self._local, "transaction", None)
 
     @property
     def db(self) -> Connection:
-        """The connection of what this thread has under way."""
+        """Return the connection of this thread's transaction. Raise StorageBroken where there is none."""
         transaction = self.current
         if transaction is None:
             raise StorageBroken("The database was used outside a transaction. This is a bug: report it.")
@@ -98,7 +98,7 @@ class Database:
         return transaction.connection
 
     def read(self, work: Callable[[], R]) -> R:
-        """Do what only reads, all of it of one state, and again on another connection where one was lost."""
+        """Return what `work` reads, all of it of one state. It is repeated on another connection where one was lost."""
         if self.current is not None:
             return work()
         for wait in RETRY_S:
@@ -116,13 +116,13 @@ class Database:
         with self._under_way(Transaction(connection)), connection.pipeline():  # so that only what is read is waited for
             connection.execute("begin isolation level repeatable read read only")
             connection.execute(self._settings.encode())
-            found = work()
+            result = work()
             connection.execute("commit")
-            return found
+            return result
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """One transaction: all of it is durable when the block ends, none of it when the block raises.
+        """Yield a transaction: all of it is durable when the block ends, none of it when the block raises.
 
         Inside another such block of the same thread it is a part of that one, undone alone when it alone raises.
         Writers of a space wait for each other, so the log has one order and no gaps; readers wait for nobody.
@@ -149,7 +149,7 @@ class Database:
 
     @contextmanager
     def changing(self) -> Iterator[Connection]:
-        """Like `writing`, for rows that are not of the log: nobody waits for anybody."""
+        """Yield a transaction as `writing` does, for rows that are not of the log: nobody waits for anybody."""
         if self.current is not None:
             with self._part(self.current) as outer:
                 yield outer.connection
@@ -217,7 +217,7 @@ class Database:
         raise StorageBroken("unreachable")
 
     def _check_process(self) -> None:
-        """Two processes that send through one connection spoil what both of them say."""
+        """Raise StorageBroken in a forked process: two that send through one connection spoil what both say."""
         if os.getpid() != self._process:
             raise StorageBroken(
                 f"{self.name} was opened before this process was forked. Open the library again in this one."
@@ -241,11 +241,8 @@ class Database:
 
 
 def _settings(space: str) -> str:
-    """What holds for one transaction and ends with it, so that any pooler may stand in between.
-
-    Whatever is set for the role or the database, so that neither changes what a statement means.
-    """
-    given = {
+    """Return the settings of one transaction, which end with it, so that any pooler may stand in between."""
+    settings = {
         "search_path": f"{SCHEMA}, pg_temp",
         "commonplace.space": space,
         "statement_timeout": f"{STATEMENT_S}s",
@@ -253,11 +250,11 @@ def _settings(space: str) -> str:
         "idle_in_transaction_session_timeout": f"{_IDLE_S}s",
         "row_security": "on",
     }
-    return "select " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in given.items())
+    return "select " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
 
 
 class _Shared:
-    """The pool of an address, shared by every space that is open in this process, and not in one it was forked from."""
+    """The pool of an address, shared by every space open in this process, and not in one it was forked from."""
 
     _open: dict[tuple[str, int, int], tuple[Pool, int]] = {}
     _lock = threading.Lock()
@@ -280,7 +277,7 @@ class _Shared:
     @classmethod
     @contextmanager
     def lent(cls, url: str, connections: int) -> Iterator[Connection | None]:
-        """A connection of the pool that this process has for an address already; None where it has none."""
+        """Return a connection of the pool that this process has for an address already, or None."""
         with cls._lock:
             is_open = (url, connections, os.getpid()) in cls._open
         if not is_open:
@@ -299,7 +296,7 @@ lent = _Shared.lent
 
 
 def has_space(url: str, space: str, connections: int) -> bool:
-    """Whether a space has been made."""
+    """Return whether a space has been made."""
     if not _SPACE.fullmatch(space):
         return False
     shared = _Shared(url, connections)
@@ -312,7 +309,7 @@ def has_space(url: str, space: str, connections: int) -> bool:
 
 
 def options() -> dict[str, Any]:
-    """How connections are made: no statement is prepared on the server, for poolers that hand each transaction on."""
+    """Return how connections are made: nothing is prepared, for poolers that hand each transaction on."""
     return {
         "autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_S, "application_name": "commonplace",
         "client_encoding": "UTF8",
@@ -321,7 +318,7 @@ def options() -> dict[str, Any]:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether it says more than that a connection was lost, which our own errors say."""
+    """Return whether a line of the pool's log says more than that a connection was lost, as our own errors do."""
     return not str(record.msg).startswith(("discarding ", "error ignored "))
 
 
@@ -330,7 +327,7 @@ for _name in ("psycopg", "psycopg.pool"):
 
 
 def _read_backslashes(connection: Connection) -> None:
-    """libpq writes bytes by what a connection says of backslashes, which a pipeline would hear of too late."""
+    """Tell libpq how to write bytes: a pipeline would hear too late what a connection says of backslashes."""
     if connection.info.parameter_status("standard_conforming_strings") == "off":
         connection.execute("set standard_conforming_strings = on")  # poolers keep this one for who has set it
 
@@ -338,6 +335,7 @@ def _read_backslashes(connection: Connection) -> None:
 def _pool(url: str, connections: int) -> Pool:
     checked(url, "COMMONPLACE_STORE")  # a pool would write into the log what is wrong with it, and the address, too
     return Pool(
-        url, connection_class=Told, kwargs=options(), min_size=1, max_size=connections, open=True, max_idle=300,
-        timeout=CONNECT_S, reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace", configure=_read_backslashes,
+        url, connection_class=PooledConnection, kwargs=options(), min_size=1, max_size=connections, open=True,
+        max_idle=300, timeout=CONNECT_S, reconnect_timeout=CONNECT_S, num_workers=1, name="commonplace",
+        configure=_read_backslashes,
     )  # fmt: skip

@@ -10,27 +10,24 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from decimal import Decimal
-from graphlib import TopologicalSorter
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import apsw
 from psycopg import sql
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, fingerprint
 from commonplace.store.backups import check_target, make_private, partial_of
 from commonplace.store.postgres.connection import SCHEMA
 from commonplace.store.postgres.filters import compared
 from commonplace.store.postgres.items import reads, seat_and_label, writes
-from commonplace.store.postgres.memory import EntryRows
+from commonplace.store.postgres.memory import PostgresEntryRows
 from commonplace.store.sqlite.connection import explained as explained_file
+from commonplace.store.sqlite.file_side import DERIVED, insert_rows, set_numbers, table_shapes, without_triggers
 from commonplace.store.sqlite.store import SqliteStore, copied
+from commonplace.store.transfer import TableShape
 
 _ROWS = 500
-_DERIVED = ("metadata_fields", "metadata_values", "metadata_holders")
-"""What is made anew from the rest."""
 _COUNTED = "memory_threads"
 """What triggers count here."""
 _KEPT = ("spaces", "users", "keys", "schema_versions")
@@ -51,20 +48,11 @@ _BYTES = {"fragments.key", "tools.json_path", "dirty_places.pointer", "dirty_pla
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A table as SQLite has it. `key` is unique, and the order in which its rows are walked."""
-
-    table: str
-    columns: tuple[str, ...]
-    key: tuple[str, ...]
-
-
-class Copies(EntryRows):
-    """Backups."""
+class Copies(PostgresEntryRows):
+    """Backups and restores."""
 
     def backup(self, target: Path) -> None:
-        """A consistent copy while others go on writing. It takes its name only when it is complete and on disk."""
+        """Write a consistent copy while others write. It takes its name only when it is complete and on disk."""
         check_target(target)
         with explained_file(target):
             partial = partial_of(target)
@@ -79,32 +67,29 @@ class Copies(EntryRows):
 
     @reads
     def _copy_to(self, partial: Path) -> None:
-        """From the beginning each time: what reads is done again where its connection was lost, be it at the end."""
+        """Write the copy, from the beginning each time: what reads is repeated where its connection was lost."""
         partial.unlink(missing_ok=True)
         make_private(partial)
         self._run("set local statement_timeout = 0")  # a table may have to be sorted
         with closing(SqliteStore(partial)) as copy:
-            with copy.transaction():
-                db = copy._database.reading()
-                db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # every row is copied, those that triggers made too
-                for shape in shapes(db):
+            with copy.transaction(), without_triggers(copy._database.reading()) as db:
+                for shape in table_shapes(db):
                     if shape.table in self._tables():
-                        insert_there(db, shape, self._rows_of(shape))
-                number_there(db, self._numbers())
-                db.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 1)
+                        insert_rows(db, shape, self._rows_of(shape))
+                set_numbers(db, self._numbers())
             for path in self._fields():
                 copy.index_field(path)
 
-    def _rows_of(self, shape: Shape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table as SQLite has them, in the order of its key, from just after one."""
-        named, key = (
+    def _rows_of(self, shape: TableShape, after: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a table as SQLite has them, in the order of its key, from just after one."""
+        columns, key = (
             ", ".join(_HERE.get(f"{shape.table}.{name}", name) for name in names)
             for names in (shape.columns, shape.key)
         )
         beyond = sql.SQL(", ").join(map(sql.Literal, after)).as_string(self._db)
         where = f"where ({key}) > ({beyond})" if after else ""
         # a few rows at a time come over
-        self._run(f"declare walk no scroll cursor for select {named} from {shape.table} {where} order by {key}")
+        self._run(f"declare walk no scroll cursor for select {columns} from {shape.table} {where} order by {key}")
         spelt = [f"{shape.table}.{name}" in _BYTES for name in shape.columns]
         while rows := self._all(f"fetch {_ROWS} from walk"):
             for row in rows:
@@ -112,7 +97,7 @@ class Copies(EntryRows):
         self._run("close walk")
 
     def restore(self, source: Path) -> None:
-        """Take over everything from a backup, in one transaction: others see the old content or the new."""
+        """Replace everything with a backup's content, in one transaction: others see the old or the new."""
         with copied(source) as copy:
             self._take_over(copy)
 
@@ -120,31 +105,31 @@ class Copies(EntryRows):
     def _take_over(self, copy: SqliteStore) -> None:
         self._run("set local statement_timeout = 0")  # a space may take long to empty
         db = copy._database.reading()
-        known = list(shapes(db))
-        self._clear(known)
-        for shape in known:
-            found = db.execute(f"select {', '.join(shape.columns)} from {shape.table}")
-            self._take(shape, found)
+        tables = list(table_shapes(db))
+        self._clear(tables)
+        for shape in tables:
+            rows = db.execute(f"select {', '.join(shape.columns)} from {shape.table}")
+            self._take(shape, rows)
         self._number(dict(db.execute("select name, seq from sqlite_sequence")))
         for path in copy.indexed_fields():
             self.index_field(path)
 
-    def _clear(self, known: Sequence[Shape]) -> None:
+    def _clear(self, known: Sequence[TableShape]) -> None:
         """Remove everything, what refers to others first."""
         here = self._tables()
-        for table in [*_DERIVED, *(shape.table for shape in reversed(known))]:
+        for table in [*DERIVED, *(shape.table for shape in reversed(known))]:
             if table in here:
                 self._run(f"delete from {table}")
 
-    def _take(self, shape: Shape, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Keep rows of SQLite."""
+    def _take(self, shape: TableShape, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Store rows of SQLite."""
         if shape.table in self._tables() and shape.table != _COUNTED:
             self._insert_rows(
                 shape.table, (_here(shape.table, dict(zip(shape.columns, row, strict=True))) for row in rows)
             )
 
     def _numbers(self) -> dict[str, int]:
-        """The numbers that were given out last, by table."""
+        """Return the numbers that were given out last, by table."""
         item, entry, part = self._all("select item, entry, part from spaces")[0]
         return {"items": item, "memories": entry, "tables": part}
 
@@ -165,54 +150,18 @@ class Copies(EntryRows):
     def _insert_rows(self, table: str, rows: Iterable[Row]) -> None:
         rows = iter(rows)
         while batch := list(islice(rows, _ROWS)):
-            named = ", ".join(batch[0])
+            columns = ", ".join(batch[0])
             marks = ", ".join(f"%({name})s" for name in batch[0])
-            self._run_all(f"insert into {table} ({named}) values ({marks})", batch)
+            self._run_all(f"insert into {table} ({columns}) values ({marks})", batch)
 
     def _tables(self) -> set[str]:
-        """The tables of what a space holds."""
+        """Return the tables of what a space holds."""
         rows = self._all("select tablename from pg_tables where schemaname = %s", (SCHEMA,))
         return {table for (table,) in rows} - set(_KEPT)
 
 
-def shapes(db: apsw.Connection) -> list[Shape]:
-    """The tables of a SQLite store but those made anew from the rest; what refers to another comes after it."""
-    query = "select name from sqlite_schema where type = 'table' and name not like 'sqlite%' order by name"
-    names = [str(table) for (table,) in db.execute(query) if table not in _DERIVED]
-    before = {table: sorted(_referred(db, table) & set(names)) for table in names}
-    before["item_attachments"].append("memories")  # entries count them when they come
-    return [_shape(db, table) for table in TopologicalSorter(before).static_order()]
-
-
-def _referred(db: apsw.Connection, table: str) -> set[str]:
-    return {str(other) for (other,) in db.execute('select "table" from pragma_foreign_key_list(?)', (table,))}
-
-
-def _shape(db: apsw.Connection, table: str) -> Shape:
-    columns: list[Any] = db.execute("select name, pk from pragma_table_info(?)", (table,)).fetchall()
-    key = [name for pk, name in sorted((pk, name) for name, pk in columns if pk)]
-    if not key:
-        query = """select column.name from pragma_index_list(?) as list, pragma_index_info(list.name) as column
-                   where list."unique" order by list.seq, column.seqno"""
-        key = [str(name) for (name,) in db.execute(query, (table,))]
-    return Shape(table, tuple(name for name, _ in columns), tuple(key))
-
-
-def insert_there(db: apsw.Connection, shape: Shape, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Keep rows in SQLite. Triggers are off meanwhile: every row is copied, those that triggers made too."""
-    marks = ", ".join("?" * len(shape.columns))
-    db.executemany(f"insert into {shape.table} ({', '.join(shape.columns)}) values ({marks})", rows)
-
-
-def number_there(db: apsw.Connection, last: Mapping[str, int]) -> None:
-    """Let SQLite go on after the numbers that were given out last, by table."""
-    for table, number in last.items():
-        db.execute("delete from sqlite_sequence where name = ?", (table,))
-        db.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (table, number))
-
-
 def _here(table: str, row: Row) -> Row:
-    """A row of SQLite as it is kept here."""
+    """Return a row of SQLite as it is stored here."""
     if table == "items":
         metadata, fields = json.loads(row["metadata"]), json.loads(row["fields"])
         seat, label = seat_and_label(row["kind"], fields)
@@ -237,7 +186,7 @@ def _here(table: str, row: Row) -> Row:
 
 
 def _there(value: Any, is_text: bool) -> Any:
-    """A value as SQLite keeps it."""
+    """Return a value as SQLite stores it."""
     if is_text and value is not None:
         return value.decode()
     return int(value) if isinstance(value, Decimal) else value

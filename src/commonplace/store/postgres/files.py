@@ -1,22 +1,21 @@
-"""The store on PostgreSQL: collections of files. What a reader sees of a collection changes in one transaction."""
+"""The store on PostgreSQL: collections of files. A reader sees each change of one in full or not at all."""
 
 from __future__ import annotations
 
 import hashlib
-import time
 from dataclasses import replace
 from typing import Any
 
 from commonplace.errors import NotFound
 from commonplace.model import Item, fingerprint
-from commonplace.store.files import _RECORD, COMMAND
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import Items, reads, writes
-from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
+from commonplace.store.postgres.items import PostgresItems, reads, writes
+from commonplace.store.rows import FILE_COLUMNS, UPDATE_COMMAND, FileRecord, FolderChange, FolderResult, Write
+from commonplace.store.shaping import now_micros
 
 
-class Files(Items):
-    """Records of files, and changes of whole collections."""
+class PostgresFiles(PostgresItems):
+    """Collections of files: their records, and changes of whole collections."""
 
     @reads
     def collections(self) -> list[Item]:
@@ -25,7 +24,7 @@ class Files(Items):
 
     @reads
     def file_records(self, collection: str) -> dict[str, FileRecord]:
-        rows = self._all(f"select {_RECORD} from files where collection = %s", (collection,))
+        rows = self._all(f"select {FILE_COLUMNS} from files where collection = %s", (collection,))
         return {record.path: record._replace(inode=int(record.inode)) for record in map(FileRecord._make, rows)}
 
     @reads
@@ -40,7 +39,7 @@ class Files(Items):
 
     @writes
     def change_folder(self, change: FolderChange) -> FolderResult:
-        result, now, orphans = FolderResult(), time.time_ns() // 1000, set[bytes]()
+        result, now, orphans = FolderResult(), now_micros(), set[bytes]()
         gone = self._gone(change)
         for write, record in change.writes:
             result = self._put_file(change.collection, write, record, gone, now, result, orphans)
@@ -61,18 +60,18 @@ class Files(Items):
 
     @writes
     def drop_collection(self, collection: str) -> int:
-        found = self._find("collection", None, collection)
+        item = self._find("collection", None, collection)
         documents = self._documents(collection)
-        self._remove_documents([*documents, *([found.id] if found else [])])
+        self._remove_documents([*documents, *([item.id] if item else [])])
         self._run("delete from files where collection = %s", (collection,))
         self._run("delete from updates where collection = %s", (collection,))
-        self._run("delete from settings where name = %s", (COMMAND + collection,))
+        self._run("delete from settings where name = %s", (UPDATE_COMMAND + collection,))
         return len(documents)
 
     @writes
     def rename_collection(self, old: str, new: str) -> None:
-        found = self._find("collection", None, old)
-        if found is None:
+        item = self._find("collection", None, old)
+        if item is None:
             raise NotFound(f"Collection not found: {old}")
         documents = self._all(
             "select id, key from items where kind = 'document' and parent_head = %s and parent = %s order by id",
@@ -80,7 +79,7 @@ class Files(Items):
         )
         self._run(
             "update items set key = %(new)s, title = %(new)s, address = %(address)s where id = %(id)s",
-            {"new": new, "id": found.id, "address": fingerprint("collection", found.parent, new)},
+            {"new": new, "id": item.id, "address": fingerprint("collection", item.parent, new)},
         )
         self._run_all(
             "update items set parent = %s, address = %s where id = %s",
@@ -88,14 +87,14 @@ class Files(Items):
         )
         for item_id, key in documents:
             self._name_document(item_id, new, key)
-        ids = [found.id, *(item_id for item_id, _ in documents)]
+        ids = [item.id, *(item_id for item_id, _ in documents)]
         self._run("update items set version = version + 1 where id = any(%s::bigint[])", (ids,))
         self._log("put", self._versions(ids))
         self._run("update files set collection = %s, version = version + 1 where collection = %s", (new, old))
         self._run("update updates set collection = %s where collection = %s", (new, old))
-        if self._one("select 1 from settings where name = %s", (COMMAND + old,)):
-            self._run("delete from settings where name = %s", (COMMAND + new,))
-            self._run("update settings set name = %s where name = %s", (COMMAND + new, COMMAND + old))
+        if self._one("select 1 from settings where name = %s", (UPDATE_COMMAND + old,)):
+            self._run("delete from settings where name = %s", (UPDATE_COMMAND + new,))
+            self._run("update settings set name = %s where name = %s", (UPDATE_COMMAND + new, UPDATE_COMMAND + old))
 
     def _put_file(
         self,
@@ -123,7 +122,7 @@ class Files(Items):
     def _put_record(self, collection: str, record: FileRecord) -> None:
         self._forget(collection, record.path)
         self._run(
-            f"insert into files (collection, {_RECORD}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            f"insert into files (collection, {FILE_COLUMNS}) values (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (collection, *record),
         )
 
@@ -133,18 +132,18 @@ class Files(Items):
         )
 
     def _gone(self, change: FolderChange) -> dict[str, int]:
-        """The documents that go, by the hash of their body; twins by their place, which matters to nobody."""
+        """Return the ids of documents that go, by the hash of their body; twins in no order that matters."""
         rows: Any = self._all(
             "select content_hash, id from items where address = any(%s::bytea[])",
             ([fingerprint("document", change.collection, path) for path in change.gone],),
         )
-        found: dict[str, int] = {}
+        ids_by_hash: dict[str, int] = {}
         for hash, item_id in rows:
-            found[hash if hash not in found else f"{hash} {item_id}"] = item_id
-        return found
+            ids_by_hash[hash if hash not in ids_by_hash else f"{hash} {item_id}"] = item_id
+        return ids_by_hash
 
     def _hand_over_vectors(self, old: int, new: int) -> None:
-        """A file that only changed its name keeps its vectors, also where the name is part of what was embedded."""
+        """Copy the vectors of a file that only changed its name, also where the name is part of what was embedded."""
         self._run(
             """insert into embeddings (model, key, vector)
                select model, fresh.vector_key, vector

@@ -16,19 +16,29 @@ from typing import Any
 
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, Condition, Entries, Filter
-from commonplace.store.filters import Compiled, Fields, _shape, fold_tag, fold_value, json_path, micros, number, shapes
+from commonplace.store.filters import (
+    ORDERINGS,
+    PRESENT,
+    Compiled,
+    Fields,
+    fold_tag,
+    fold_value,
+    json_path,
+    micros,
+    number,
+    shape_of,
+    shapes,
+)
 from commonplace.text.globs import place_regex
 
 HEAD = 100
 """How many characters of a text are indexed."""
 
-_ORDERINGS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 _BEYOND = Decimal("1e400")  # in the place of infinity, which JSON has not: larger than any float
-_PRESENT = "shape in ('text', 'number', 'true', 'false', 'array', 'object')"
 
 
 def exact(value: float) -> Decimal:
-    """A number as it is compared: integers within 64 bits as they are, others as the nearest float, all in full."""
+    """Return a number as it is compared: an integer within 64 bits as it is, another as the nearest float, in full."""
     held = number(value)
     if held in (float("inf"), float("-inf")):
         return _BEYOND.copy_sign(Decimal(1 if held > 0 else -1))
@@ -36,7 +46,7 @@ def exact(value: float) -> Decimal:
 
 
 def compared(value: JSON, *, case_sensitive: bool) -> str:
-    """A value as JSON that means the same to PostgreSQL as it does to a filter."""
+    """Return a value as JSON that means the same to PostgreSQL as the value does to a filter."""
     match value:
         case str():
             return json.dumps(fold_value(value, case_sensitive), ensure_ascii=False)
@@ -67,13 +77,13 @@ class _Sql:
         return f"%({name})s::{type}"
 
     def among(self, column: str, values: tuple[str, ...]) -> str:
-        """Equal to one of these texts, found by their beginnings."""
+        """Return the test for any of these texts, which are found by their beginnings."""
         heads = self.bind([value[:HEAD] for value in values], "text[]")
         return f"{column}_head = any({heads}) and {column} = any({self.bind(list(values), 'text[]')})"
 
 
 def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Compiled:
-    """A boolean SQL expression over `items`, and its values. `fields` only where the filter asks for entries alone."""
+    """Return a boolean expression over `items`, and its values. Give `fields` only where entries alone are searched."""
     sql = _Sql()
     if filter.kinds:
         sql.parts.append(f"items.kind = any({sql.bind(list(filter.kinds), 'text[]')})")
@@ -99,14 +109,14 @@ def compile_filter(filter: Filter, fields: Fields = MappingProxyType({})) -> Com
 
 
 def _place(sql: _Sql, path: str) -> str:
-    """A path inside a collection, or with the collection in front. Where a name can be both, both count."""
+    """Return the test of a path inside a collection, or with the collection in front; both where it can be both."""
     regex = sql.bind(place_regex(path))
     texts = ("items.key", "items.parent || '/' || items.key")
     return " or ".join(f"lower(normalize({text}, nfc)) ~ {regex}" for text in texts)
 
 
 def _without_nan(condition: Condition) -> Condition:
-    """What is compared with NaN, which JSON has not, is compared with nothing: no value is equal, less or more."""
+    """Return a condition that compares with nothing where it compares with NaN, which no JSON value equals."""
     op, wanted = condition.op, condition.value
     if op in ("in", "not_in"):
         return replace(condition, value=tuple(member for member in wanted if not _is_nan(member)))
@@ -138,7 +148,7 @@ def _entries(sql: _Sql, entries: Entries) -> list[str]:
 
 
 def kept_values(metadata: JSON, path: tuple[str, ...]) -> list[tuple[str, str, Decimal]]:
-    """What the index keeps of the value at a path: (shape, text, number)."""
+    """Return what the index keeps of the value at a path: (shape, text, number)."""
     return [_columns(shape, value) for shape, value in shapes(metadata, path)]
 
 
@@ -147,15 +157,15 @@ def _columns(shape: str, value: Any) -> tuple[str, str, Decimal]:
 
 
 def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
-    """A condition by the index of its field; by the metadata itself where there is none or it cannot tell."""
+    """Return a condition by the index of its field; by the metadata itself without one, or where it cannot tell."""
     field, op = fields.get(condition.path), condition.op
     if field is None:
         return _condition(sql, condition)
     among = f"field = {sql.bind(field, 'bigint')}"
     if op in ("exists", "is_not_null"):
-        return _held(f"{among} and {_PRESENT}")
+        return _held(f"{among} and {PRESENT}")
     if op == "not_exists":
-        return f"not {_held(f'{among} and {_PRESENT}')}"
+        return f"not {_held(f'{among} and {PRESENT}')}"
     if op == "is_null":
         return _held(f"{among} and shape = 'null'")
     if condition.case_sensitive and op not in ("eq", "in", "array_contains"):
@@ -166,7 +176,7 @@ def _indexed(sql: _Sql, condition: Condition, fields: Fields) -> str:
     if op in ("ne", "not_in"):
         if condition.include_missing:
             return f"not {_held(f'{among} and {hit}')}"
-        return _held(f"{among} and {_PRESENT} and not {hit}")
+        return _held(f"{among} and {PRESENT} and not {hit}")
     held = _held(f"{among} and {hit}")
     # What is equal is equal when folded too, so the index narrows down what is then compared exactly.
     return f"{held} and {_condition(sql, condition)}" if condition.case_sensitive else held
@@ -186,7 +196,7 @@ def _held_values(sql: _Sql, condition: Condition) -> str | None:
         if not all(isinstance(member, str | int | float) for member in members):
             return None
         bracket = "[" if op == "array_contains" else ""
-        rows = [_columns(*_shape(member)) for member in members]
+        rows = [_columns(*shape_of(member)) for member in members]
         shape, text, amount = zip(*rows, strict=True) if rows else ((), (), ())
         lists = (
             sql.bind([bracket + one for one in shape], "text[]"),
@@ -195,10 +205,10 @@ def _held_values(sql: _Sql, condition: Condition) -> str | None:
             sql.bind(list(amount), "numeric[]"),
         )
         return f"(shape, value_head, value, number) in (select * from unnest({', '.join(lists)}))"
-    if op in _ORDERINGS:
+    if op in ORDERINGS:
         if isinstance(wanted, str):
-            return f"(shape = 'text' and value {_ORDERINGS[op]} {sql.bind(fold_value(wanted))})"
-        return f"(shape = 'number' and number {_ORDERINGS[op]} {sql.bind(exact(wanted), 'numeric')})"
+            return f"(shape = 'text' and value {ORDERINGS[op]} {sql.bind(fold_value(wanted))})"
+        return f"(shape = 'number' and number {ORDERINGS[op]} {sql.bind(exact(wanted), 'numeric')})"
     return f"(shape = 'text' and {_part(op, 'value', sql.bind(fold_value(wanted)))})"
 
 
@@ -224,13 +234,13 @@ def _condition(sql: _Sql, condition: Condition) -> str:
     if op == "array_contains":
         element = sql.bind(_comparable(condition.value, exactly), "jsonb")
         return f"jsonb_typeof({value}) = 'array' and {value} @> {element}"
-    if op in _ORDERINGS and not isinstance(condition.value, str):
+    if op in ORDERINGS and not isinstance(condition.value, str):
         wanted = sql.bind(str(exact(condition.value)), "jsonb")
-        return f"jsonb_typeof({value}) = 'number' and {value} {_ORDERINGS[op]} {wanted}"
-    if op in _ORDERINGS or op in ("contains", "starts_with", "ends_with"):
+        return f"jsonb_typeof({value}) = 'number' and {value} {ORDERINGS[op]} {wanted}"
+    if op in ORDERINGS or op in ("contains", "starts_with", "ends_with"):
         text = f"({value} #>> '{{}}') collate \"C\""
         wanted = sql.bind(fold_value(condition.value, exactly))
-        test = f"{text} {_ORDERINGS[op]} {wanted}" if op in _ORDERINGS else _part(op, text, wanted)
+        test = f"{text} {ORDERINGS[op]} {wanted}" if op in ORDERINGS else _part(op, text, wanted)
         return f"jsonb_typeof({value}) = 'string' and {test}"
     raise InvalidInput(f'There is no filter operator "{op}".')
 

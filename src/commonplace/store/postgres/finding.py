@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from commonplace.model import CHUNK_BITS, MOST_CHUNKS, Change, Chunk, Filter, IndexedItem, Item, chunk_id, fingerprint
 from commonplace.store.facets import facets_of, with_properties, words_of
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import CHUNK, Items, reads
-from commonplace.store.shaping import IN_PARTS, chunk_from, json_value
+from commonplace.store.postgres.items import CHUNK, PostgresItems, reads
+from commonplace.store.shaping import IN_PARTS, chunk_from, ids_from, json_value
 
 
-class Finding(Items):
-    """Everything that is read of many items at once."""
+class PostgresFinding(PostgresItems):
+    """Reads of many items at once, and the log."""
 
     @reads
     def scan(self, filter: Filter, *, after: int = 0, limit: int = 1000, body: bool = False) -> list[Item]:
@@ -36,8 +36,8 @@ class Finding(Items):
                 where (item_id, ordinal) in (select * from unnest(%s::bigint[], %s::integer[]))""",
             (items, ordinals),
         )
-        found = {row[0]: chunk_from(row) for row in rows}
-        return [found[chunk] for chunk in chunk_ids if chunk in found]
+        chunks_by_id = {row[0]: chunk_from(row) for row in rows}
+        return [chunks_by_id[chunk] for chunk in chunk_ids if chunk in chunks_by_id]
 
     @reads
     def chunks_of(self, item_id: int) -> list[Chunk]:
@@ -49,7 +49,7 @@ class Finding(Items):
         where, values = self._compiled(filter)
         # One string of numbers instead of a row each: far fewer steps between the server and Python.
         text = self._one(f"select string_agg(id::text, ',' order by id) from items where {where}", values)
-        return np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
+        return ids_from(text)
 
     @reads
     def ids_of(self, addresses: Sequence[tuple[str, str | None, str]]) -> list[int]:
@@ -79,7 +79,7 @@ class Finding(Items):
         return int(self._one("select coalesce(sum(chunk_count), 0) from items"))
 
     def last_change(self) -> int:
-        """Who follows the log asks this first, so here it is noticed that the log is another: see `replaced`."""
+        """Return the number of the last change. Whoever follows the log asks this first: it sets `replaced`."""
         change, log = self._last_change()
         self.replaced = self.replaced or self.log not in (None, log)
         self.log = log
@@ -112,19 +112,19 @@ class Finding(Items):
             chunks[item_id].append((chunk_id(item_id, ordinal), headings, text))
             if anchor and (part := json.loads(anchor).get("field")):
                 parts[item_id][chunk_id(item_id, ordinal)] = part
-        found = []
+        items = []
         for identity, kind, parent, key, title, language, created, updated, fields, content_hash, tags in self._all(
             """select id, kind, parent, key, title, language, created_at, updated_at, fields, content_hash,
                  array(select folded from tags where item_id = items.id)
                from items where id = any(%s::bigint[]) order by id""",
             (list(item_ids),),
         ):
-            known, labels = json_value(fields), tuple(tags)
+            properties, labels = json_value(fields), tuple(tags)
             if kind == "table":
-                content_hash = known.get("hash", content_hash)
-            said = with_properties(chunks[identity], known) if kind == "document" else chunks[identity]
+                content_hash = properties.get("hash", content_hash)
+            said = with_properties(chunks[identity], properties) if kind == "document" else chunks[identity]
             whole = (identity, kind, parent, key, title, language, labels, created, updated, said)
-            more = (words_of(kind, known, labels), facets_of(kind, known))
-            named = parts[identity] if kind in IN_PARTS else {}
-            found.append(IndexedItem(*whole, *more, named, content_hash))
-        return found
+            more = (words_of(kind, properties, labels), facets_of(kind, properties))
+            fields_by_chunk = parts[identity] if kind in IN_PARTS else {}
+            items.append(IndexedItem(*whole, *more, fields_by_chunk, content_hash))
+        return items

@@ -1,4 +1,4 @@
-"""A home goes over from files to a PostgreSQL database, or back: its spaces one by one, its users and their keys."""
+"""Move a home from files to a PostgreSQL database, or back: its spaces one by one, its users and their keys."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, StorageBroken
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.accounts import FILE, Accounts
+from commonplace.store.accounts import FILE
 from commonplace.store.opening import DATABASE
 from commonplace.store.postgres.accounts import SPACE, PostgresAccounts
-from commonplace.store.postgres.addresses import shown
 from commonplace.store.postgres.connection import SCHEMA, has_space
-from commonplace.store.postgres.copying import shapes
 from commonplace.store.postgres.moving import Moved, Watch, abandon, move
 from commonplace.store.postgres.problems import explained
 from commonplace.store.postgres.schema import check, connect, migrate
-from commonplace.store.postgres.sides import File, Served
+from commonplace.store.postgres.server_side import ServerSide
 from commonplace.store.postgres.store import PostgresStore
+from commonplace.store.postgres.urls import shown
+from commonplace.store.sqlite.accounts import Accounts
 from commonplace.store.sqlite.connection import explained as explained_file
-from commonplace.store.sqlite.connection import load_migrations
+from commonplace.store.sqlite.file_side import FileSide, open_current, table_shapes
 from commonplace.store.sqlite.store import SqliteStore
 
 _CONNECTIONS = 3
@@ -34,14 +32,14 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Homes:
-    """Files in a folder, and a database. `owner` is the address of the schema's owner, where it is known."""
+    """The two places a home may be: files in a folder, and a database, whose schema's owner may be known."""
 
     folder: Path
     url: str
     owner: str = ""
 
     def open(self) -> None:
-        """Make the schema where the owner is known, and refuse a database that cannot be used."""
+        """Make the schema where the owner is known, and raise an error for a database that cannot be used."""
         if self.owner:
             migrate(self.owner, self.url)
         check(self.url)
@@ -52,7 +50,7 @@ class Homes:
         return sorted(path.parent.name for path in self.folder.glob(f"spaces/*/{DATABASE}"))
 
     def spaces_in_database(self) -> list[str]:
-        """Which there are is known to the owner alone: row-level security shows everyone else their own."""
+        """Return the spaces. Only the owner sees them all: row-level security shows everyone else their own."""
         if not self.owner:
             raise InvalidInput(
                 "Which spaces there are only the schema's owner can see. Set COMMONPLACE_STORE_OWNER, or name one "
@@ -63,17 +61,17 @@ class Homes:
             return [str(space) for (space,) in connection.execute(query.encode(), (SPACE,))]
 
     def to_database(self, space: str, watch: Watch) -> Moved:
-        with closing(_existing(self._file(space))) as store, closing(self._served(space)) as served:
-            return move(File(store), Served(served, shapes(store._database.reading())), watch)
+        with closing(open_current(self._file(space))) as store, closing(self._served(space)) as served:
+            return move(FileSide(store), ServerSide(served, table_shapes(store._database.reading())), watch)
 
     def to_file(self, space: str, watch: Watch) -> Moved:
-        """The file takes its name only once it is complete and compared."""
+        """Copy a space to a file, which takes its name only once it is complete and compared."""
         if not has_space(self.url, space, _CONNECTIONS):  # to open one would make it
             raise NotFound(f"{shown(self.url)} has no space {space}.")
         path = self._file(space)
         if path.exists():
             with closing(SqliteStore(path)) as store:
-                side = File(store)
+                side = FileSide(store)
                 if side.mark() is not None or not side.is_empty():
                     return self._fill(space, store, watch)
         partial = _partial(path)
@@ -84,17 +82,17 @@ class Homes:
 
     def _fill(self, space: str, store: SqliteStore, watch: Watch) -> Moved:
         with closing(self._served(space)) as served:
-            return move(Served(served, shapes(store._database.reading())), File(store), watch)
+            return move(ServerSide(served, table_shapes(store._database.reading())), FileSide(store), watch)
 
     def abandon_database(self, space: str) -> bool:
-        with closing(_existing(self._file(space))) as store, closing(self._served(space)) as served:
-            return abandon(Served(served, shapes(store._database.reading())))
+        with closing(open_current(self._file(space))) as store, closing(self._served(space)) as served:
+            return abandon(ServerSide(served, table_shapes(store._database.reading())))
 
     def abandon_file(self, space: str) -> bool:
         partial = _partial(self._file(space))
-        found = partial.exists()
+        was_there = partial.exists()
         _remove(partial)
-        return found
+        return was_there
 
     def _file(self, space: str) -> Path:
         return self.folder / "spaces" / space / DATABASE
@@ -133,16 +131,6 @@ class Homes:
                 db.executemany(_insert("keys", _KEY, "?"), keys)
             _check_same(_in_file(target), (users, keys))
             return len(users)
-
-
-def _existing(path: Path) -> SqliteStore:
-    """A store whose schema needs no change: opening an older one would change it."""
-    if not path.is_file():
-        raise NotFound(f"There is no library at {path}.")
-    with explained_file(path), closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        if int(db.pragma("user_version")) < len(load_migrations()):
-            raise InvalidInput(f"{path} was written by an older Commonplace. Run `commonplace status` on it first.")
-    return SqliteStore(path)
 
 
 def _partial(path: Path) -> Path:

@@ -6,7 +6,6 @@ No statement names the space: the policies of row-level security add it to every
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -26,28 +25,29 @@ from commonplace.model import (
     uri_of,
 )
 from commonplace.store.filters import Compiled, fold_tag, fold_value, micros
-from commonplace.store.postgres.addresses import shown
-from commonplace.store.postgres.connection import Database
+from commonplace.store.postgres.connection import PostgresDatabase
 from commonplace.store.postgres.filters import HEAD, compared, compile_filter
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained
+from commonplace.store.postgres.urls import shown
 from commonplace.store.rows import Write
 from commonplace.store.shaping import (
     ITEM_COLUMNS,
     PASSAGE_COLUMNS,
+    WHOLE_BODY,
     check_version,
     item_from,
     json_text,
+    now_micros,
     passage_row,
     says_the_same,
 )
 from commonplace.store.spelling import folded, name_backwards, name_hash
-from commonplace.store.sqlite.items import WHOLE_BODY
 from commonplace.text.outline import Outline
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound="Items")
+S = TypeVar("S", bound="PostgresItems")
 CHUNK = f"item_id << {CHUNK_BITS} | ordinal, {PASSAGE_COLUMNS}"
 NAMED = ("note", "media", "conversation", "character", "prompt")
 """Kinds whose items have a record: a UUID, and a title that they are found by."""
@@ -55,7 +55,7 @@ _LABELS = {"conversation": "character", "media": "media_type"}
 
 
 def reads(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method that only reads, all of it of one state, whatever others write meanwhile."""
+    """Return a method that only reads, all of it of one state, whatever others write meanwhile."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -66,7 +66,7 @@ def reads(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P],
 
 
 def writes(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method that is one transaction, or a part of the one under way. Only what it reads is waited for."""
+    """Return a method that is one transaction, or a part of the one under way. Only what it reads is waited for."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -76,12 +76,12 @@ def writes(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P]
     return call
 
 
-class Items:
+class PostgresItems:
     """Items, chunks and changes."""
 
     def __init__(self, url: str, space: str, connections: int = 20) -> None:
         with explained(shown(url)):
-            self._database = Database(url, space, connections)
+            self._database = PostgresDatabase(url, space, connections)
         self.name = self._database.name
         self.replaced = False
         self.log: str | None = None
@@ -94,7 +94,7 @@ class Items:
         return self._database.db
 
     def _one(self, query: str, values: Any = None) -> Any:
-        """The first column of the only row."""
+        """Return the first column of the only row."""
         row = self._db.execute(query.encode(), values).fetchone()
         return row[0] if row else None
 
@@ -116,12 +116,12 @@ class Items:
 
     @writes
     def put(self, writes: Sequence[Write]) -> list[Item]:
-        now, known = time.time_ns() // 1000, self._known(writes)
+        now, known = now_micros(), self._known(writes)
         ids = [self._put(write, now, known) for write in writes]
         return self._items(ids, body=False)
 
     def _known(self, writes: Sequence[Write]) -> dict[bytes, Item | None]:
-        """What is stored at the addresses of many writes, in one look."""
+        """Return the items at the addresses of many writes, in one look."""
         places = {fingerprint(write.draft.kind, write.draft.parent, write.draft.key) for write in writes}
         rows = self._all("select address, id from items where address = any(%s::bytea[])", (list(places),))
         items = {item.id: item for item in self._items([item_id for _, item_id in rows], body=False)}
@@ -171,7 +171,7 @@ class Items:
         return item_id
 
     def _refresh_language(self, old: Item, language: str) -> None:
-        """Keep the language that newer rules tell of the same text, and log another one: other stems are due."""
+        """Store the language that newer rules read off the same text, and log another one: other stems are due."""
         changed = "update items set language = %s where id = %s and language <> %s returning id"
         if self._all(changed, (language, old.id, language)):
             self._log("put", [(old.id, old.version)])
@@ -215,7 +215,7 @@ class Items:
             self._put_outline(item_id, write.outline)
 
     def _put_name(self, item_id: int, draft: Draft, old: Item | None) -> None:
-        """What an item is found by beside its address: a document by its path, a record by its title."""
+        """Store the further names of an item: a document's path, a record's title."""
         if draft.kind == "document" and old is None:
             self._name_document(item_id, draft.parent, draft.key)
         elif draft.kind in NAMED and old is None:
@@ -248,7 +248,7 @@ class Items:
         return {key for (key,) in keys}
 
     def _drop_orphans(self, keys: set[bytes]) -> None:
-        """Vectors go with the last passage that has them: what is forgotten leaves nothing behind."""
+        """Remove the vectors of keys that no passage has any more: what is forgotten leaves nothing behind."""
         if keys:
             self._run(
                 """delete from embeddings where key = any(%s::bytea[])
@@ -257,7 +257,7 @@ class Items:
             )
 
     def _log(self, op: Op, items: Sequence[tuple[int, int]]) -> None:
-        """A line for each (item, version), with the next numbers."""
+        """Log a change of each (item, version), with the next numbers."""
         transaction = self._database.current
         if transaction is not None:
             self._run_all(
@@ -289,13 +289,13 @@ class Items:
         self._drop_unattached(attached)
 
     def _put_entry(self, item_id: int, draft: Draft, *, fresh: bool) -> None:
-        """What else is kept of a memory entry; see `memory.EntryRows`."""
+        """Store the rest of a memory entry; see `memory.PostgresEntryRows`."""
 
     def _delete_entries(self, item_ids: Sequence[int]) -> None:
         pass
 
     def _put_outline(self, item_id: int, outline: Outline) -> None:
-        """What else is kept of a document; see `outlines.Outlines`."""
+        """Store the rest of a document; see `outlines.PostgresOutlines`."""
 
     def _refresh_outline(self, item_id: int, outline: Outline | None) -> None:
         pass
@@ -350,12 +350,12 @@ class Items:
                 from items where id = any(%s::bigint[])""",
             (list(item_ids),),
         )
-        found = {row[2]: item_from(row[2:], tuple(row[0]), row[1]) for row in rows}
-        return [found[item_id] for item_id in item_ids if item_id in found]
+        items_by_id = {row[2]: item_from(row[2:], tuple(row[0]), row[1]) for row in rows}
+        return [items_by_id[item_id] for item_id in item_ids if item_id in items_by_id]
 
 
 def _row(write: Write, content_hash: str, now: int) -> dict[str, Any]:
-    """The columns of an item but those that differ between a new one and a changed one."""
+    """Return the columns of an item but those that differ between a new one and a changed one."""
     draft = write.draft
     seat, label = seat_and_label(draft.kind, draft.fields)
     return {
@@ -379,7 +379,7 @@ def _row(write: Write, content_hash: str, now: int) -> dict[str, Any]:
 
 
 def seat_and_label(kind: str, fields: Mapping[str, JSON]) -> tuple[int | None, str | None]:
-    """What items are found by that is a field of theirs: columns, since no index reaches into text."""
+    """Return the fields that items are found by as columns, since no index reaches into text."""
     seat = fields.get("index") if kind == "message" else None
     label = fields.get(_LABELS.get(kind, ""))
     return (seat if isinstance(seat, int) else None), (label if isinstance(label, str) else None)

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON
 from commonplace.store.postgres.connection import CLOCK
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.postgres.problems import explained
 from commonplace.store.rows import LONGEST_WAIT, Attachment, Job
 from commonplace.store.shaping import json_text
 
 
-class Keeping(Items):
-    """Bytes, work to do, and values by name."""
+class PostgresKeeping(PostgresItems):
+    """Attachments of items, jobs with leases, and settings by name."""
 
     @writes
     def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
@@ -50,10 +50,10 @@ class Keeping(Items):
                where item_id = any(%s::bigint[]) order by item_id, position""",
             (list(item_ids),),
         )
-        found: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
+        attachments: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
         for item_id, hash, media_type, data, fields in rows:
-            found[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
-        return found
+            attachments[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
+        return attachments
 
     # jobs: a claim is a lease, so that work of a process that died is taken up by another
 
@@ -121,5 +121,5 @@ class Keeping(Items):
 
 
 def _storable(error: str) -> str:
-    """What went wrong may quote what caused it: U+0000 and lone surrogates, which no text holds here."""
+    """Return an error's text without U+0000 and lone surrogates, which no text holds here: it may quote its cause."""
     return error.replace("\0", "\ufffd").encode(errors="replace").decode()

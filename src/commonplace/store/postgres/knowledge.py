@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: what is kept of notes, media, chats, characters and prompts beside their items."""
+"""The store on PostgreSQL: what notes, media, chats, characters and prompts have beside their items."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from commonplace.model import IndexedItem, chunk_id
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import fold_value
-from commonplace.store.knowledge import _WHOLE
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
-from commonplace.store.shaping import IN_PARTS, json_text
+from commonplace.store.shaping import IN_PARTS, WHOLE_KINDS, json_text
 
 
-class Records(Items):
+class PostgresRecords(PostgresItems):
     """Names that last, numbers, cues, messages in order, where things were imported from, answers to repeated calls."""
 
     # names
@@ -27,8 +26,8 @@ class Records(Items):
 
     @reads
     def item_of_uid(self, kind: str, uid: str) -> int | None:
-        found = self._one("select item_id from records where uid = %s and kind = %s", (uid, kind))
-        return None if found is None else int(found)
+        item_id = self._one("select item_id from records where uid = %s and kind = %s", (uid, kind))
+        return None if item_id is None else int(item_id)
 
     @writes
     def set_uid(self, item_id: int, uid: str) -> None:
@@ -89,10 +88,10 @@ class Records(Items):
                where item_id = any(%s::bigint[]) order by item_id, ordinal""",
             (list(item_ids),),
         )
-        found: dict[int, list[Place]] = defaultdict(list)
+        places: dict[int, list[Place]] = defaultdict(list)
         for item_id, start, end, anchor in rows:
-            found[item_id].append(Place(start, end, json.loads(anchor) if anchor else {}))
-        return found
+            places[item_id].append(Place(start, end, json.loads(anchor) if anchor else {}))
+        return places
 
     @reads
     def whole(self, item_ids: Sequence[int]) -> list[IndexedItem]:
@@ -101,20 +100,20 @@ class Records(Items):
                  array(select folded from tags where tags.item_id = items.id)
                from items join bodies on item_id = id
                where id = any(%s::bigint[]) and kind = any(%s::text[]) order by id""",
-            (list(item_ids), list(_WHOLE)),
+            (list(item_ids), list(WHOLE_KINDS)),
         )
         said = self._said([row[0] for row in rows if row[1] in IN_PARTS])
-        found = []
+        items = []
         for identity, kind, parent, key, title, language, created, updated, fields, body, tags in rows:
-            known, labels = json.loads(fields), tuple(tags)
+            properties, labels = json.loads(fields), tuple(tags)
             text = "\n".join(said[identity]) if kind in IN_PARTS else body
             chunks = [(chunk_id(identity, 0), "", text)]
             item = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
-            found.append(IndexedItem(*item, words_of(kind, known, labels), facets_of(kind, known)))
-        return found
+            items.append(IndexedItem(*item, words_of(kind, properties, labels), facets_of(kind, properties)))
+        return items
 
     def _said(self, item_ids: Sequence[int]) -> dict[int, list[str]]:
-        """What records' fields say, without their headings and their names, which are the titles."""
+        """Return what records' fields say, without their headings and their names, which are the titles."""
         query = """select item_id, text, anchor from chunks
                    where item_id = any(%s::bigint[]) order by item_id, ordinal"""
         said: dict[int, list[str]] = defaultdict(list)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from commonplace.model import JSON, Filter, Item
-from commonplace.store.listings import ALL_TAGS, MOST_ACTIVE, MOST_TAGS
-from commonplace.store.postgres.items import Items, reads
-from commonplace.store.rows import Moment, Tally, ThreadRow
+from commonplace.store.postgres.items import PostgresItems, reads
+from commonplace.store.rows import ALL_TAGS, MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
 
 _IS_ENTRY = "exists (select 1 from memories where memories.item_id = items.id)"
 _ONE = {
@@ -25,8 +24,8 @@ _ONE = {
 }
 
 
-class Listings(Items):
-    """What is listed and counted without a query."""
+class PostgresListings(PostgresItems):
+    """Lists and counts of what is stored."""
 
     @reads
     def matching(self, filter: Filter, item_ids: Sequence[int]) -> dict[int, int]:

@@ -1,10 +1,9 @@
-"""The store on PostgreSQL: what is kept of memory entries beside their items."""
+"""The store on PostgreSQL: what memory entries have beside their items."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +11,12 @@ from decimal import Decimal
 from typing import Any
 
 from commonplace.model import Draft, Filter
-from commonplace.store.filters import Compiled
-from commonplace.store.memory import _BACKFILL, MOST_NUMBER, _path
+from commonplace.store.filters import Compiled, path_from
 from commonplace.store.postgres.filters import HEAD, compile_filter, kept_values
-from commonplace.store.postgres.finding import Finding
+from commonplace.store.postgres.finding import PostgresFinding
 from commonplace.store.postgres.items import reads, writes
-from commonplace.store.rows import EntryRow, Past, Said, Write
-from commonplace.store.shaping import is_number, json_text
+from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, EntryRow, Past, Said, Write
+from commonplace.store.shaping import is_number, json_text, now_micros
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = memories.id),
@@ -28,7 +26,7 @@ _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
 _NEXT = "(select coalesce(max(id), 0) + 1 from {})"
 
 
-class EntryRows(Finding):
+class PostgresEntryRows(PostgresFinding):
     """Numbers, threads, expiry, supersession, history, and the metadata fields that are indexed."""
 
     @reads
@@ -41,13 +39,13 @@ class EntryRows(Finding):
     @reads
     def entries(self, numbers: Sequence[int]) -> list[EntryRow]:
         wanted = [number for number in numbers if abs(number) <= MOST_NUMBER]
-        found = {entry.number: entry for entry in self._entries("id", wanted)}
-        return [found[number] for number in wanted if number in found]
+        entries_by_number = {entry.number: entry for entry in self._entries("id", wanted)}
+        return [entries_by_number[number] for number in wanted if number in entries_by_number]
 
     @reads
     def entries_of(self, item_ids: Sequence[int]) -> list[EntryRow]:
-        found = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
-        return [found[item_id] for item_id in item_ids if item_id in found]
+        entries_by_item = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
+        return [entries_by_item[item_id] for item_id in item_ids if item_id in entries_by_item]
 
     def _entries(self, column: str, wanted: Sequence[int]) -> list[EntryRow]:
         rows = self._all(f"select {_ENTRY} from memories where {column} = any(%s::bigint[])", (list(wanted),))
@@ -71,7 +69,7 @@ class EntryRows(Finding):
 
     @writes
     def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
-        now, added = time.time_ns() // 1000, list[tuple[int, int]]()
+        now, added = now_micros(), list[tuple[int, int]]()
         for write in writes:
             number = self.next_entry()
             added.append((number, self._put(replace(write, draft=replace(write.draft, key=str(number))), now)))
@@ -109,7 +107,7 @@ class EntryRows(Finding):
 
     @writes
     def restore_entry(self, write: Write, version: int) -> int:
-        item_id = self._put(write, time.time_ns() // 1000)
+        item_id = self._put(write, now_micros())
         self._run("update items set version = %s where id = %s", (version, item_id))
         self._run("update changes set version = %s where seq = (select max(seq) from changes)", (version,))
         return item_id
@@ -167,11 +165,13 @@ class EntryRows(Finding):
                where item_id = any(%s::bigint[]) order by item_id, version desc""",
             (list(item_ids),),
         )
-        found: dict[int, list[Past]] = defaultdict(list)
+        states: dict[int, list[Past]] = defaultdict(list)
         for item_id, version, updated_at, body, metadata, tags, images in rows:
             shown = tuple((hash, media_type) for hash, media_type in json.loads(images))
-            found[item_id].append(Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown))
-        return found
+            states[item_id].append(
+                Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown)
+            )
+        return states
 
     # what is kept beside the item, in the transaction that writes it
 
@@ -219,7 +219,7 @@ class EntryRows(Finding):
             )
         )
         after = 0
-        while items := self.scan(Filter(kinds=("memory",)), after=after, limit=_BACKFILL):
+        while items := self.scan(Filter(kinds=("memory",)), after=after, limit=ENTRY_BATCH):
             after = items[-1].id
             for item in items:
                 self._hold(item.id, field, kept_values(item.metadata, path))
@@ -235,10 +235,10 @@ class EntryRows(Finding):
         self._run("delete from metadata_fields where id = %s", (field,))
 
     def refresh_statistics(self) -> None:
-        """Nothing to do: the server's autovacuum looks after its statistics, and only their owner may."""
+        """Do nothing: the server's autovacuum looks after its statistics, and only their owner may."""
 
     def _fields(self) -> dict[tuple[str, ...], int]:
-        return {_path(path): field for path, field in self._all("select path, id from metadata_fields order by id")}
+        return {path_from(path): field for path, field in self._all("select path, id from metadata_fields order by id")}
 
     def _hold(self, item_id: int, field: int, values: Sequence[tuple[str, str, Decimal]]) -> None:
         for shape, value, number in values:
@@ -271,7 +271,7 @@ class EntryRows(Finding):
             )
 
     def _compiled(self, filter: Filter) -> Compiled:
-        """Conditions on indexed fields are answered by the index where only entries are asked for."""
+        """Return a filter as SQL that uses the indexes of metadata where only entries are searched."""
         return compile_filter(filter, self._fields() if filter.where and filter.kinds == ("memory",) else {})
 
 

@@ -13,10 +13,8 @@ from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, StorageBroken, Unavailable
 from commonplace.lazy_dataclass import dataclass
-from commonplace.store.postgres.copying import Shape
 from commonplace.store.postgres.problems import Lost
-from commonplace.store.postgres.sides import Row, Side
-from commonplace.store.postgres.store import MIGRATION
+from commonplace.store.transfer import MIGRATION, Row, Side, TableShape
 
 BATCH_ROWS = 1000
 BATCH_BYTES = 8_000_000
@@ -36,7 +34,7 @@ _RENUMBERED = {"jobs": "id"}
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """How many rows of each table are there now. `before`: an earlier run had brought them."""
+    """The number of rows that each table has now. `before`: an earlier run had brought them."""
 
     rows: Mapping[str, int]
     before: bool = False
@@ -60,14 +58,14 @@ def abandon(target: Side) -> bool:
 
 
 def _move(source: Side, target: Side, watch: Watch) -> Moved:
-    known = source.shapes()
-    found = _tallies(source, known, watch, "reading")
-    rows = {table: count for table, (count, _) in found.items()}
-    mark = _begin(source, target, found)
+    tables = source.shapes()
+    tallies = _tallies(source, tables, watch, "reading")
+    rows = {table: count for table, (count, _) in tallies.items()}
+    mark = _begin(source, target, tallies)
     if mark["complete"]:
         return Moved(rows, before=True)
     with watch("copying") as progress:
-        for shape in known:
+        for shape in tables:
             for batch in _batches(source, shape, [_loaded(value) for value in mark["at"].get(shape.table, ())]):
                 last = dict(zip(shape.columns, batch[-1], strict=True))
                 mark["at"][shape.table] = [_noted(last[name]) for name in shape.key]
@@ -75,12 +73,12 @@ def _move(source: Side, target: Side, watch: Watch) -> Moved:
                 _take(target, shape, batch, mark)
                 progress(mark["done"], sum(rows.values()))
     target.finish(source.numbers(), source.fields())
-    _compare(target, known, found, watch)
-    target.complete({**_fresh(found), "complete": True})
+    _compare(target, tables, tallies, watch)
+    target.complete({**_fresh(tallies), "complete": True})
     return Moved(rows)
 
 
-def _take(target: Side, shape: Shape, batch: list[Row], mark: dict[str, Any]) -> None:
+def _take(target: Side, shape: TableShape, batch: list[Row], mark: dict[str, Any]) -> None:
     try:
         target.take(shape, batch, mark)
     except InvalidInput as error:
@@ -90,7 +88,7 @@ def _take(target: Side, shape: Shape, batch: list[Row], mark: dict[str, Any]) ->
 
 
 def _begin(source: Side, target: Side, found: dict[str, Tally]) -> dict[str, Any]:
-    """What the target has noted, once it is found to be ours to fill."""
+    """Return the mark of the target, which is ours to fill. Raise AlreadyExists where it is not."""
     homeless = [table for table, (count, _) in found.items() if count and table not in _names(target)]
     if homeless:
         raise Unavailable(f"{target.name} cannot keep {homeless[0]} of {source.name}. Nothing was changed.")
@@ -108,7 +106,7 @@ def _begin(source: Side, target: Side, found: dict[str, Tally]) -> dict[str, Any
 
 
 def _fresh(found: dict[str, Tally]) -> dict[str, Any]:
-    """What the target notes at first."""
+    """Return the mark of a target that has nothing yet."""
     return {"complete": False, "rows": {table: list(tally) for table, tally in found.items()}, "at": {}, "done": 0}
 
 
@@ -116,36 +114,36 @@ def _names(side: Side) -> set[str]:
     return {shape.table for shape in side.shapes()}
 
 
-def _compare(target: Side, known: Sequence[Shape], wanted: dict[str, Tally], watch: Watch) -> None:
+def _compare(target: Side, known: Sequence[TableShape], wanted: dict[str, Tally], watch: Watch) -> None:
     there = [shape for shape in known if shape.table in _names(target)]
-    found = target.read(lambda: _tallies(target, there, watch, "comparing"))
-    wrong = [table for table, tally in wanted.items() if found.get(table, _NOTHING) != tally]
+    tallies = target.read(lambda: _tallies(target, there, watch, "comparing"))
+    wrong = [table for table, tally in wanted.items() if tallies.get(table, _NOTHING) != tally]
     problems = [f"{table} differ" for table in wrong] or target.check()
     if problems:
         target.clear(_fresh({}))
         raise StorageBroken(f"{target.name} is not what was copied: {problems[0]}. Run this again: it starts over.")
 
 
-def _tallies(side: Side, known: Sequence[Shape], watch: Watch, step: str) -> dict[str, Tally]:
-    found: dict[str, Tally] = {}
+def _tallies(side: Side, known: Sequence[TableShape], watch: Watch, step: str) -> dict[str, Tally]:
+    tallies: dict[str, Tally] = {}
     with watch(step) as progress:
         for number, shape in enumerate(known, start=1):
             count = total = 0
             for row in _kept(side, shape):
                 count, total = count + 1, total + _number(shape, row)
-            found[shape.table] = count, _written(total)
+            tallies[shape.table] = count, _written(total)
             progress(number, len(known))
-    return found
+    return tallies
 
 
-def _number(shape: Shape, row: Row) -> int:
-    """A hash of a row, each value with its length before it."""
-    known = hashlib.sha256()
+def _number(shape: TableShape, row: Row) -> int:
+    """Return a hash of a row, each value with its length before it."""
+    digest = hashlib.sha256()
     for name, value in zip(shape.columns, row, strict=True):
         if name != _RENUMBERED.get(shape.table):
             data = value if isinstance(value, bytes) else str(value).encode()
-            known.update(f"{type(value).__name__}{len(data)}:".encode() + data)
-    return int.from_bytes(known.digest(), "big")
+            digest.update(f"{type(value).__name__}{len(data)}:".encode() + data)
+    return int.from_bytes(digest.digest(), "big")
 
 
 def _written(total: int) -> str:
@@ -155,13 +153,13 @@ def _written(total: int) -> str:
 _NOTHING: Tally = (0, _written(0))
 
 
-def _kept(side: Side, shape: Shape, after: Sequence[Any] = ()) -> Iterator[Row]:
+def _kept(side: Side, shape: TableShape, after: Sequence[Any] = ()) -> Iterator[Row]:
     for row in side.rows(shape, after):
         if shape.table != "settings" or row[0] not in _OWN:
             yield row
 
 
-def _batches(side: Side, shape: Shape, after: Sequence[Any]) -> Iterator[list[Row]]:
+def _batches(side: Side, shape: TableShape, after: Sequence[Any]) -> Iterator[list[Row]]:
     batch, size = list[Row](), 0
     for row in _kept(side, shape, after):
         batch.append(row)
@@ -174,9 +172,10 @@ def _batches(side: Side, shape: Shape, after: Sequence[Any]) -> Iterator[list[Ro
 
 
 def _noted(value: Any) -> Any:
-    """A value of a key as JSON."""
+    """Return a value of a key as JSON."""
     return {"bytes": value.hex()} if isinstance(value, bytes) else value
 
 
 def _loaded(value: Any) -> Any:
+    """Return a value of a key from JSON."""
     return bytes.fromhex(value["bytes"]) if isinstance(value, dict) else value

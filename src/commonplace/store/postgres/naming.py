@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.store.naming import _beginning, _telling, stem_and_ending
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import Items, reads
+from commonplace.store.postgres.items import PostgresItems, reads
 from commonplace.store.rows import Ending, Name
-from commonplace.store.spelling import backwards
+from commonplace.store.spelling import backwards, digits_needed, hex_range, stem_and_ending
 
 _NAMES = "document_names join items on items.id = item_id"
 _ENDINGS: dict[Ending, str] = {
@@ -24,16 +23,16 @@ _STEMS = """stem_head between left(%(stem)s, %(head)s) and left(%(stem)s || '0',
             and (%(ending)s::text is null or ending = %(ending)s)"""
 
 
-class Names(Items):
-    """How documents are called."""
+class PostgresNames(PostgresItems):
+    """Documents by their names, and the names of documents."""
 
     @reads
     def documents_by_docid(self, prefix: str, limit: int) -> tuple[list[Name], int]:
-        return self._named("docid >= %(low)s and docid < %(high)s", _beginning(prefix), limit)
+        return self._named("docid >= %(low)s and docid < %(high)s", hex_range(prefix), limit)
 
     @reads
     def documents_by_hash(self, prefix: str, limit: int) -> tuple[list[Name], int]:
-        return self._named("content_hash >= %(low)s and content_hash < %(high)s", _beginning(prefix), limit)
+        return self._named("content_hash >= %(low)s and content_hash < %(high)s", hex_range(prefix), limit)
 
     @reads
     def documents_by_end(self, path: str, ending: Ending, limit: int) -> tuple[list[Name], int]:
@@ -51,10 +50,10 @@ class Names(Items):
         self, where: str, values: dict[str, Any], limit: int, order: str = "parent, key"
     ) -> tuple[list[Name], int]:
         query = f"select items.id, parent, key from {_NAMES} where {where} order by {order} limit %(limit)s"
-        found = [Name(*row) for row in self._all(query, {**values, "limit": limit})]
-        if len(found) < limit:
-            return found, len(found)
-        return found, int(self._one(f"select count(*) from {_NAMES} where {where}", values))
+        names = [Name(*row) for row in self._all(query, {**values, "limit": limit})]
+        if len(names) < limit:
+            return names, len(names)
+        return names, int(self._one(f"select count(*) from {_NAMES} where {where}", values))
 
     @reads
     def docids(self, item_ids: Sequence[int]) -> dict[int, str]:
@@ -65,7 +64,7 @@ class Names(Items):
                from document_names as this where item_id = any(%s::bigint[])""",
             (list(item_ids),),
         )
-        return {item_id: docid[: _telling(docid, before, after)] for item_id, docid, before, after in rows}
+        return {item_id: docid[: digits_needed(docid, before, after)] for item_id, docid, before, after in rows}
 
     @reads
     def document_files(self) -> tuple[list[int], list[str]]:

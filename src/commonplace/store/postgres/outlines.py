@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from commonplace.store.outlines import _HEADING, _heading, _heading_row
 from commonplace.store.postgres.filters import HEAD
-from commonplace.store.postgres.items import Items, reads, writes
-from commonplace.store.rows import DocumentRow
+from commonplace.store.postgres.items import PostgresItems, reads, writes
+from commonplace.store.rows import HEADING_COLUMNS, DocumentRow
+from commonplace.store.shaping import heading_from, heading_row
 from commonplace.text.outline import Outline
 
 _OF_PARENT = "kind = 'document' and parent_head = %(head)s and parent = %(parent)s"
 
 
-class Outlines(Items):
-    """What documents are made of."""
+class PostgresOutlines(PostgresItems):
+    """Titles, sizes and headings of documents."""
 
     @reads
     def document_page(self, parent: str, *, limit: int, offset: int) -> tuple[list[DocumentRow], int]:
@@ -56,8 +56,8 @@ class Outlines(Items):
         found: Any = self._all("select title, size from outlines where item_id = %s", (item_id,))
         if not found:
             return None
-        rows = self._all(f"select {_HEADING} from headings where item_id = %s order by line", (item_id,))
-        return Outline(found[0][0], found[0][1], tuple(_heading(row) for row in rows))
+        rows = self._all(f"select {HEADING_COLUMNS} from headings where item_id = %s order by line", (item_id,))
+        return Outline(found[0][0], found[0][1], tuple(heading_from(row) for row in rows))
 
     @reads
     def headings_at(self, places: Sequence[tuple[int, int]]) -> list[tuple[str, ...]]:
@@ -87,8 +87,8 @@ class Outlines(Items):
             "insert into outlines (item_id, title, size) values (%s, %s, %s)", (item_id, outline.title, outline.size)
         )
         self._run_all(
-            f"insert into headings (item_id, ordinal, {_HEADING}) values ({', '.join(['%s'] * 13)})",
-            [(item_id, ordinal, *_heading_row(heading)) for ordinal, heading in enumerate(outline.headings)],
+            f"insert into headings (item_id, ordinal, {HEADING_COLUMNS}) values ({', '.join(['%s'] * 13)})",
+            [(item_id, ordinal, *heading_row(heading)) for ordinal, heading in enumerate(outline.headings)],
         )
 
     def _refresh_outline(self, item_id: int, outline: Outline | None) -> None:

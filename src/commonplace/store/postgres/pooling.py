@@ -13,8 +13,8 @@ from commonplace.store.postgres.problems import refused
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-class Told(Connection):
-    """A connection of a pool. Where none can be made it is noted why: the pool alone knows how long it has waited."""
+class PooledConnection(Connection):
+    """A connection of a pool, which notes why it could not be made: the pool alone knows how long it has waited."""
 
     refusals: ClassVar[dict[str, psycopg.Error]] = {}
     """What the last attempt at an address has failed with."""
@@ -22,23 +22,23 @@ class Told(Connection):
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
         try:
-            made = super().connect(conninfo, **kwargs)
+            connection = super().connect(conninfo, **kwargs)
         except psycopg.Error as error:
             cls.refusals[conninfo] = error
             raise
         cls.refusals.pop(conninfo, None)
-        return made
+        return connection
 
 
 class Pool(ConnectionPool[Connection]):
-    """What keeps it from connecting is said in the words that whoever opens the library now would hear."""
+    """A pool that raises the reason it has no connection, as opening the library now would."""
 
     def getconn(self, timeout: float | None = None) -> Connection:
         try:
             return super().getconn(timeout)
         except PoolTimeout as error:
             url = str(self.conninfo)
-            if (refusal := Told.refusals.get(url)) is None:
+            if (refusal := PooledConnection.refusals.get(url)) is None:
                 raise
             # Unavailable, even where it is a wrong setting: it was right when the library was opened.
             raise Unavailable(str(refused(url, refusal, "COMMONPLACE_STORE"))) from error

@@ -1,4 +1,4 @@
-"""What can be wrong with a PostgreSQL server, its addresses and its rights, in our words."""
+"""Errors of a PostgreSQL server, its addresses and its rights, as ours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from commonplace.errors import (
     Unavailable,
 )
 from commonplace.settings import BadSetting
-from commonplace.store.postgres.addresses import shown, without_secrets
+from commonplace.store.postgres.urls import shown, without_secrets
 
 LOCK_S = 30
 STATEMENT_S = 60
@@ -71,7 +71,7 @@ class DatabaseFull(StorageFull):
 
 
 def refused(url: str, error: psycopg.Error, setting: str) -> CommonplaceError:
-    """Why a connection could not be made to the address that a setting names."""
+    """Return why a connection could not be made to the address that a setting names."""
     name, said = shown(url), without_secrets(_said(error), url)
     for words, advice in _WRONG_SETTING:
         if words in said:
@@ -83,7 +83,7 @@ def refused(url: str, error: psycopg.Error, setting: str) -> CommonplaceError:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is what failed: the same may well succeed on another."""
+    """Return whether the connection is what failed: the same may well succeed on another."""
     if isinstance(error, Lost):
         return True
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown | errors.CannotConnectNow):
@@ -96,14 +96,14 @@ def is_lost(error: BaseException) -> bool:
 
 
 def _is_waited_for(error: psycopg.Error) -> bool:
-    """Whether nobody gave a connection for as long as one is waited for, here or at a pooler."""
+    """Return whether no connection was to be had in the time one is waited for, here or at a pooler."""
     at_a_pooler = isinstance(error, errors.ProtocolViolation) and "query_wait_timeout" in str(error)
     return at_a_pooler or isinstance(error, PoolTimeout | TooManyRequests)
 
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """PostgreSQL's errors as ours, with what to do."""
+    """Raise PostgreSQL's errors as ours, with what to do."""
     try:
         yield
     except CommonplaceError:
@@ -119,7 +119,7 @@ def explained(name: str) -> Iterator[None]:
 
 @contextmanager
 def explained_to_owner(name: str, schema: str) -> Iterator[None]:
-    """The same, of who makes the schema or changes it: a right is missing, or something else has its name."""
+    """Raise the errors of making or changing the schema: a missing right, or something else of its name."""
     try:
         yield
     except errors.InsufficientPrivilege as error:
@@ -169,7 +169,7 @@ def _translated(name: str, error: psycopg.Error) -> CommonplaceError | None:
 
 
 def _said(error: psycopg.Error) -> str:
-    """The server's own words, on one line and without a full stop."""
+    """Return the server's own words, on one line and without a full stop."""
     text = error.diag.message_primary or str(error)
     text = text.replace("connection failed: ", "")
     for advice in ("Is the server running", "This probably means"):

@@ -1,4 +1,4 @@
-"""Making and changing the schema, as its owner; and whether the server, the role and the schema are fit to be used."""
+"""The schema: made and changed by its owner, and checked, with server and role, before it is used."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import psycopg
 from psycopg import sql
 
 from commonplace.settings import BadSetting
-from commonplace.store.postgres.addresses import checked, shown
 from commonplace.store.postgres.connection import SCHEMA, lent, options
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained, explained_to_owner, owner_advice, refused
+from commonplace.store.postgres.urls import checked, shown
 from commonplace.store.spelling import folded
 
 LEAST_VERSION = 14
@@ -22,7 +22,7 @@ _ROWS = 5_000
 
 
 def load_migrations() -> list[str]:
-    """The numbered SQL files, in order."""
+    """Return the numbered SQL files, in order."""
     folder = resources.files("commonplace.store.postgres").joinpath("migrations")
     files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
     return [file.read_text(encoding="utf-8") for file in files]
@@ -76,7 +76,7 @@ def _migrate_once(connection: Connection, role: str, name: str) -> bool:
 
 
 def _fill_stems(connection: Connection) -> None:
-    """What documents of every space are found by in any case: the owner of the tables sees them all."""
+    """Fill in the names by which documents are found in any case: the tables' owner sees those of every space."""
     with connection.cursor() as names, connection.cursor() as cursor:
         names.execute("select space, item_id, backwards from document_names")
         while rows := names.fetchmany(_ROWS):
@@ -128,7 +128,7 @@ def check(app: str, connections: int = 0) -> None:
 
 
 def connect(url: str, setting: str = "COMMONPLACE_STORE") -> Connection:
-    """A connection of its own to the address that a setting names; where there can be none, why."""
+    """Return a connection of its own to the address that a setting names. Raise why there can be none."""
     try:
         return psycopg.connect(checked(url, setting), **options())
     except psycopg.Error as error:
@@ -148,7 +148,7 @@ def _check_server(connection: Connection, name: str) -> None:
 
 
 def _check_role(connection: Connection, name: str) -> None:
-    """Row-level security keeps spaces apart, so a role for which it does not count is refused."""
+    """Raise an error for a role that row-level security does not bind: it keeps spaces apart."""
     row = connection.execute(
         """select rolsuper, rolbypassrls,
              exists (select 1 from pg_class join pg_namespace on relnamespace = pg_namespace.oid
@@ -165,7 +165,7 @@ def _check_role(connection: Connection, name: str) -> None:
 
 
 def _version(connection: Connection) -> int | None:
-    """The number of the schema; None where there is none yet, or it may not be seen."""
+    """Return the number of the schema, or None where there is none yet, or it may not be seen."""
     row = connection.execute(
         "select case when has_schema_privilege(n.oid, 'usage') then to_regclass(%s) end "
         "from pg_namespace n where nspname = %s",

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from commonplace.model import JSON
-from commonplace.store.postgres.items import Items, reads, writes
-from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionRow
-from commonplace.store.sessions import _SESSION
+from commonplace.store.postgres.items import PostgresItems, reads, writes
+from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, SESSION_COLUMNS, Returned, SessionList, SessionRow
 
 
-class Sessions(Items):
+class PostgresSessions(PostgresItems):
     """A row per session, a row per URI it has seen, a row per list that may be continued."""
 
     @reads
@@ -20,7 +19,7 @@ class Sessions(Items):
         return self._session(session)
 
     def _session(self, session: str) -> SessionRow | None:
-        rows = self._all(f"select {_SESSION} from sessions where id = %s", (session,))
+        rows = self._all(f"select {SESSION_COLUMNS} from sessions where id = %s", (session,))
         if not rows:
             return None
         identity, client, defaults, queries, created_at, used_at = rows[0]
@@ -28,15 +27,15 @@ class Sessions(Items):
 
     @writes
     def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
-        found = self._session(session)
-        if found is not None and found.used_at >= since:
-            if client in ("", found.client):
-                return found
+        row = self._session(session)
+        if row is not None and row.used_at >= since:
+            if client in ("", row.client):
+                return row
             self._run("update sessions set client = %s where id = %s", (client, session))
-            return replace(found, client=client)
+            return replace(row, client=client)
         self._sweep(session, since, most - 1)
         self._run(
-            f"insert into sessions ({_SESSION}) values (%(id)s, %(client)s, '{{}}', '[]', %(now)s, %(now)s)",
+            f"insert into sessions ({SESSION_COLUMNS}) values (%(id)s, %(client)s, '{{}}', '[]', %(now)s, %(now)s)",
             {"id": session, "client": client, "now": now},
         )
         return SessionRow(session, client, {}, (), now, now)
@@ -54,8 +53,8 @@ class Sessions(Items):
 
     @writes
     def change_defaults(self, session: str, changes: Mapping[str, JSON], now: int) -> dict[str, JSON]:
-        found = self._session(session)
-        merged = {**(found.defaults if found else {}), **changes}
+        row = self._session(session)
+        merged = {**(row.defaults if row else {}), **changes}
         defaults = {name: value for name, value in merged.items() if value is not None}
         self._run("update sessions set defaults = %s where id = %s", (json.dumps(defaults), session))
         self._touch(session, now)
@@ -74,8 +73,8 @@ class Sessions(Items):
 
     @writes
     def mark(self, session: str, returned: Returned, *, now: int, most_uris: int) -> int | None:
-        found = self._session(session)
-        if found is None:
+        row = self._session(session)
+        if row is None:
             return 0  # it was ended while the call was at work
         if returned.unseen and self._one(
             "select 1 from session_uris where session = %s and uri = any(%s::text[]) limit 1",
@@ -84,13 +83,13 @@ class Sessions(Items):
             return None
         self._see(session, returned.uris, most_uris)
         self._keep_list(session, returned)
-        queries = list(dict.fromkeys((returned.query, *found.queries)))[:MOST_QUERIES]
+        queries = list(dict.fromkeys((returned.query, *row.queries)))[:MOST_QUERIES]
         self._run("update sessions set queries = %s where id = %s", (json.dumps(queries), session))
         self._touch(session, now)
         return int(self._one("select count(*) from session_uris where session = %s", (session,)))
 
     def _sweep(self, session: str, since: int, most: int) -> None:
-        """Make room for a session: what has expired goes, and then the least recently used."""
+        """Make room for a session: remove what has expired, and then the least recently used."""
         rows = self._all(
             """select id from sessions where used_at < %(since)s or id = %(id)s
                union (select id from sessions where used_at >= %(since)s and id <> %(id)s
@@ -133,7 +132,7 @@ class Sessions(Items):
         self._cut("session_lists", session, MOST_LISTS)
 
     def _cut(self, table: str, session: str, most: int) -> None:
-        """Keep the newest."""
+        """Remove all but the newest."""
         self._run(
             f"""delete from {table} where session = %(session)s and position <=
                   (select position from {table} where session = %(session)s

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 from commonplace.errors import Unavailable
-from commonplace.store.postgres.care import Care
+from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
-from commonplace.store.postgres.files import Files
-from commonplace.store.postgres.keeping import Keeping
-from commonplace.store.postgres.knowledge import Records
-from commonplace.store.postgres.listings import Listings
-from commonplace.store.postgres.naming import Names
-from commonplace.store.postgres.outlines import Outlines
+from commonplace.store.postgres.files import PostgresFiles
+from commonplace.store.postgres.keeping import PostgresKeeping
+from commonplace.store.postgres.knowledge import PostgresRecords
+from commonplace.store.postgres.listings import PostgresListings
+from commonplace.store.postgres.naming import PostgresNames
+from commonplace.store.postgres.outlines import PostgresOutlines
 from commonplace.store.postgres.schema import check, migrate
-from commonplace.store.postgres.sessions import Sessions
-from commonplace.store.postgres.table_nodes import TableNodes
-from commonplace.store.postgres.vectors import Vectors
-
-MIGRATION = "migration"
-"""The setting in which a space that is being filled, or was, notes with what and how far."""
+from commonplace.store.postgres.sessions import PostgresSessions
+from commonplace.store.postgres.table_nodes import PostgresTableNodes
+from commonplace.store.postgres.vectors import PostgresVectors
+from commonplace.store.transfer import MIGRATION
 
 
-class PostgresStore(Sessions, Records, Listings, Names, Outlines, TableNodes, Files, Vectors, Keeping, Copies, Care):
-    """Everything the Store interface promises, in one space of a PostgreSQL database."""
+class PostgresStore(
+    PostgresSessions,
+    PostgresRecords,
+    PostgresListings,
+    PostgresNames,
+    PostgresOutlines,
+    PostgresTableNodes,
+    PostgresFiles,
+    PostgresVectors,
+    PostgresKeeping,
+    Copies,
+    PostgresCare,
+):
+    """A store in one space of a PostgreSQL database, with everything that `TableStore` promises."""
 
 
 def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 20) -> PostgresStore:
-    """Open a space, making it where there is none. With the owner's address the schema is brought up to date first."""
+    """Return the store of a space, made where there is none. With `owner` the schema is brought up to date first."""
     if owner:
         migrate(owner, url)
     check(url, connections)

@@ -10,7 +10,7 @@ from typing import Any
 
 from commonplace.model import JSON
 from commonplace.store import shredding
-from commonplace.store.postgres.items import Items, reads, writes
+from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.shredding import (
     INDEX,
     Branch,
@@ -23,13 +23,11 @@ from commonplace.store.shredding import (
     shred,
     with_change,
 )
-from commonplace.store.table_data import _Found, _loaded
-from commonplace.store.table_rows import Fragment, Missing
+from commonplace.store.table_rows import FRAGMENT_COLUMNS, Fragment, Location, Missing, value_of
 
 KEY_HEAD = 100
 """How many bytes of a key are indexed."""
 
-_FRAGMENT = "id, parent, position, key, count, shape, size, text"
 _ROWS = 500
 _INSERT = """insert into fragments (id, tbl, parent, position, key, count, shape, size, text)
     select * from unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[], %s::bigint[],
@@ -37,71 +35,71 @@ _INSERT = """insert into fragments (id, tbl, parent, position, key, count, shape
 _INSIDE = """with recursive held (id) as (select id from fragments where parent = any(%s::bigint[])
       union all select fragments.id from fragments join held on parent = held.id)"""
 _CHAIN = f"""with recursive chain as (
-      select 0 as depth, {_FRAGMENT} from fragments where parent = %(root)s
+      select 0 as depth, {FRAGMENT_COLUMNS} from fragments where parent = %(root)s
       union all
       select chain.depth + 1, child.* from chain, lateral (
-        (select {_FRAGMENT} from fragments where chain.shape = 'object' and parent = chain.id
+        (select {FRAGMENT_COLUMNS} from fragments where chain.shape = 'object' and parent = chain.id
            and key_head = (%(heads)s::bytea[])[chain.depth + 1] and key = (%(keys)s::bytea[])[chain.depth + 1] limit 1)
         union all
-        (select {_FRAGMENT} from fragments where chain.shape = 'list' and parent = chain.id
+        (select {FRAGMENT_COLUMNS} from fragments where chain.shape = 'list' and parent = chain.id
            and position <= (%(indices)s::bigint[])[chain.depth + 1] order by position desc limit 1)
       ) as child where chain.text is null and chain.depth < %(depth)s
-    ) select {_FRAGMENT} from chain order by depth"""
+    ) select {FRAGMENT_COLUMNS} from chain order by depth"""
 """The fragments on the way to a place, in one look: of a list the one that could hold the element."""
 _Place = tuple[int, int, str | None]
 """Where a fragment belongs: its parent, its position there, its key."""
 
 
-class TableData(Items):
+class PostgresTableData(PostgresItems):
     """Values of tables by their places. A place is given by its tokens; writes belong in a transaction."""
 
     # reading
 
     @reads
     def table_text(self, table: int, tokens: Sequence[str] = ()) -> str | Missing:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         if chain[-1].text is None:
             return self._whole(chain[-1])
-        return dumps(inside(_loaded(chain[-1]), rest)[0]) if rest else chain[-1].text
+        return dumps(inside(value_of(chain[-1]), rest)[0]) if rest else chain[-1].text
 
     @reads
     def table_value(self, table: int, tokens: Sequence[str] = ()) -> JSON | Missing:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         if chain[-1].text is None:
             return json.loads(self._whole(chain[-1]))
-        return inside(_loaded(chain[-1]), rest)[0]
+        return inside(value_of(chain[-1]), rest)[0]
 
     @reads
     def table_size(self, table: int, tokens: Sequence[str] = ()) -> int | Missing:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
-        return shredding.size_of(dumps(inside(_loaded(chain[-1]), rest)[0])) if rest else chain[-1].size
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
+        return shredding.size_of(dumps(inside(value_of(chain[-1]), rest)[0])) if rest else chain[-1].size
 
     @reads
     def table_shape(self, table: int, tokens: Sequence[str] = ()) -> tuple[str, int] | Missing:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         last = chain[-1]
         if last.text is None:
             return last.shape, self._count(last)
-        value, _ = inside(_loaded(last), rest)
+        value, _ = inside(value_of(last), rest)
         shape = "object" if isinstance(value, dict) else "list" if isinstance(value, list) else "value"
         return shape, len(value) if shape != "value" else 0
 
     @reads
     def fragment_at(self, table: int, tokens: Sequence[str]) -> tuple[Fragment, list[str]] | Missing:
-        found = self._locate(table, tokens)
-        return found if isinstance(found, Missing) else (found[0][-1], found[1])
+        location = self._locate(table, tokens)
+        return location if isinstance(location, Missing) else (location[0][-1], location[1])
 
     @reads
     def fragments_in(self, fragment: int, first: int = 0, limit: int = -1, after: int | None = None) -> list[Fragment]:
@@ -120,25 +118,25 @@ class TableData(Items):
 
     @writes
     def put_table_value(self, table: int, tokens: Sequence[str], value: JSON) -> None:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
             self._insert_pieces(table, [((-table, 0, None), shred(value))])
             return
-        chain, rest = found
+        chain, rest = location
         last = chain[-1]
         if last.shape == "run":
-            self._put_elements(table, chain[:-1], last, with_change(_loaded(last), rest, value))
+            self._put_elements(table, chain[:-1], last, with_change(value_of(last), rest, value))
         elif last.key is None and len(chain) > 1:  # a long element
             self._put_elements(table, chain[:-1], last, [value])
         else:
-            self._put_piece(table, chain, shred(with_change(_loaded(last), rest, value) if rest else value))
+            self._put_piece(table, chain, shred(with_change(value_of(last), rest, value) if rest else value))
 
     @writes
     def add_table_members(self, table: int, tokens: Sequence[str], members: dict[str, JSON]) -> None:
         chain, rest = self._located(table, tokens)
         last = chain[-1]
         if last.text is not None:
-            self.put_table_value(table, tokens, {**inside(_loaded(last), rest)[0], **members})
+            self.put_table_value(table, tokens, {**inside(value_of(last), rest)[0], **members})
             return
         final = self._one("select max(position) from fragments where parent = %s", (last.id,))
         first = 0 if final is None else int(final) + 1
@@ -154,13 +152,13 @@ class TableData(Items):
         chain, rest = self._located(table, tokens)
         last = chain[-1]
         if last.text is not None:
-            old = inside(_loaded(last), rest)[0]
+            old = inside(value_of(last), rest)[0]
             self.put_table_value(table, tokens, [*old, *values])
             return len(old)
         final = self._last_row(last)
         count = 0 if final is None else final.position + final.held
         if final is not None and final.shape == "run" and final.size < shredding.FRAGMENT // 2:
-            self._put_elements(table, chain, final, [*_loaded(final), *values])
+            self._put_elements(table, chain, final, [*value_of(final), *values])
             return count
         runs = elements(values)
         self._insert_runs(table, last.id, count, runs)
@@ -172,7 +170,7 @@ class TableData(Items):
         chain, rest = self._located(table, tokens)
         last = chain[-1]
         if last.text is not None:
-            gone, old = set(keys), inside(_loaded(last), rest)[0]
+            gone, old = set(keys), inside(value_of(last), rest)[0]
             self.put_table_value(table, tokens, {key: value for key, value in old.items() if key not in gone})
             return
         members = self._members(last.id, keys)
@@ -186,7 +184,7 @@ class TableData(Items):
         chain, rest = self._located(table, tokens)
         last, gone = chain[-1], set(indices)
         if last.text is not None:
-            old = inside(_loaded(last), rest)[0]
+            old = inside(value_of(last), rest)[0]
             self.put_table_value(table, tokens, [value for place, value in enumerate(old) if place not in gone])
             return
         position, size, kept = 0, 0, 0
@@ -209,7 +207,7 @@ class TableData(Items):
 
     # finding
 
-    def _locate(self, table: int, tokens: Sequence[str]) -> _Found | Missing:
+    def _locate(self, table: int, tokens: Sequence[str]) -> Location | Missing:
         chain = self._chain(table, tokens)
         if not chain:
             return Missing(0)
@@ -239,18 +237,18 @@ class TableData(Items):
         )  # fmt: skip
         return [_fragment(row) for row in rows]
 
-    def _located(self, table: int, tokens: Sequence[str]) -> _Found:
-        found = self._locate(table, tokens)
-        if isinstance(found, Missing):
+    def _located(self, table: int, tokens: Sequence[str]) -> Location:
+        location = self._locate(table, tokens)
+        if isinstance(location, Missing):
             raise LookupError(f"nothing is at {list(tokens)!r}")
-        return found
+        return location
 
     def _fragments(self, where: str, values: Any) -> list[Fragment]:
-        rows = self._all(f"select {_FRAGMENT} from fragments where {where}", values)
+        rows = self._all(f"select {FRAGMENT_COLUMNS} from fragments where {where}", values)
         return [_fragment(row) for row in rows]
 
     def _members(self, parent: int, keys: Sequence[str]) -> list[Fragment]:
-        """The members of an object with these keys."""
+        """Return the members of an object with these keys."""
         wanted = [key.encode() for key in keys]
         return self._fragments(
             "parent = %s and key_head = any(%s::bytea[]) and key = any(%s::bytea[])",
@@ -267,7 +265,7 @@ class TableData(Items):
         return last.position + last.held if last else 0
 
     def _whole(self, fragment: Fragment) -> str:
-        """The JSON of a fragment in pieces, which are fetched a level at a time."""
+        """Return the JSON of a fragment, whose pieces are fetched a level at a time."""
         members: dict[int, list[Fragment]] = defaultdict(list)
         level = [fragment.id]
         while level:
@@ -280,7 +278,7 @@ class TableData(Items):
     # changing
 
     def _grow(self, chain: Sequence[Fragment], bytes: int) -> None:
-        """Let the fragments on the way say how large they are now."""
+        """Raise the sizes of the fragments on the way to a change."""
         if bytes and chain:
             ids = [fragment.id for fragment in chain]
             self._run("update fragments set size = size + %s where id = any(%s::bigint[])", (bytes, ids))
@@ -296,7 +294,7 @@ class TableData(Items):
             )
 
     def _put_piece(self, table: int, chain: Sequence[Fragment], piece: Piece) -> None:
-        """Let a fragment hold another value."""
+        """Replace the value of a fragment."""
         last = chain[-1]
         if last.is_branch:
             self._run(f"{_INSIDE} delete from fragments where id in (select id from held)", ([last.id],))
@@ -309,7 +307,7 @@ class TableData(Items):
         self._grow(chain[:-1], piece.size - last.size)
 
     def _put_elements(self, table: int, chain: Sequence[Fragment], row: Fragment, values: Any) -> None:
-        """Let other elements stand where a fragment of a list is. Those after them keep their positions."""
+        """Replace a fragment of a list with other elements. Those after them keep their positions."""
         self._drop([row])
         runs = elements(values)
         self._insert_runs(table, chain[-1].id, row.position, runs)
@@ -328,7 +326,7 @@ class TableData(Items):
             self._run(_INSERT, [list(column) for column in zip(*batch, strict=True)])
 
     def _rows(self, table: int, place: _Place, piece: Piece) -> Iterator[tuple[Any, ...]]:
-        """The rows of a piece and of all that it is made of. Their numbers are known before they are stored."""
+        """Return the rows of a piece and of all that it is made of. They are numbered before they are stored."""
         identity = self._next_part()
         parent, position, key = place
         spelt = None if key is None else key.encode()
@@ -342,7 +340,7 @@ class TableData(Items):
         yield identity, table, parent, position, spelt, piece.count, shape, piece.size, text
 
     def _next_part(self) -> int:
-        """The number of whatever is stored next about tables."""
+        """Return the number of whatever is stored next about tables."""
         transaction = self._database.current
         return transaction.next("part") if transaction else 0
 
@@ -359,14 +357,14 @@ def _fragment(row: tuple[Any, ...]) -> Fragment:
     return found if row[3] is None else found._replace(key=row[3].decode())
 
 
-def _inside(chain: list[Fragment], rest: list[str], used: int) -> _Found | Missing:
-    _, found = inside(_loaded(chain[-1]), rest)
+def _inside(chain: list[Fragment], rest: list[str], used: int) -> Location | Missing:
+    _, found = inside(value_of(chain[-1]), rest)
     return (chain, rest) if found == len(rest) else Missing(used + found)
 
 
 def _without(row: Fragment, gone: set[int]) -> Fragment:
-    """A fragment of a list without some of its elements, of which it has others."""
-    left = [value for place, value in enumerate(_loaded(row), start=row.position) if place not in gone]
+    """Return a fragment of a list without some of its elements, of which it has others."""
+    left = [value for place, value in enumerate(value_of(row), start=row.position) if place not in gone]
     text = ",".join(map(dumps, left))
     return row._replace(held=len(left), size=shredding.size_of(text), text=f"[{text}]")
 

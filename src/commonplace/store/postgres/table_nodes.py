@@ -13,15 +13,23 @@ from commonplace.store.places import around, is_stale, place_number, plain
 from commonplace.store.postgres.connection import CLOCK
 from commonplace.store.postgres.items import CHUNK, reads, writes
 from commonplace.store.postgres.problems import explained
-from commonplace.store.postgres.tables import TableRows
-from commonplace.store.shaping import chunk_from, json_text, json_value
-from commonplace.store.table_nodes import _DIRTY, _JOB, _job, _numbers
-from commonplace.store.table_rows import DirtyRow, Nodes, Passage, TableJob, TableRow
+from commonplace.store.postgres.tables import PostgresTableRows
+from commonplace.store.shaping import chunk_from, ids_from, json_text, json_value
+from commonplace.store.table_rows import (
+    DIRTY_COLUMNS,
+    JOB_COLUMNS,
+    DirtyRow,
+    NodePassage,
+    Nodes,
+    TableJob,
+    TableRow,
+    job_from,
+)
 
 _Hidden = tuple[tuple[Any, ...], NDArray[np.int64]]
 
 
-class TableNodes(TableRows):
+class PostgresTableNodes(PostgresTableRows):
     """Nodes by the places they are inside of, dirty places, and jobs."""
 
     # nodes
@@ -46,7 +54,7 @@ class TableNodes(TableRows):
                 from node_places join items on items.id = item_id where place = %(place)s {only}""",
             {"place": place_number(table, generation, pointer), "among": None if among is None else list(among)},
         )[0]
-        return Nodes(_numbers(joined[0]), _numbers(joined[1]))
+        return Nodes(ids_from(joined[0]), ids_from(joined[1]))
 
     @reads
     def node_ids(self, table: str, generation: int, pointer: str, *, after: int, upto: int, limit: int) -> list[int]:
@@ -56,7 +64,7 @@ class TableNodes(TableRows):
         return [item for (item,) in self._all(query, (place, after, upto, limit if limit >= 0 else None))]
 
     @reads
-    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[Passage]:
+    def table_passages(self, table: str, chunk_ids: Sequence[int]) -> list[NodePassage]:
         items, ordinals = [one >> CHUNK_BITS for one in chunk_ids], [one & (MOST_CHUNKS - 1) for one in chunk_ids]
         rows = self._all(
             f"""select {CHUNK}, fields, content_hash, chunk_count
@@ -65,10 +73,10 @@ class TableNodes(TableRows):
                 and kind = 'table' and parent = %s""",
             (items, ordinals, table),
         )
-        found: dict[int, Passage] = {}
+        passages_by_chunk: dict[int, NodePassage] = {}
         for *chunk, fields, content_hash, count in rows:
-            found[chunk[0]] = Passage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
-        return [found[chunk] for chunk in chunk_ids if chunk in found]
+            passages_by_chunk[chunk[0]] = NodePassage(chunk_from(tuple(chunk)), json_value(fields), content_hash, count)
+        return [passages_by_chunk[chunk] for chunk in chunk_ids if chunk in passages_by_chunk]
 
     @reads
     def embedded_among(self, model_id: int, table: str, generation: int, pointer: str) -> int:
@@ -80,27 +88,27 @@ class TableNodes(TableRows):
     def hidden_nodes(self) -> NDArray[np.int64]:
         state = self.tables_state()
         if not state:
-            return _numbers(None)
+            return ids_from(None)
         stale = self._stale_places()
         last = self._one("select coalesce(max(seq), 0) from changes")
         key = (state, last, self.log, *(dirty.id for _, dirty in stale))
-        kept: _Hidden | None = getattr(self, "_hidden", None)
-        if kept is not None and kept[0] == key:
-            return kept[1]
+        cached: _Hidden | None = getattr(self, "_hidden", None)
+        if cached is not None and cached[0] == key:
+            return cached[1]
         joined = self._one(
             """select string_agg(items.id::text, ',' order by items.id) from tables
                join items on items.kind = 'table' and items.parent_head = tables.id and items.parent = tables.id
                where (not searchable or building is not null or leaving is not null)
                and (not searchable or (items.fields::jsonb ->> 'generation')::bigint <> generation)"""
         )
-        found = _numbers(joined)
+        found = ids_from(joined)
         if nodes := [node for table, dirty in stale for node in self._stale_nodes(table, dirty)]:
             found = np.union1d(found, nodes)
         self._hidden = (key, found)
         return found
 
     def _stale_places(self) -> list[tuple[str, DirtyRow]]:
-        columns = ", ".join(f"dirty_places.{name}" for name in _DIRTY.split(", "))
+        columns = ", ".join(f"dirty_places.{name}" for name in DIRTY_COLUMNS.split(", "))
         rows = self._all(
             f"""select tables.id, {columns} from dirty_places
                 join tables on number = tbl and tables.generation = dirty_places.generation where searchable"""
@@ -132,7 +140,7 @@ class TableNodes(TableRows):
     @reads
     def dirty_of(self, table: int, generation: int | None = None, limit: int = 1000) -> list[DirtyRow]:
         rows = self._all(
-            f"""select {_DIRTY} from dirty_places where tbl = %(tbl)s
+            f"""select {DIRTY_COLUMNS} from dirty_places where tbl = %(tbl)s
                 and (%(generation)s::bigint is null or generation = %(generation)s) order by id limit %(limit)s""",
             {"tbl": table, "generation": generation, "limit": limit},
         )
@@ -171,9 +179,9 @@ class TableNodes(TableRows):
 
     @reads
     def table_jobs(self, table: int | None = None) -> list[TableJob]:
-        query = f"""select {_JOB} from table_jobs where %(tbl)s::bigint is null or tbl = %(tbl)s
+        query = f"""select {JOB_COLUMNS} from table_jobs where %(tbl)s::bigint is null or tbl = %(tbl)s
                     order by run_after, id"""
-        return [_job(row) for row in self._all(query, {"tbl": table})]
+        return [job_from(row) for row in self._all(query, {"tbl": table})]
 
     def claim_table_job(self, job: TableJob, holder: str, lease_s: float) -> TableJob | None:
         with explained(self.name), self._database.changing():
@@ -182,13 +190,13 @@ class TableNodes(TableRows):
                     set holder = %(holder)s, lease_until = {CLOCK} + %(lease)s, heartbeat_at = {CLOCK}
                     where id = (select id from table_jobs where id = %(id)s and holder = %(seen)s
                       and lease_until = %(seen_until)s and attempts = %(attempts)s for update skip locked)
-                    returning {_JOB}""",
+                    returning {JOB_COLUMNS}""",
                 {
                     "holder": holder, "lease": int(lease_s * 1e6), "id": job.id, "seen": job.holder,
                     "seen_until": job.lease_until, "attempts": job.attempts,
                 },
             )  # fmt: skip
-            return _job(rows[0]) if rows else None
+            return job_from(rows[0]) if rows else None
 
     def beat_table_job(self, job: TableJob, progress: Mapping[str, JSON], lease_s: float) -> bool:
         with explained(self.name), self._database.changing():

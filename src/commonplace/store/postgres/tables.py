@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from commonplace.store.postgres.items import reads, writes
-from commonplace.store.postgres.table_data import TableData
-from commonplace.store.shaping import json_text
-from commonplace.store.table_rows import BindingRow, InstanceRow, ProjectRow, TableRow, ToolRow
-from commonplace.store.tables import _INSTANCE, _STATE, _TABLE, _TOOL, _tool
+from commonplace.store.postgres.table_data import PostgresTableData
+from commonplace.store.shaping import json_text, now_micros
+from commonplace.store.table_rows import (
+    INSTANCE_COLUMNS,
+    TABLE_COLUMNS,
+    TABLES_STATE,
+    TOOL_COLUMNS,
+    BindingRow,
+    InstanceRow,
+    ProjectRow,
+    TableRow,
+    ToolRow,
+    tool_from,
+)
 
-_TOOL_NAMES = _TOOL.split(", ")
+_TOOL_NAMES = TOOL_COLUMNS.split(", ")
 
 
-class TableRows(TableData):
+class PostgresTableRows(PostgresTableData):
     """Everything about tables but what is in them. Each change of what can be listed raises `tables_state`."""
 
     @reads
     def tables_state(self) -> int:
-        return int(self._one("select value from settings where name = %s", (_STATE,)) or 0)
+        return int(self._one("select value from settings where name = %s", (TABLES_STATE,)) or 0)
 
     # projects
 
@@ -49,7 +58,7 @@ class TableRows(TableData):
     def add_table(self, table: TableRow) -> TableRow:
         kept = replace(table, number=self._next_part())
         self._run(
-            f"insert into tables ({_TABLE}) values ({', '.join(['%s'] * 14)})",
+            f"insert into tables ({TABLE_COLUMNS}) values ({', '.join(['%s'] * 14)})",
             (
                 kept.number, kept.id, kept.project, kept.name, kept.description, kept.searchable, kept.version,
                 kept.size, kept.generation, kept.building, kept.leaving, kept.basis, kept.created_at, kept.updated_at,
@@ -60,18 +69,18 @@ class TableRows(TableData):
 
     @reads
     def tables(self, project: str | None = None) -> list[TableRow]:
-        query = f"""select {_TABLE} from tables where %(project)s::text is null or project = %(project)s
+        query = f"""select {TABLE_COLUMNS} from tables where %(project)s::text is null or project = %(project)s
                     order by name, id"""
         return [TableRow(*row) for row in self._all(query, {"project": project})]
 
     @reads
     def table(self, table: str) -> TableRow | None:
-        rows = self._all(f"select {_TABLE} from tables where id = %s", (table,))
+        rows = self._all(f"select {TABLE_COLUMNS} from tables where id = %s", (table,))
         return TableRow(*rows[0]) if rows else None
 
     @reads
     def numbered_table(self, number: int) -> TableRow | None:
-        rows = self._all(f"select {_TABLE} from tables where number = %s", (number,))
+        rows = self._all(f"select {TABLE_COLUMNS} from tables where number = %s", (number,))
         return TableRow(*rows[0]) if rows else None
 
     @writes
@@ -91,8 +100,8 @@ class TableRows(TableData):
         rows = self._all(
             f"""update tables set version = version + 1, updated_at = %(now)s,
                   size = (select size from fragments where parent = -%(number)s::bigint)
-                where number = %(number)s returning {_TABLE}""",
-            {"now": time.time_ns() // 1000, "number": number},
+                where number = %(number)s returning {TABLE_COLUMNS}""",
+            {"now": now_micros(), "number": number},
         )
         return TableRow(*rows[0])
 
@@ -115,7 +124,7 @@ class TableRows(TableData):
     def put_tool(self, tool: ToolRow) -> None:
         changed = ", ".join(f"{name} = excluded.{name}" for name in _TOOL_NAMES[1:])
         self._run(
-            f"""insert into tools ({_TOOL}) values ({", ".join(["%s"] * len(_TOOL_NAMES))})
+            f"""insert into tools ({TOOL_COLUMNS}) values ({", ".join(["%s"] * len(_TOOL_NAMES))})
                 on conflict (space, id) do update set {changed}""",
             (
                 tool.id, tool.table, tool.json_path.encode(), tool.type, tool.name, tool.description,
@@ -165,7 +174,7 @@ class TableRows(TableData):
     @writes
     def put_instance(self, instance: InstanceRow) -> None:
         self._run(
-            f"""insert into instances ({_INSTANCE}) values (%s, %s, %s, %s, %s, %s, %s)
+            f"""insert into instances ({INSTANCE_COLUMNS}) values (%s, %s, %s, %s, %s, %s, %s)
                 on conflict (space, id) do update set name = excluded.name, description = excluded.description,
                   enabled = excluded.enabled, digest = excluded.digest, hint = excluded.hint""",
             (
@@ -177,16 +186,16 @@ class TableRows(TableData):
 
     @reads
     def instances(self) -> list[InstanceRow]:
-        return [InstanceRow(*row) for row in self._all(f"select {_INSTANCE} from instances order by name")]
+        return [InstanceRow(*row) for row in self._all(f"select {INSTANCE_COLUMNS} from instances order by name")]
 
     @reads
     def instance(self, instance: str) -> InstanceRow | None:
-        rows = self._all(f"select {_INSTANCE} from instances where id = %s", (instance,))
+        rows = self._all(f"select {INSTANCE_COLUMNS} from instances where id = %s", (instance,))
         return InstanceRow(*rows[0]) if rows else None
 
     @reads
     def named_instance(self, name: str) -> InstanceRow | None:
-        rows = self._all(f"select {_INSTANCE} from instances where name = %s", (name,))
+        rows = self._all(f"select {INSTANCE_COLUMNS} from instances where name = %s", (name,))
         return InstanceRow(*rows[0]) if rows else None
 
     @writes
@@ -234,11 +243,11 @@ class TableRows(TableData):
     def _tools(self, which: str, values: Any) -> list[ToolRow]:
         columns = ", ".join(f"tools.{column}" for column in _TOOL_NAMES)
         rows = self._all(f"select {columns} from tools {which}", values)
-        return [_tool((*row[:2], row[2].decode(), *row[3:])) for row in rows]
+        return [tool_from((*row[:2], row[2].decode(), *row[3:])) for row in rows]
 
     def _listed_anew(self) -> None:
         self._run(
             """insert into settings (name, value) values (%s, '1')
                on conflict (space, name) do update set value = (settings.value::bigint + 1)::text""",
-            (_STATE,),
+            (TABLES_STATE,),
         )

@@ -9,25 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.model import CHUNK_BITS, Chunk
-from commonplace.store.postgres.items import CHUNK, Items, reads, writes
-from commonplace.store.rows import Model
+from commonplace.store.postgres.items import CHUNK, PostgresItems, reads, writes
+from commonplace.store.rows import MODEL_COLUMNS, Model
 from commonplace.store.shaping import chunk_from
-from commonplace.store.sqlite.store import _MODEL
 
 _LINES = 500
 
 
-class Vectors(Items):
-    """Kept by what was embedded."""
+class PostgresVectors(PostgresItems):
+    """Models, and vectors by what was embedded."""
 
     @reads
     def model(self, fingerprint: str) -> Model | None:
-        rows = self._all(f"select {_MODEL} from models where fingerprint = %s", (fingerprint,))
+        rows = self._all(f"select {MODEL_COLUMNS} from models where fingerprint = %s", (fingerprint,))
         return Model(*rows[0]) if rows else None
 
     @reads
     def models(self) -> list[Model]:
-        return [Model(*row) for row in self._all(f"select {_MODEL} from models order by id")]
+        return [Model(*row) for row in self._all(f"select {MODEL_COLUMNS} from models order by id")]
 
     @writes
     def add_model(self, fingerprint: str, name: str, dims: int) -> Model:
@@ -37,7 +36,7 @@ class Vectors(Items):
                on conflict (space, fingerprint) do nothing""",
             (fingerprint, name, dims),
         )
-        return Model(*self._all(f"select {_MODEL} from models where fingerprint = %s", (fingerprint,))[0])
+        return Model(*self._all(f"select {MODEL_COLUMNS} from models where fingerprint = %s", (fingerprint,))[0])
 
     @writes
     def drop_model(self, model_id: int) -> None:
@@ -46,8 +45,8 @@ class Vectors(Items):
 
     @reads
     def unembedded(self, model: Model, after: int, limit: int) -> tuple[list[Chunk], int]:
-        found, seen, reached = list[Chunk](), set[int](), after
-        while len(found) < limit:
+        chunks, seen, reached = list[Chunk](), set[int](), after
+        while len(chunks) < limit:
             lines = self._all(
                 "select seq, op, item_id from changes where seq > %s order by seq limit %s", (reached, _LINES)
             )
@@ -57,12 +56,12 @@ class Vectors(Items):
                 reached = seq
                 if op == "put" and item_id not in seen:
                     seen.add(item_id)
-                    found += lacking[item_id]
-                if len(found) >= limit:
+                    chunks += lacking[item_id]
+                if len(chunks) >= limit:
                     break
             if not lines:
                 break
-        return found, reached
+        return chunks, reached
 
     @reads
     def lacking(self, model: Model, item_ids: Sequence[int]) -> list[Chunk]:
@@ -76,23 +75,23 @@ class Vectors(Items):
                 order by item_id, ordinal""",
             (list(item_ids), model.id),
         )
-        found: dict[int, list[Chunk]] = defaultdict(list)
+        chunks_by_item: dict[int, list[Chunk]] = defaultdict(list)
         for chunk in map(chunk_from, rows):
-            found[chunk.item_id].append(chunk)
-        return found
+            chunks_by_item[chunk.item_id].append(chunk)
+        return chunks_by_item
 
     @writes
     def add_vectors(self, model: Model, vectors: Sequence[tuple[bytes, bytes]]) -> None:
         if not self._one("select 1 from models where (id, fingerprint) = (%s, %s)", (model.id, model.fingerprint)):
             return  # the model was dropped while it was at work
-        given = dict(reversed(vectors))
+        vectors_by_key = dict(reversed(vectors))
         # A passage that was forgotten while it was being embedded gets no vector.
         added = self._all(
             """insert into embeddings (model, key, vector)
                select %s, given.key, given.vector from unnest(%s::bytea[], %s::bytea[]) as given (key, vector)
                where exists (select 1 from chunks where vector_key = given.key)
                on conflict (space, model, key) do nothing returning key""",
-            (model.id, list(given), list(given.values())),
+            (model.id, list(vectors_by_key), list(vectors_by_key.values())),
         )
         gained = self._all(
             """select id, version from items

@@ -1,4 +1,4 @@
-"""Connections to one SQLite file: one per thread to read, one at a time to write, and SQLite's errors in our words."""
+"""Connections to a SQLite file: one per thread to read, one at a time to write; and SQLite's errors as ours."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from commonplace.errors import (
     StorageBroken,
     StorageFull,
 )
-from commonplace.store import spelling
 from commonplace.store.filters import fold_value, in_place
+from commonplace.store.spelling import folded, name_backwards, name_hash
 
 BUSY_S = 30.0
 _DATABASE_FILES = 3  # itself, its log and the memory that processes share
@@ -55,11 +55,11 @@ if hasattr(os, "register_at_fork"):  # where there is no fork, nothing has to be
     os.register_at_fork(after_in_child=_count_fork)
 
 
-class Database:
+class SqliteDatabase:
     """A SQLite file in WAL mode. Readers never wait; writers queue, inside the process, then between them."""
 
     def __init__(self, path: Path, migrations: str = "migrations") -> None:
-        """`migrations` is the folder beside this file that makes the schema."""
+        """Open the file, made where there is none. `migrations` is the folder beside this module with its schema."""
         self.path = path
         self._migrations = migrations
         self._local = threading.local()
@@ -76,7 +76,7 @@ class Database:
             self._file = identity_of(path)
 
     def reading(self) -> apsw.Connection:
-        """This thread's connection."""
+        """Return this thread's connection."""
         self._check_process()
         connection: apsw.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
@@ -89,21 +89,22 @@ class Database:
 
     @property
     def connections(self) -> int:
+        """Return how many connections are open."""
         with self._opened_lock:
             return len(self._opened)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """This thread's reads are all of one state until the block ends."""
+        """Make this thread's reads all of one state until the block ends."""
         with self.reading():  # apsw: a savepoint, in which nothing is written
             yield
 
     @contextmanager
     def writing(self, *, alone: bool = True) -> Iterator[apsw.Connection]:
-        """One transaction: all of it is durable when the block ends, none of it when the block raises.
+        """Yield a connection in a transaction: all of it is durable when the block ends, none where the block raises.
 
-        Inside another such block of the same thread it is a part of that one. `alone`: what it has done is undone
-        when it raises. Otherwise the whole is to be, which spares a copy of every page it changes.
+        Inside another such block of the same thread it is a part of that one. `alone`: what it has done is undone when
+        it raises. Otherwise the whole is to be, which spares a copy of every page it changes.
         """
         self._check_process()
         outer: apsw.Connection | None = getattr(self._local, "writing", None)
@@ -146,14 +147,20 @@ class Database:
         self._local = threading.local()
 
     def _check_process(self) -> None:
-        """A forked process has the connections and none of the locks: what it wrote could be lost without a word."""
+        """Raise StorageBroken in a forked process.
+
+        It has the connections and none of the locks: what it wrote could be lost without a word.
+        """
         if _forks != self._forks:
             raise StorageBroken(
                 f"{self.path} was opened before this process was forked. Open the library again in this one."
             )
 
     def _check_file(self) -> None:
-        """SQLite goes on writing to a file that has no name any more, and would make an empty one in its place."""
+        """Raise StorageBroken where the file was removed or replaced since it was opened.
+
+        SQLite goes on writing to a file that has no name any more, and would make an empty one in its place.
+        """
         if self._file is not None and identity_of(self.path) != self._file:
             raise StorageBroken(
                 f"{self.path} was removed or replaced while it was open. Nothing was stored: put it back, or start "
@@ -166,10 +173,8 @@ class Database:
         connection.set_busy_timeout(int(BUSY_S * 1000))
         _use_wal(connection)
         connection.execute(_PRAGMAS)
-        connection.create_scalar_function("fold", _fold, 1, deterministic=True)
-        connection.create_scalar_function("fold_exact", _fold_exact, 1, deterministic=True)
-        connection.create_scalar_function("in_place", _in_place, 2, deterministic=True)
-        spelling.register(connection)
+        for name, arguments, function in _FUNCTIONS:
+            connection.create_scalar_function(name, function, arguments, deterministic=True)
         with self._opened_lock:
             self._opened.add(connection)
         return connection
@@ -206,12 +211,12 @@ def _use_wal(connection: apsw.Connection) -> None:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Which file is at a path now; None where there is none."""
+    """Return the device and the number of the file at a path, or None where there is none."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 def _fold(*values: Any) -> str | None:
@@ -226,12 +231,32 @@ def _in_place(*values: Any) -> bool:
     return in_place(*values)
 
 
+def _folded_ending(*name: Any) -> str:
+    return folded(name[0])[0]
+
+
+def _folded_stem(*name: Any) -> str:
+    return folded(name[0])[1]
+
+
+_FUNCTIONS = (
+    ("fold", 1, _fold),
+    ("fold_exact", 1, _fold_exact),
+    ("in_place", 2, _in_place),
+    ("name_hash", 2, name_hash),
+    ("name_backwards", 2, name_backwards),
+    ("folded_stem", 1, _folded_stem),
+    ("folded_ending", 1, _folded_ending),
+)
+"""Functions that filters and the triggers of `document_names` call: the name, the number of arguments, the function."""
+
+
 def _version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))
 
 
 def load_migrations(folder: str = "migrations") -> list[str]:
-    """The numbered SQL files of a folder, in order. Their numbers run from 1 without gaps."""
+    """Return the numbered SQL files of a folder, in order. Their numbers run from 1 without gaps."""
     files = sorted(Path(__file__).with_name(folder).glob("*.sql"))
     numbers = [int(file.name.split("_")[0]) for file in files]
     if numbers != list(range(1, len(files) + 1)):
@@ -240,15 +265,15 @@ def load_migrations(folder: str = "migrations") -> list[str]:
 
 
 def _takes_no_files(folder: Path) -> bool:
-    """Whether there is no room for a database: what could not be opened may have left its own place free again."""
+    """Return whether the disk takes no more files: what could not be opened may have left its own place free."""
     with suppress(OSError):
-        found = os.statvfs(folder)
-        return found.f_files > 0 and found.f_favail < _DATABASE_FILES  # where files are not counted, both are 0
+        disk = os.statvfs(folder)
+        return disk.f_files > 0 and disk.f_favail < _DATABASE_FILES  # where files are not counted, both are 0
     return False
 
 
 def _may_open_no_more() -> bool:
-    """Whether this process has as many files open as it may: what could not be opened has let go of others, too."""
+    """Return whether this process has as many files open as it may: a failed opening has let go of others, too."""
     with ExitStack() as opened:
         try:
             for _ in range(_DATABASE_FILES):
@@ -265,7 +290,10 @@ def _is_read_only(folder: Path) -> bool:
 
 
 def _at_the_disk(path: Path, error: apsw.IOError) -> CommonplaceError:
-    """SQLite says the same of a disk that fails and, where it is not a file that finds no room, of a full one."""
+    """Return the error for a disk that failed.
+
+    SQLite says the same of a disk that fails and, where it is not a file that finds no room, of a full one.
+    """
     if vars(error).get("extendedresult") in _READING:
         return StorageBroken(f"{path} cannot be read: {error}. Check that disk, and repeat.")
     if _is_read_only(path.parent):  # what a system makes of a disk that fails
@@ -277,7 +305,7 @@ def _at_the_disk(path: Path, error: apsw.IOError) -> CommonplaceError:
 
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """SQLite's errors as ours, with what to do."""
+    """Raise SQLite's errors as ours, with what to do."""
     try:
         yield
     except CommonplaceError:

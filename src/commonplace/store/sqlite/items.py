@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import json
-import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
 from commonplace.errors import NotFound, VersionConflict
-from commonplace.model import CHUNK_BITS, Change, Chunk, Filter, IndexedItem, Item, chunk_id
-from commonplace.store.facets import facets_of, with_properties, words_of
-from commonplace.store.filters import Compiled, compile_filter
+from commonplace.model import CHUNK_BITS, Filter, Item, chunk_id
+from commonplace.store.filters import Compiled
 from commonplace.store.rows import Write
 from commonplace.store.shaping import (
-    CHUNK_COLUMNS,
-    IN_PARTS,
     ITEM_COLUMNS,
     PASSAGE_COLUMNS,
+    WHOLE_BODY,
     check_version,
-    chunk_from,
     item_from,
-    json_value,
+    now_micros,
     passage_row,
     says_the_same,
 )
-from commonplace.store.sqlite.connection import Database, explained
+from commonplace.store.sqlite.connection import SqliteDatabase, explained
+from commonplace.store.sqlite.filters import compile_filter
 from commonplace.store.sqlite.rows import (
-    Kept,
+    NumberedWrite,
     forget_vectors,
     hash_of,
     insert_items,
@@ -48,12 +42,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound="Items")
-WHOLE_BODY = 0  # where the number of its characters that are read can be given
+S = TypeVar("S", bound="SqliteItems")
 
 
 def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A store method whose SQLite errors reach the caller in our words."""
+    """Return a store method that raises SQLite's errors as ours."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,7 +60,7 @@ def guarded(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P
 
 
 def consistent(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A guarded method whose reads are all of one state, whatever others write between them."""
+    """Return a guarded method whose reads are all of one state, whatever others write between them."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -77,21 +70,21 @@ def consistent(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S
     return call
 
 
-class Items:
+class SqliteItems:
     """Items, chunks and changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.replaced = False
         self.log: str | None = None
-        self._database = Database(path)
+        self._database = SqliteDatabase(path)
 
     def close(self) -> None:
         self._database.close()
 
     @guarded
     def put(self, writes: Sequence[Write]) -> list[Item]:
-        now = time.time_ns() // 1000
+        now = now_micros()
         with self._database.writing() as db:
             return self._items(db, self._put_all(db, writes, now), body=False)
 
@@ -101,13 +94,14 @@ class Items:
     def _put_all(
         self, db: apsw.Connection, writes: Sequence[Write], now: int, orphans: set[bytes] | None = None
     ) -> list[int]:
-        """The log has the order of the writes: what is new waits until something comes that was there before.
+        """Store writes and return their item ids.
 
-        `orphans` takes the keys of vectors that may belong to nothing any more, where a later write may want them.
+        The log has the order of the writes: new items wait until a write comes of one that was there before. `orphans`
+        takes the keys of vectors that may belong to nothing any more, where a later write may want them.
         """
         known, following = self._known(db, writes), self._next_item(db)
         ids: list[int] = []
-        waiting: list[Kept] = []
+        waiting: list[NumberedWrite] = []
         for write in writes:
             draft = write.draft
             address = (draft.kind, draft.parent, draft.key)
@@ -117,7 +111,7 @@ class Items:
             old = known.pop(address)
             check_version(draft, write.expected_version, old.version if old else 0)
             if old is None:
-                waiting.append(Kept(following, draft.key, write))
+                waiting.append(NumberedWrite(following, draft.key, write))
                 following += 1
             else:
                 self._add(db, waiting, now)
@@ -127,7 +121,7 @@ class Items:
         return ids
 
     def _known(self, db: apsw.Connection, writes: Sequence[Write]) -> dict[tuple[str, str, str], Item | None]:
-        """What is stored at the addresses of writes, in one look."""
+        """Return the items at the addresses of writes, None where there is none, in one look."""
         addresses = [(write.draft.kind, write.draft.parent, write.draft.key) for write in writes]
         rows = db.execute(
             """with wanted as (select value ->> 0 as kind, value ->> 1 as parent, value ->> 2 as key from json_each(?))
@@ -135,15 +129,15 @@ class Items:
             (json.dumps(addresses),),
         )
         ids = [item_id for (item_id,) in rows]
-        found = self._items(db, ids, body=False) if ids else []
-        return dict.fromkeys(addresses) | {(item.kind, item.parent, item.key): item for item in found}
+        items = self._items(db, ids, body=False) if ids else []
+        return dict.fromkeys(addresses) | {(item.kind, item.parent, item.key): item for item in items}
 
     @staticmethod
     def _next_item(db: apsw.Connection) -> int:
         return int(next(db.execute("select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = 'items'"))[0])
 
-    def _add(self, db: apsw.Connection, waiting: list[Kept], now: int) -> None:
-        """Store what waits, all of it new, with what hangs on it. Nothing waits then."""
+    def _add(self, db: apsw.Connection, waiting: list[NumberedWrite], now: int) -> None:
+        """Store the waiting writes, all of them new, with what hangs on them, and empty the list."""
         if not waiting:
             return
         insert_items(db, waiting, now)
@@ -153,7 +147,7 @@ class Items:
         waiting.clear()
 
     def _replace(self, db: apsw.Connection, old: Item, write: Write, now: int, orphans: set[bytes] | None) -> None:
-        """The next version of an item, unless it says what it said before."""
+        """Store the next version of an item, unless nothing of it changed."""
         draft, content_hash = write.draft, hash_of(write.draft.body)
         rows = [passage_row(passage) for passage in write.passages]
         if says_the_same(old, draft, content_hash) and rows == self._passage_rows(db, old.id):
@@ -161,7 +155,7 @@ class Items:
             refresh_language(db, old, write.language)
             return
         update_item(db, old.id, write, content_hash, now)
-        kept = Kept(old.id, draft.key, write)
+        kept = NumberedWrite(old.id, draft.key, write)
         cleared = self._clear_text(db, [old.id])
         self._put_texts(db, [kept])
         if orphans is None:
@@ -172,7 +166,7 @@ class Items:
             self._put_entry_again(db, kept)
         log_changes(db, "put", [(old.id, old.version + 1)])
 
-    def _put_texts(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
+    def _put_texts(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
         insert_texts(db, kept)
         self._put_outlines(db, [(item_id, write.outline) for item_id, _, write in kept if write.outline is not None])
 
@@ -198,7 +192,7 @@ class Items:
 
     @staticmethod
     def _drop_orphans(db: apsw.Connection, keys: set[bytes]) -> None:
-        """Vectors go with the last passage that has them: what is forgotten leaves nothing behind."""
+        """Remove the vectors of keys that no passage has any more: what is forgotten leaves nothing behind."""
         forget_vectors(db, keys)
 
     @guarded
@@ -208,8 +202,8 @@ class Items:
                 "select id, kind, version from items where id in (select value from json_each(?))",
                 (json.dumps(list(item_ids)),),
             )
-            found = {item_id: (kind, version) for item_id, kind, version in rows}
-            items = [(item_id, *found[item_id]) for item_id in dict.fromkeys(item_ids) if item_id in found]
+            rows_by_id = {item_id: (kind, version) for item_id, kind, version in rows}
+            items = [(item_id, *rows_by_id[item_id]) for item_id in dict.fromkeys(item_ids) if item_id in rows_by_id]
             for item_id, _, version in items:
                 if expected_version is not None and version != expected_version:
                     (item,) = self._items(db, [item_id], body=False)
@@ -227,10 +221,10 @@ class Items:
         self._drop_orphans(db, orphans)
         self._drop_unattached(db, attached)
 
-    def _put_entries(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
-        """What else is kept of memory entries; see `memory.EntryRows`."""
+    def _put_entries(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
+        """Store the rest of memory entries; see `memory.SqliteEntryRows`."""
 
-    def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
+    def _put_entry_again(self, db: apsw.Connection, kept: NumberedWrite) -> None:
         pass
 
     def _delete_entries(self, db: apsw.Connection, item_ids: Sequence[int]) -> None:
@@ -238,7 +232,7 @@ class Items:
 
     @staticmethod
     def _put_outlines(db: apsw.Connection, outlines: Sequence[tuple[int, Outline]]) -> None:
-        """What else is kept of documents; see `outlines.Outlines`."""
+        """Store the rest of documents; see `outlines.SqliteOutlines`."""
 
     def _refresh_outline(self, db: apsw.Connection, item_id: int, outline: Outline | None) -> None:
         pass
@@ -269,10 +263,10 @@ class Items:
     @consistent
     def item(self, kind: str, parent: str | None, key: str, *, body: bool = True) -> Item | None:
         db = self._database.reading()
-        found = self._find(db, kind, parent, key)
-        if found is None or not body:
-            return found
-        items = self._items(db, [found.id], body=True)
+        item = self._find(db, kind, parent, key)
+        if item is None or not body:
+            return item
+        items = self._items(db, [item.id], body=True)
         return items[0] if items else None
 
     def _find(self, db: apsw.Connection, kind: str, parent: str | None, key: str) -> Item | None:
@@ -292,7 +286,7 @@ class Items:
 
     @staticmethod
     def _items(db: apsw.Connection, item_ids: Sequence[int], *, body: bool, most: int = WHOLE_BODY) -> list[Item]:
-        """In one statement, however many items."""
+        """Return the items of ids in their order, in one statement; with at most `most` characters of their bodies."""
         start = "body" if most == WHOLE_BODY else f"substr(body, 1, {int(most)})"
         text = f"coalesce((select {start} from bodies where item_id = items.id), '')" if body else "null"
         rows = db.execute(
@@ -300,126 +294,7 @@ class Items:
                   {ITEM_COLUMNS} from items where id in (select value from json_each(?))""",
             (json.dumps(list(item_ids)),),
         )
-        found = {}
+        items_by_id = {}
         for tags, text, *columns in rows:
-            found[columns[0]] = item_from(columns, () if tags == "[]" else tuple(json.loads(tags)), text)
-        return [found[item_id] for item_id in item_ids if item_id in found]
-
-    @consistent
-    def scan(self, filter: Filter, *, after: int = 0, limit: int = 1000, body: bool = False) -> list[Item]:
-        where, values = self._compiled(filter)
-        db = self._database.reading()
-        ids = [
-            item_id
-            for (item_id,) in db.execute(
-                f"select id from items where id > :after and {where} order by id limit :limit",
-                {**values, "after": after, "limit": limit},
-            )
-        ]
-        return self._items(db, ids, body=body)
-
-    @guarded
-    def chunks(self, chunk_ids: Sequence[int]) -> list[Chunk]:
-        query = f"select {CHUNK_COLUMNS} from chunks where id in (select value from json_each(?))"
-        rows = self._database.reading().execute(query, (json.dumps(list(chunk_ids)),))
-        found = {row[0]: chunk_from(row) for row in rows}
-        return [found[chunk] for chunk in chunk_ids if chunk in found]
-
-    @guarded
-    def chunks_of(self, item_id: int) -> list[Chunk]:
-        rows = self._database.reading().execute(
-            f"select {CHUNK_COLUMNS} from chunks where id >= ? and id < ? order by id",
-            (chunk_id(item_id, 0), chunk_id(item_id + 1, 0)),
-        )
-        return [chunk_from(row) for row in rows]
-
-    @guarded
-    def select(self, filter: Filter) -> NDArray[np.int64]:
-        where, values = self._compiled(filter)
-        # One string of numbers instead of a row each: ten times fewer steps between SQLite and Python.
-        joined = self._database.reading().execute(
-            f"select group_concat(id) from (select id from items where {where} order by id)", values
-        )
-        text = next(joined)[0]
-        return np.fromstring(text, dtype=np.int64, sep=",") if text else np.empty(0, dtype=np.int64)
-
-    @guarded
-    def ids_of(self, addresses: Sequence[tuple[str, str | None, str]]) -> list[int]:
-        # Two arms, because each is answered by an index of its own and an `or` by neither.
-        rows = self._database.reading().execute(
-            """with wanted as (select value ->> 0 as kind, value ->> 1 as parent, value ->> 2 as key from json_each(?))
-               select id from wanted cross join items using (kind, parent, key)
-               union select id from wanted cross join items using (key)
-               where wanted.parent is null and +items.kind = wanted.kind""",  # the plus: see `_find`
-            (json.dumps(list(addresses)),),
-        )
-        return [item_id for (item_id,) in rows]
-
-    @guarded
-    def counts(self) -> dict[str, int]:
-        return dict(self._database.reading().execute("select kind, count(*) from items group by kind order by kind"))
-
-    @guarded
-    def parents(self, kind: str) -> dict[str, int]:
-        query = "select parent, count(*) from items where kind = ? group by parent order by parent"
-        return dict(self._database.reading().execute(query, (kind,)))
-
-    @guarded
-    def chunk_total(self) -> int:
-        return int(next(self._database.reading().execute("select coalesce(sum(chunk_count), 0) from items"))[0])
-
-    @guarded
-    def last_change(self) -> int:
-        """Who follows the log asks this first, so here it is noticed that the log is another: see `replaced`."""
-        last, log = next(
-            self._database.reading().execute(
-                """select (select coalesce(max(seq), 0) from changes),
-                     (select value from settings where name = 'identity')"""
-            )
-        )
-        self.replaced = self.replaced or self.log not in (None, log)
-        self.log = log
-        return int(last)
-
-    @guarded
-    def changes(self, after: int, limit: int) -> list[Change]:
-        rows = self._database.reading().execute(
-            "select seq, op, item_id, version from changes where seq > :after order by seq limit :limit",
-            {"after": after, "limit": limit},
-        )
-        return [Change(*row) for row in rows]
-
-    @consistent
-    def indexed(self, item_ids: Sequence[int]) -> list[IndexedItem]:
-        db, wanted = self._database.reading(), (json.dumps(list(item_ids)),)
-        tags: dict[int, list[str]] = defaultdict(list)
-        for item_id, tag in db.execute(
-            "select item_id, folded from tags where item_id in (select value from json_each(?))", wanted
-        ):
-            tags[item_id].append(tag)
-        rows: list[Any] = db.execute(
-            """select id, kind, parent, key, title, language, created_at, updated_at, fields, content_hash
-               from items where id in (select value from json_each(?)) order by id""",
-            wanted,
-        ).fetchall()
-        found = []
-        for identity, kind, parent, key, title, language, created, updated, fields, content_hash in rows:
-            span = (chunk_id(identity, 0), chunk_id(identity + 1, 0))
-            chunks: Any = db.execute(
-                "select id, headings, text from chunks where id >= ? and id < ? order by id", span
-            ).fetchall()
-            known, labels = json_value(fields), tuple(tags[identity])
-            parts = self._parts(db, span) if kind in IN_PARTS else {}
-            if kind == "table":
-                content_hash = known.get("hash", content_hash)
-            more = (words_of(kind, known, labels), facets_of(kind, known), parts, content_hash)
-            if kind == "document":
-                chunks = with_properties(chunks, known)
-            whole = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
-            found.append(IndexedItem(*whole, *more))
-        return found
-
-    @staticmethod
-    def _parts(db: apsw.Connection, span: tuple[int, int]) -> dict[int, str]:
-        query = "select id, anchor ->> '$.field' from chunks where id >= ? and id < ? and anchor is not null"
-        return {chunk: part for chunk, part in db.execute(query, span) if part}
+            items_by_id[columns[0]] = item_from(columns, () if tags == "[]" else tuple(json.loads(tags)), text)
+        return [items_by_id[item_id] for item_id in item_ids if item_id in items_by_id]

@@ -15,7 +15,7 @@ from commonplace.store.rows import Write
 from commonplace.store.shaping import CHUNK_COLUMNS, json_text, passage_row
 
 
-class Kept(NamedTuple):
+class NumberedWrite(NamedTuple):
     """A write that has its place: the item it is, and the key it is known by."""
 
     item_id: int
@@ -27,7 +27,7 @@ def hash_of(body: str) -> str:
     return hashlib.sha256(body.encode("utf-8")).hexdigest()
 
 
-def insert_items(db: apsw.Connection, kept: Sequence[Kept], now: int) -> None:
+def insert_items(db: apsw.Connection, kept: Sequence[NumberedWrite], now: int) -> None:
     """Items that are new, at their first version."""
     rows = []
     for item_id, key, write in kept:
@@ -77,7 +77,7 @@ def refresh_language(db: apsw.Connection, old: Item, language: str) -> None:
         log_changes(db, "put", [(old.id, old.version)])
 
 
-def insert_texts(db: apsw.Connection, kept: Sequence[Kept]) -> None:
+def insert_texts(db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
     """Bodies, tags and chunks of items that have none."""
     bodies, tags, chunks = [], [], []
     for item_id, key, write in kept:

@@ -14,8 +14,7 @@ from commonplace.ingest.files.endings import DEFAULT_PATTERN
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
-from commonplace.store.files import COMMAND
-from commonplace.store.rows import Write
+from commonplace.store.rows import UPDATE_COMMAND, Write
 
 if TYPE_CHECKING:  # a search knows collections, and neither walks nor reads files
     from commonplace.kinds.documents.folders.walk import Selection
@@ -170,13 +169,13 @@ def remove(store: Store, name: str) -> int:
 
 def update_command(store: Store, name: str) -> str:
     """Return the command to run in the root before an update, or "". Only a person at the command line ever runs it."""
-    return str(store.setting(COMMAND + name) or "")
+    return str(store.setting(UPDATE_COMMAND + name) or "")
 
 
 def set_update_command(store: Store, name: str, command: str) -> None:
     """Store the command to run before an update; an empty one removes it."""
     find_collection(store, name)
-    store.set_setting(COMMAND + name, command.strip())
+    store.set_setting(UPDATE_COMMAND + name, command.strip())
 
 
 def changed_at(store: Store, name: str) -> datetime | None:

@@ -17,7 +17,7 @@ from commonplace.kinds.memories.importing import Imported, IncomingEntry
 from commonplace.kinds.memories.tools.dates import parse_date
 from commonplace.kinds.memories.tools.entry import images_of, shown
 from commonplace.store.filters import micros
-from commonplace.store.memory import MOST_NUMBER
+from commonplace.store.rows import MOST_NUMBER
 from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:

@@ -1,34 +1,32 @@
-"""The store on SQLite: what is kept of memory entries beside their items."""
+"""The store on SQLite: what memory entries have beside their items."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Any
 
 import apsw
 
 from commonplace.model import JSON, Filter, chunk_id
-from commonplace.store.filters import Compiled, compile_filter, shapes
-from commonplace.store.rows import Attachment, EntryRow, Past, Said, Write
-from commonplace.store.shaping import is_number, json_text
+from commonplace.store.filters import Compiled, path_from, shapes
+from commonplace.store.rows import ENTRY_BATCH, MOST_NUMBER, Attachment, EntryRow, Past, Said, Write
+from commonplace.store.shaping import is_number, json_text, now_micros
 from commonplace.store.sqlite.connection import explained
-from commonplace.store.sqlite.items import Items, guarded
-from commonplace.store.sqlite.rows import Kept, hold_values
+from commonplace.store.sqlite.filters import compile_filter
+from commonplace.store.sqlite.finding import SqliteFinding
+from commonplace.store.sqlite.items import guarded
+from commonplace.store.sqlite.rows import NumberedWrite, hold_values
 
 _ENTRY = """id, item_id, thread, source, created_at, images, expires_at,
   (select max(newer) from supersessions where older = id),
   (select group_concat(older) from supersessions where newer = id)"""
-_BACKFILL = 500
-MOST_NUMBER = (1 << 63) - 1
 
 
-class EntryRows(Items):
+class SqliteEntryRows(SqliteFinding):
     """Numbers, threads, expiry, supersession, history, and the metadata fields that are indexed."""
 
     @contextmanager
@@ -44,13 +42,13 @@ class EntryRows(Items):
     @guarded
     def entries(self, numbers: Sequence[int]) -> list[EntryRow]:
         wanted = [number for number in numbers if abs(number) <= MOST_NUMBER]
-        found = {entry.number: entry for entry in self._entries("id", wanted)}
-        return [found[number] for number in wanted if number in found]
+        entries_by_number = {entry.number: entry for entry in self._entries("id", wanted)}
+        return [entries_by_number[number] for number in wanted if number in entries_by_number]
 
     @guarded
     def entries_of(self, item_ids: Sequence[int]) -> list[EntryRow]:
-        found = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
-        return [found[item_id] for item_id in item_ids if item_id in found]
+        entries_by_item = {entry.item_id: entry for entry in self._entries("item_id", item_ids)}
+        return [entries_by_item[item_id] for item_id in item_ids if item_id in entries_by_item]
 
     def _entries(self, column: str, wanted: Sequence[int]) -> list[EntryRow]:
         query = f"select {_ENTRY} from memories where {column} in (select value from json_each(?))"
@@ -75,9 +73,9 @@ class EntryRows(Items):
     def add_entries(self, writes: Sequence[Write]) -> list[tuple[int, int]]:
         with self._database.writing(alone=False) as db:
             number, item_id = self.next_entry(), self._next_item(db)
-            kept = [Kept(item_id + place, str(number + place), write) for place, write in enumerate(writes)]
+            kept = [NumberedWrite(item_id + place, str(number + place), write) for place, write in enumerate(writes)]
             added = [(number + place, item_id + place) for place in range(len(writes))]
-            self._add(db, kept, time.time_ns() // 1000)
+            self._add(db, kept, now_micros())
             return added
 
     @guarded
@@ -112,7 +110,7 @@ class EntryRows(Items):
     @guarded
     def restore_entry(self, write: Write, version: int) -> int:
         with self._database.writing() as db:
-            item_id = self._put(db, write, time.time_ns() // 1000)
+            item_id = self._put(db, write, now_micros())
             db.execute("update items set version = ? where id = ?", (version, item_id))
             db.execute("update changes set version = ? where seq = (select max(seq) from changes)", (version,))
             return item_id
@@ -155,10 +153,10 @@ class EntryRows(Items):
                where item_id in (select value from json_each(?)) order by item_id, position""",
             (json.dumps(list(item_ids)),),
         )
-        found: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
+        attachments: dict[int, list[tuple[Attachment, dict[str, JSON]]]] = defaultdict(list)
         for item_id, hash, media_type, data, fields in rows:
-            found[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
-        return found
+            attachments[item_id].append((Attachment(hash, media_type, data), json.loads(fields)))
+        return attachments
 
     # history
 
@@ -188,15 +186,17 @@ class EntryRows(Items):
                where item_id in (select value from json_each(?)) order by item_id, version desc""",
             (json.dumps(list(item_ids)),),
         )
-        found: dict[int, list[Past]] = defaultdict(list)
+        states: dict[int, list[Past]] = defaultdict(list)
         for item_id, version, updated_at, body, metadata, tags, images in rows:
             shown = tuple((hash, media_type) for hash, media_type in json.loads(images))
-            found[item_id].append(Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown))
-        return found
+            states[item_id].append(
+                Past(version, updated_at, body, json.loads(metadata), tuple(json.loads(tags)), shown)
+            )
+        return states
 
     # what is kept beside the item, in the transaction that writes it
 
-    def _put_entries(self, db: apsw.Connection, kept: Sequence[Kept]) -> None:
+    def _put_entries(self, db: apsw.Connection, kept: Sequence[NumberedWrite]) -> None:
         self._index_metadata(db, [(one.item_id, one.write.draft.metadata) for one in kept])
         entries = [one for one in kept if _is_entry(one)]
         db.executemany(
@@ -208,7 +208,7 @@ class EntryRows(Items):
         if numbers := [int(one.key) for one in kept if is_number(one.key) and not _is_entry(one)]:
             _give_out_no_more(db, max(numbers))
 
-    def _put_entry_again(self, db: apsw.Connection, kept: Kept) -> None:
+    def _put_entry_again(self, db: apsw.Connection, kept: NumberedWrite) -> None:
         item_id, _, write = kept
         self._forget_metadata(db, [item_id])
         if not db.execute("select 1 from memories where item_id = ?", (item_id,)).fetchone():
@@ -223,7 +223,7 @@ class EntryRows(Items):
         self._put_successors(db, [kept] if _is_entry(kept) else [])
 
     @staticmethod
-    def _put_successors(db: apsw.Connection, entries: Sequence[Kept]) -> None:
+    def _put_successors(db: apsw.Connection, entries: Sequence[NumberedWrite]) -> None:
         pairs = [(int(one.key), older) for one in entries for older in one.write.draft.fields.get("supersedes") or ()]
         _supersede(db, pairs)
 
@@ -246,7 +246,7 @@ class EntryRows(Items):
             if not db.changes():
                 return
             field, after = db.last_insert_rowid(), 0
-            while items := self.scan(Filter(kinds=("memory",)), after=after, limit=_BACKFILL):
+            while items := self.scan(Filter(kinds=("memory",)), after=after, limit=ENTRY_BATCH):
                 after = items[-1].id
                 values = [((field, *kept), item.id) for item in items for kept in shapes(item.metadata, path)]
                 hold_values(db, values)
@@ -270,7 +270,7 @@ class EntryRows(Items):
     @staticmethod
     def _fields(db: apsw.Connection) -> dict[tuple[str, ...], int]:
         rows: Any = db.execute("select path, id from metadata_fields order by id")
-        return {_path(path): field for path, field in rows}
+        return {path_from(path): field for path, field in rows}
 
     def _index_metadata(self, db: apsw.Connection, metadata: Sequence[tuple[int, Mapping[str, JSON]]]) -> None:
         fields = self._fields(db) if any(values for _, values in metadata) else {}
@@ -299,13 +299,13 @@ class EntryRows(Items):
             )
 
     def _compiled(self, filter: Filter) -> Compiled:
-        """Conditions on indexed fields are answered by the index where only entries are asked for."""
+        """Return a filter as SQL that uses the indexes of metadata where only entries are searched."""
         fields = self._fields(self._database.reading()) if filter.where and filter.kinds == ("memory",) else {}
         return compile_filter(filter, fields)
 
 
-def _is_entry(kept: Kept) -> bool:
-    """Not so for an item of this kind that no thread of a conversation put here."""
+def _is_entry(kept: NumberedWrite) -> bool:
+    """Return whether an item of this kind is an entry of a thread."""
     return bool(kept.write.draft.fields.get("source")) and kept.key.isdecimal()
 
 
@@ -315,7 +315,7 @@ def _said_by(write: Write) -> tuple[str, int | None]:
 
 
 def _give_out_no_more(db: apsw.Connection, number: int) -> None:
-    """No entry gets a number up to this one: what is called by it would be in the way."""
+    """Give no entry a number up to this one: an item that is called by one would be in the way."""
     db.execute(
         """insert into sqlite_sequence (name, seq) select 'memories', 0
            where not exists (select 1 from sqlite_sequence where name = 'memories')"""
@@ -324,7 +324,7 @@ def _give_out_no_more(db: apsw.Connection, number: int) -> None:
 
 
 def _is_known(db: apsw.Connection) -> bool:
-    """Whether the planner's idea of how many entries there are is off by less than half."""
+    """Return whether the planner's number of entries is off by less than half."""
     if not db.table_exists("main", "sqlite_stat1"):
         return False
     known = db.execute("select cast(stat as integer) from sqlite_stat1 where idx = 'memories_by_time'").fetchone()
@@ -333,15 +333,10 @@ def _is_known(db: apsw.Connection) -> bool:
 
 
 def _supersede(db: apsw.Connection, pairs: Sequence[tuple[int, int]]) -> None:
-    """Each the newer entry and the older one, which is left out where it is not here."""
+    """Store pairs of a newer entry and an older one; those whose older one is not here are left out."""
     pairs = [(newer, older) for newer, older in pairs if abs(older) <= MOST_NUMBER]
     if pairs:
         db.executemany("insert or ignore into supersessions select id, ? from memories where id = ?", pairs)
-
-
-@lru_cache(1000)  # they are read with every write
-def _path(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))
 
 
 def _entry(row: Any) -> EntryRow:

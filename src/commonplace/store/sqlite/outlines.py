@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from commonplace.store.rows import DocumentRow
-from commonplace.store.sqlite.items import Items, consistent, guarded
+from commonplace.store.rows import HEADING_COLUMNS, DocumentRow
+from commonplace.store.shaping import heading_from, heading_row
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 
 if TYPE_CHECKING:
-    from commonplace.text.outline import Heading, Outline
-
-_HEADING = "level, title, path, line, line_end, char_start, char_end, own_line_end, own_char_end, slug, occurrence"
+    from commonplace.text.outline import Outline
 
 
-class Outlines(Items):
-    """What documents are made of."""
+class SqliteOutlines(SqliteItems):
+    """Titles, sizes and headings of documents."""
 
     @consistent
     def document_page(self, parent: str, *, limit: int, offset: int) -> tuple[list[DocumentRow], int]:
@@ -61,10 +60,10 @@ class Outlines(Items):
         row: Any = db.execute("select title, size from outlines where item_id = ?", (item_id,)).fetchone()
         if row is None:
             return None
-        rows: Any = db.execute(f"select {_HEADING} from headings where item_id = ? order by line", (item_id,))
+        rows: Any = db.execute(f"select {HEADING_COLUMNS} from headings where item_id = ? order by line", (item_id,))
         from commonplace.text.outline import Outline
 
-        return Outline(row[0], row[1], tuple(_heading(row) for row in rows))
+        return Outline(row[0], row[1], tuple(heading_from(row) for row in rows))
 
     @guarded
     def headings_at(self, places: Sequence[tuple[int, int]]) -> list[tuple[str, ...]]:
@@ -97,9 +96,10 @@ class Outlines(Items):
             [(item_id, outline.title, outline.size) for item_id, outline in outlines],
         )
         db.executemany(
-            f"insert into headings (item_id, ordinal, {_HEADING}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"""insert into headings (item_id, ordinal, {HEADING_COLUMNS})
+                values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
             [
-                (item_id, ordinal, *_heading_row(heading))
+                (item_id, ordinal, *heading_row(heading))
                 for item_id, outline in outlines
                 for ordinal, heading in enumerate(outline.headings)
             ],
@@ -116,19 +116,3 @@ class Outlines(Items):
         wanted = (json.dumps(list(item_ids)),)
         db.execute("delete from outlines where item_id in (select value from json_each(?))", wanted)
         db.execute("delete from headings where item_id in (select value from json_each(?))", wanted)
-
-
-def _heading_row(heading: Heading) -> tuple[Any, ...]:
-    """The columns of a heading in the order of `_HEADING`."""
-    place = (heading.line, heading.line_end, heading.char_start, heading.char_end)
-    own = (heading.own_line_end, heading.own_char_end)
-    return (heading.level, heading.title, "\n".join(heading.path), *place, *own, heading.slug, heading.occurrence)
-
-
-def _heading(row: tuple[Any, ...]) -> Heading:
-    from commonplace.text.outline import Heading
-
-    level, title, path, line, line_end, start, end, own_line_end, own_end, slug, occurrence = row
-    return Heading(
-        level, title, tuple(path.split("\n")), line, line_end, start, end, own_line_end, own_end, slug, occurrence
-    )

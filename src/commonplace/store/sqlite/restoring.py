@@ -1,4 +1,4 @@
-"""A backup takes the place of a library's file, also of one that nothing can open any more."""
+"""Put a backup in the place of a library's file, also of one that nothing can open any more."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from commonplace.store.sqlite.store import SqliteStore, copied
 def restore_file(path: Path, source: Path) -> None:
     """Put a backup in the place of a library. One that is too damaged for that stays beside it, as `….damaged`.
 
-    Who has the damaged one open goes on with that, and has to be started anew.
+    Whoever has the damaged one open goes on with that, and has to be started anew.
     """
     try:
         with closing(SqliteStore(path)) as store:
@@ -30,7 +30,7 @@ def restore_file(path: Path, source: Path) -> None:
 
 
 def _take_place(new: Path, path: Path) -> None:
-    """At any moment there is a file of this name, and never with a log that belongs to another."""
+    """Rename a file to a path that always has one, and never with a log that belongs to another."""
     with new.open("rb") as file:
         os.fsync(file.fileno())
     aside = path.with_name(f"{path.name}.damaged")

@@ -22,87 +22,83 @@ from commonplace.store.shredding import (
     shred,
     with_change,
 )
-from commonplace.store.sqlite.items import Items, consistent, guarded
-from commonplace.store.table_rows import Fragment, Missing
-
-_FRAGMENT = "id, parent, position, key, count, shape, size, text"
-_Found = tuple[list[Fragment], list[str]]
-"""The fragments on the way to a place, the last of which holds it, and where in that one it is."""
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
+from commonplace.store.table_rows import FRAGMENT_COLUMNS, Fragment, Location, Missing, value_of
 
 
-class TableData(Items):
+class SqliteTableData(SqliteItems):
     """Values of tables by their places. A place is given by its tokens; writes belong in a transaction."""
 
     # reading
 
     @consistent
     def table_text(self, table: int, tokens: Sequence[str] = ()) -> str | Missing:
-        """The JSON at a place."""
+        """Return the JSON at a place, or how much of the place there is."""
         db = self._database.reading()
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         last = chain[-1]
         if last.text is None:
             return "".join(self._pieces(db, last))
         if not rest:
             return last.text
-        value, _ = inside(_loaded(last), rest)
+        value, _ = inside(value_of(last), rest)
         return dumps(value)
 
     @consistent
     def table_value(self, table: int, tokens: Sequence[str] = ()) -> JSON | Missing:
-        """The value at a place."""
+        """Return the value at a place."""
         db = self._database.reading()
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         if chain[-1].text is None:
             return json.loads("".join(self._pieces(db, chain[-1])))
-        return inside(_loaded(chain[-1]), rest)[0]
+        return inside(value_of(chain[-1]), rest)[0]
 
     @consistent
     def table_size(self, table: int, tokens: Sequence[str] = ()) -> int | Missing:
-        """How many bytes the JSON at a place has."""
+        """Return the bytes that the JSON at a place has."""
         db = self._database.reading()
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         if not rest:
             return chain[-1].size
-        return len(dumps(inside(_loaded(chain[-1]), rest)[0]).encode("utf-8"))
+        return len(dumps(inside(value_of(chain[-1]), rest)[0]).encode("utf-8"))
 
     @consistent
     def table_shape(self, table: int, tokens: Sequence[str] = ()) -> tuple[str, int] | Missing:
-        """`object`, `list` or `value`, and how many members it has."""
+        """Return `object`, `list` or `value`, and the number of its members."""
         db = self._database.reading()
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
-            return found
-        chain, rest = found
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
+            return location
+        chain, rest = location
         last = chain[-1]
         if last.text is None:
             return last.shape, self._count(db, last)
-        value, _ = inside(_loaded(last), rest)
+        value, _ = inside(value_of(last), rest)
         shape = "object" if isinstance(value, dict) else "list" if isinstance(value, list) else "value"
         return shape, len(value) if shape != "value" else 0
 
     @consistent
     def fragment_at(self, table: int, tokens: Sequence[str]) -> tuple[Fragment, list[str]] | Missing:
-        """The fragment that holds a place, and where in it the place is."""
-        found = self._locate(self._database.reading(), table, tokens)
-        return found if isinstance(found, Missing) else (found[0][-1], found[1])
+        """Return the fragment that holds a place, and where in it the place is."""
+        location = self._locate(self._database.reading(), table, tokens)
+        return location if isinstance(location, Missing) else (location[0][-1], location[1])
 
     @guarded
     def fragments_in(self, fragment: int, first: int = 0, limit: int = -1, after: int | None = None) -> list[Fragment]:
-        """Members of a fragment in their order, from the one that holds a position on, or from just after one."""
+        """Return members of a fragment in order, from the one that holds a position on, or from just after one."""
         rows: list[Any] = (
             self._database.reading()
             .execute(
-                f"""select {_FRAGMENT} from fragments where parent = :parent and position >= coalesce(:after + 1,
+                f"""select {FRAGMENT_COLUMNS} from fragments where parent = :parent and position >= coalesce(:after + 1,
                       (select max(position) from fragments where parent = :parent and position <= :first), 0)
                     order by position limit :limit""",
                 {"parent": fragment, "first": first, "limit": limit, "after": after},
@@ -113,7 +109,7 @@ class TableData(Items):
 
     @guarded
     def fragment_with(self, fragment: int, key: str) -> Fragment | None:
-        """The member of an object's fragment with this key."""
+        """Return the member of an object's fragment with this key, or None."""
         return self._member(self._database.reading(), fragment, key)
 
     # writing
@@ -122,19 +118,19 @@ class TableData(Items):
     def put_table_value(self, table: int, tokens: Sequence[str], value: JSON) -> None:
         """Replace what is at a place, which exists; for the whole value it need not."""
         with self._database.writing() as db:
-            found = self._locate(db, table, tokens)
-            if isinstance(found, Missing):
+            location = self._locate(db, table, tokens)
+            if isinstance(location, Missing):
                 self._insert_piece(db, table, (-table, 0, None), shred(value))
                 return
-            chain, rest = found
+            chain, rest = location
             last = chain[-1]
             if last.shape == "run":
-                changed = with_change(_loaded(last), rest, value)
+                changed = with_change(value_of(last), rest, value)
                 self._put_elements(db, table, chain[:-1], [last], changed)
             elif last.key is None and len(chain) > 1:  # a long element
                 self._put_elements(db, table, chain[:-1], [last], [value])
             else:
-                new = with_change(_loaded(last), rest, value) if rest else value
+                new = with_change(value_of(last), rest, value) if rest else value
                 self._put_piece(db, table, chain, shred(new))
 
     @guarded
@@ -144,7 +140,7 @@ class TableData(Items):
             chain, rest = self._located(db, table, tokens)
             last = chain[-1]
             if last.text is not None:
-                self._change_whole(table, tokens, {**inside(_loaded(last), rest)[0], **members})
+                self._change_whole(table, tokens, {**inside(value_of(last), rest)[0], **members})
                 return
             row: Any = db.execute("select max(position) from fragments where parent = ?", (last.id,)).fetchone()
             position, grown = (-1 if row[0] is None else row[0]), 0
@@ -157,18 +153,18 @@ class TableData(Items):
 
     @guarded
     def append_table_elements(self, table: int, tokens: Sequence[str], values: Sequence[JSON]) -> int:
-        """Add elements to the end of a list; returns how many it had."""
+        """Add elements to the end of a list, and return how many it had."""
         with self._database.writing() as db:
             chain, rest = self._located(db, table, tokens)
             last = chain[-1]
             if last.text is not None:
-                old = inside(_loaded(last), rest)[0]
+                old = inside(value_of(last), rest)[0]
                 self._change_whole(table, tokens, [*old, *values])
                 return len(old)
             final = self._last_row(db, last)
             count = 0 if final is None else final.position + final.held
             if final is not None and final.shape == "run" and final.size < FRAGMENT // 2:
-                self._put_elements(db, table, chain, [final], [*_loaded(final), *values])
+                self._put_elements(db, table, chain, [final], [*value_of(final), *values])
                 return count
             runs, position = elements(values), count
             for run in runs:
@@ -185,7 +181,7 @@ class TableData(Items):
             last = chain[-1]
             if last.text is not None:
                 gone = set(keys)
-                old = inside(_loaded(last), rest)[0]
+                old = inside(value_of(last), rest)[0]
                 self._change_whole(table, tokens, {key: value for key, value in old.items() if key not in gone})
                 return
             shrunk = 0
@@ -204,7 +200,7 @@ class TableData(Items):
             chain, rest = self._located(db, table, tokens)
             last, gone = chain[-1], set(indices)
             if last.text is not None:
-                old = inside(_loaded(last), rest)[0]
+                old = inside(value_of(last), rest)[0]
                 self._change_whole(table, tokens, [value for place, value in enumerate(old) if place not in gone])
                 return
             rows, position, size = self.fragments_in(last.id), 0, 0
@@ -222,7 +218,7 @@ class TableData(Items):
 
     # finding
 
-    def _locate(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> _Found | Missing:
+    def _locate(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> Location | Missing:
         row = self._one(db, "parent = ?", (-table,))
         if row is None:
             return Missing(0)
@@ -231,27 +227,27 @@ class TableData(Items):
             last = chain[-1]
             if last.text is not None:
                 rest = list(tokens[used:])
-                _, found = inside(_loaded(last), rest)
-                return (chain, rest) if found == len(rest) else Missing(used + found)
+                _, depth = inside(value_of(last), rest)
+                return (chain, rest) if depth == len(rest) else Missing(used + depth)
             child = self._member(db, last.id, token) if last.shape == "object" else self._element(db, last.id, token)
             if child is None:
                 return Missing(used)
             chain.append(child)
             if child.shape == "run":
                 rest = [str(int(token) - child.position), *tokens[used + 1 :]]
-                _, found = inside(_loaded(child), rest)
-                return (chain, rest) if found == len(rest) else Missing(used + found)
+                _, depth = inside(value_of(child), rest)
+                return (chain, rest) if depth == len(rest) else Missing(used + depth)
         return chain, []
 
-    def _located(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> _Found:
-        found = self._locate(db, table, tokens)
-        if isinstance(found, Missing):
+    def _located(self, db: apsw.Connection, table: int, tokens: Sequence[str]) -> Location:
+        location = self._locate(db, table, tokens)
+        if isinstance(location, Missing):
             raise LookupError(f"nothing is at {list(tokens)!r}")
-        return found
+        return location
 
     @staticmethod
     def _one(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> Fragment | None:
-        row: Any = db.execute(f"select {_FRAGMENT} from fragments where {where} limit 1", values).fetchone()
+        row: Any = db.execute(f"select {FRAGMENT_COLUMNS} from fragments where {where} limit 1", values).fetchone()
         return Fragment(*row) if row else None
 
     def _member(self, db: apsw.Connection, parent: int, key: str) -> Fragment | None:
@@ -274,10 +270,10 @@ class TableData(Items):
         return last.position + last.held if last else 0
 
     def _pieces(self, db: apsw.Connection, fragment: Fragment) -> Iterator[str]:
-        """The JSON of a fragment, piece by piece."""
+        """Yield the JSON of a fragment, piece by piece."""
         yield "{" if fragment.shape == "object" else "["
         rows: list[Any] = db.execute(
-            f"select {_FRAGMENT} from fragments where parent = ? order by position", (fragment.id,)
+            f"select {FRAGMENT_COLUMNS} from fragments where parent = ? order by position", (fragment.id,)
         ).fetchall()
         for number, row in enumerate(rows):
             member = Fragment(*row)
@@ -294,18 +290,19 @@ class TableData(Items):
     # changing
 
     def _change_whole(self, table: int, tokens: Sequence[str], value: JSON) -> None:
+        """Replace the value of a fragment that has no members of its own."""
         self.put_table_value(table, tokens, value)
 
     @staticmethod
     def _grow(db: apsw.Connection, chain: Sequence[Fragment], bytes: int) -> None:
-        """Let the fragments on the way say how large they are now."""
+        """Raise the sizes of the fragments on the way to a change."""
         if bytes:
             db.executemany(
                 "update fragments set size = size + ? where id = ?", [(bytes, fragment.id) for fragment in chain]
             )
 
     def _put_piece(self, db: apsw.Connection, table: int, chain: Sequence[Fragment], piece: Piece) -> None:
-        """Let a fragment hold another value."""
+        """Replace the value of a fragment."""
         last = chain[-1]
         self._drop_members(db, last)
         shape, text = ("value", piece.text) if isinstance(piece, Leaf) else (piece.shape, None)
@@ -319,7 +316,7 @@ class TableData(Items):
     def _put_elements(
         self, db: apsw.Connection, table: int, chain: Sequence[Fragment], rows: Sequence[Fragment], values: Any
     ) -> None:
-        """Let other elements stand where these fragments of a list are. Those after them keep their positions."""
+        """Replace fragments of a list with other elements. Those after them keep their positions."""
         for row in rows:
             self._drop(db, row)
         position, runs = rows[0].position, elements(values)
@@ -333,7 +330,7 @@ class TableData(Items):
         if len(gone) == row.held:
             self._drop(db, row)
             return None
-        left = [value for place, value in enumerate(_loaded(row), start=row.position) if place not in gone]
+        left = [value for place, value in enumerate(value_of(row), start=row.position) if place not in gone]
         text = ",".join(map(dumps, left))
         size = len(text.encode("utf-8"))
         db.execute(
@@ -375,7 +372,3 @@ class TableData(Items):
                    delete from fragments where id in (select id from held)""",
                 {"id": fragment.id},
             )
-
-
-def _loaded(fragment: Fragment) -> Any:
-    return json.loads(fragment.text or "null")

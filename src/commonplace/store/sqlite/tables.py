@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import apsw
 
-from commonplace.store.shaping import json_text
+from commonplace.store.shaping import json_text, now_micros
 from commonplace.store.sqlite.items import consistent, guarded
-from commonplace.store.table_data import TableData
-from commonplace.store.table_rows import BindingRow, InstanceRow, ProjectRow, TableRow, ToolRow
-
-_TABLE = (
-    "number, id, project, name, description, searchable, version, size, generation, building, leaving, basis, "
-    "created_at, updated_at"
+from commonplace.store.sqlite.table_data import SqliteTableData
+from commonplace.store.table_rows import (
+    INSTANCE_COLUMNS,
+    TABLE_COLUMNS,
+    TABLES_STATE,
+    TOOL_COLUMNS,
+    BindingRow,
+    InstanceRow,
+    ProjectRow,
+    TableRow,
+    ToolRow,
+    tool_from,
 )
-_TOOL = (
-    "id, tbl, json_path, type, name, description, metadata, created_at, updated_at, configured_at, started_at, "
-    "indexed_at"
-)
-_INSTANCE = "id, name, description, enabled, digest, hint, created_at"
-_STATE = "tables.state"
 
 
-class TableRows(TableData):
+class SqliteTableRows(SqliteTableData):
     """Everything about tables but what is in them. Each change of what can be listed raises `tables_state`."""
 
     @guarded
     def tables_state(self) -> int:
-        row: Any = self._database.reading().execute("select value from settings where name = ?", (_STATE,)).fetchone()
+        row: Any = (
+            self._database.reading().execute("select value from settings where name = ?", (TABLES_STATE,)).fetchone()
+        )
         return int(row[0]) if row else 0
 
     # projects
@@ -61,10 +61,10 @@ class TableRows(TableData):
 
     @guarded
     def add_table(self, table: TableRow) -> TableRow:
-        """Keep a table, without its data, and give it a number."""
+        """Store a table, without its data, and return it with its number."""
         with self._database.writing() as db:
             db.execute(
-                f"insert into tables ({_TABLE}) values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"insert into tables ({TABLE_COLUMNS}) values (null, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     table.id, table.project, table.name, table.description, int(table.searchable), table.version,
                     table.size, table.generation, table.building, table.leaving, table.basis, table.created_at,
@@ -77,24 +77,26 @@ class TableRows(TableData):
 
     @guarded
     def tables(self, project: str | None = None) -> list[TableRow]:
-        query = f"select {_TABLE} from tables where :project is null or project = :project order by name, id"
+        query = f"select {TABLE_COLUMNS} from tables where :project is null or project = :project order by name, id"
         return [_table(row) for row in self._database.reading().execute(query, {"project": project})]
 
     @guarded
     def table(self, table: str) -> TableRow | None:
-        """The table of an id."""
-        row: Any = self._database.reading().execute(f"select {_TABLE} from tables where id = ?", (table,)).fetchone()
+        """Return the table of an id, or None."""
+        row: Any = (
+            self._database.reading().execute(f"select {TABLE_COLUMNS} from tables where id = ?", (table,)).fetchone()
+        )
         return _table(row) if row else None
 
     @guarded
     def numbered_table(self, number: int) -> TableRow | None:
-        query = f"select {_TABLE} from tables where number = ?"
+        query = f"select {TABLE_COLUMNS} from tables where number = ?"
         row: Any = self._database.reading().execute(query, (number,)).fetchone()
         return _table(row) if row else None
 
     @guarded
     def change_table(self, table: TableRow) -> None:
-        """Keep what can change of a table."""
+        """Store what can change of a table."""
         with self._database.writing() as db:
             db.execute(
                 """update tables set name = ?, description = ?, searchable = ?, version = ?, size = ?, generation = ?,
@@ -108,13 +110,13 @@ class TableRows(TableData):
 
     @guarded
     def table_written(self, number: int) -> TableRow:
-        """Count one change of a table's data."""
+        """Count one change of a table's data, and return the table."""
         with self._database.writing() as db:
             row: Any = db.execute(
                 f"""update tables set version = version + 1, updated_at = :now,
                       size = (select size from fragments where parent = -:number)
-                    where number = :number returning {_TABLE}""",
-                {"now": time.time_ns() // 1000, "number": number},
+                    where number = :number returning {TABLE_COLUMNS}""",
+                {"now": now_micros(), "number": number},
             ).fetchone()
             return _table(row)
 
@@ -138,10 +140,10 @@ class TableRows(TableData):
 
     @guarded
     def put_tool(self, tool: ToolRow) -> None:
-        """Keep a tool, or what has changed of it."""
+        """Store a tool, or what has changed of it."""
         with self._database.writing() as db:
             db.execute(
-                f"insert or replace into tools ({_TOOL}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"insert or replace into tools ({TOOL_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     tool.id, tool.table, tool.json_path, tool.type, tool.name, tool.description,
                     json_text(tool.metadata), tool.created_at, tool.updated_at,
@@ -152,18 +154,20 @@ class TableRows(TableData):
 
     @guarded
     def tools(self, table: int | None = None) -> list[ToolRow]:
-        query = f"select {_TOOL} from tools where :tbl is null or tbl = :tbl order by name, id"
-        return [_tool(row) for row in self._database.reading().execute(query, {"tbl": table})]
+        query = f"select {TOOL_COLUMNS} from tools where :tbl is null or tbl = :tbl order by name, id"
+        return [tool_from(row) for row in self._database.reading().execute(query, {"tbl": table})]
 
     @guarded
     def search_tools(self, table: int) -> list[ToolRow]:
-        query = f"select {_TOOL} from tools where tbl = ? and type = 'search' order by id"
-        return [_tool(row) for row in self._database.reading().execute(query, (table,))]
+        query = f"select {TOOL_COLUMNS} from tools where tbl = ? and type = 'search' order by id"
+        return [tool_from(row) for row in self._database.reading().execute(query, (table,))]
 
     @guarded
     def tool(self, tool: str) -> ToolRow | None:
-        row: Any = self._database.reading().execute(f"select {_TOOL} from tools where id = ?", (tool,)).fetchone()
-        return _tool(row) if row else None
+        row: Any = (
+            self._database.reading().execute(f"select {TOOL_COLUMNS} from tools where id = ?", (tool,)).fetchone()
+        )
+        return tool_from(row) if row else None
 
     @guarded
     def tools_started(self, table: int, now: int) -> None:
@@ -185,7 +189,7 @@ class TableRows(TableData):
 
     @guarded
     def drop_tool(self, tool: str) -> int:
-        """Remove a tool and its bindings; returns how many of those there were."""
+        """Remove a tool and its bindings, and return how many of those there were."""
         with self._database.writing() as db:
             db.execute("delete from bindings where tool = ?", (tool,))
             unbound = db.changes()
@@ -199,9 +203,9 @@ class TableRows(TableData):
     def put_instance(self, instance: InstanceRow) -> None:
         with self._database.writing() as db:
             db.execute(
-                f"""insert into instances ({_INSTANCE}) values (?, ?, ?, ?, ?, ?, ?) on conflict (id) do update set
-                      name = excluded.name, description = excluded.description, enabled = excluded.enabled,
-                      digest = excluded.digest, hint = excluded.hint""",
+                f"""insert into instances ({INSTANCE_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?)
+                    on conflict (id) do update set name = excluded.name, description = excluded.description,
+                      enabled = excluded.enabled, digest = excluded.digest, hint = excluded.hint""",
                 (
                     instance.id, instance.name, instance.description, int(instance.enabled), instance.digest,
                     instance.hint, instance.created_at,
@@ -211,18 +215,18 @@ class TableRows(TableData):
 
     @guarded
     def instances(self) -> list[InstanceRow]:
-        query = f"select {_INSTANCE} from instances order by name"
+        query = f"select {INSTANCE_COLUMNS} from instances order by name"
         return [_instance(row) for row in self._database.reading().execute(query)]
 
     @guarded
     def instance(self, instance: str) -> InstanceRow | None:
-        query = f"select {_INSTANCE} from instances where id = ?"
+        query = f"select {INSTANCE_COLUMNS} from instances where id = ?"
         row: Any = self._database.reading().execute(query, (instance,)).fetchone()
         return _instance(row) if row else None
 
     @guarded
     def named_instance(self, name: str) -> InstanceRow | None:
-        query = f"select {_INSTANCE} from instances where name = ?"
+        query = f"select {INSTANCE_COLUMNS} from instances where name = ?"
         row: Any = self._database.reading().execute(query, (name,)).fetchone()
         return _instance(row) if row else None
 
@@ -257,39 +261,35 @@ class TableRows(TableData):
 
     @guarded
     def instances_with(self, tool: str) -> list[str]:
-        """The instances a tool is bound to."""
+        """Return the instances that a tool is bound to."""
         query = "select instance from bindings where tool = ?"
         return [instance for (instance,) in self._database.reading().execute(query, (tool,))]
 
     @consistent
     def bound_tools(self, instance: str, name: str | None = None) -> list[ToolRow]:
-        """The tools an enabled instance serves, by name; only the one of a name where one is given."""
-        columns = ", ".join(f"tools.{column}" for column in _TOOL.split(", "))
+        """Return the tools that an enabled instance serves, by name; only the one of a name where one is given."""
+        columns = ", ".join(f"tools.{column}" for column in TOOL_COLUMNS.split(", "))
         rows = self._database.reading().execute(
             f"""select {columns} from bindings join instances on instances.id = instance join tools on tools.id = tool
                 where instance = :instance and bindings.enabled and instances.enabled
                 and (:name is null or tools.name = :name) order by tools.name""",
             {"instance": instance, "name": name},
         )
-        return [_tool(row) for row in rows]
+        return [tool_from(row) for row in rows]
 
 
 def _touch(db: apsw.Connection) -> None:
     db.execute(
-        "insert into settings values (?, '1') on conflict do update set value = cast(value + 1 as text)", (_STATE,)
+        "insert into settings values (?, '1') on conflict do update set value = cast(value + 1 as text)",
+        (TABLES_STATE,),
     )
 
 
 def _table(row: Any) -> TableRow:
-    found = TableRow(*row)
-    return replace(found, searchable=bool(found.searchable))
-
-
-def _tool(row: Any) -> ToolRow:
-    found = ToolRow(*row)
-    return replace(found, metadata=json.loads(str(found.metadata)))
+    table = TableRow(*row)
+    return replace(table, searchable=bool(table.searchable))
 
 
 def _instance(row: Any) -> InstanceRow:
-    found = InstanceRow(*row)
-    return replace(found, enabled=bool(found.enabled))
+    instance = InstanceRow(*row)
+    return replace(instance, enabled=bool(instance.enabled))

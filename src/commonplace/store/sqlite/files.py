@@ -1,9 +1,8 @@
-"""The store on SQLite: collections of files. What a reader sees of a collection changes in one transaction."""
+"""The store on SQLite: collections of files. A reader sees each change of one in full or not at all."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,18 +11,16 @@ import apsw
 from commonplace.batches import batches
 from commonplace.errors import NotFound
 from commonplace.model import Item, chunk_id
-from commonplace.store.rows import FileRecord, FolderChange, FolderResult, Write
-from commonplace.store.sqlite.items import Items, guarded
+from commonplace.store.rows import FILE_COLUMNS, UPDATE_COMMAND, FileRecord, FolderChange, FolderResult, Write
+from commonplace.store.shaping import now_micros
+from commonplace.store.sqlite.items import SqliteItems, guarded
 from commonplace.store.sqlite.rows import hash_of, log_changes
 
-COMMAND = "update_command:"
-"""Begins the name of the setting that holds a collection's update command. A setting, as no import brings one."""
 _MOST_FILES, _MOST_CHARS = 100, 4_000_000  # of files that the same few statements write
-_RECORD = "path, mtime_ns, size, inode, hash, read_at, reader, skipped, warnings, version"
 
 
-class Files(Items):
-    """Records of files, and changes of whole collections."""
+class SqliteFiles(SqliteItems):
+    """Collections of files: their records, and changes of whole collections."""
 
     @guarded
     def collections(self) -> list[Item]:
@@ -33,7 +30,7 @@ class Files(Items):
 
     @guarded
     def file_records(self, collection: str) -> dict[str, FileRecord]:
-        rows = self._database.reading().execute(f"select {_RECORD} from files where collection = ?", (collection,))
+        rows = self._database.reading().execute(f"select {FILE_COLUMNS} from files where collection = ?", (collection,))
         return {record.path: record for record in map(FileRecord._make, rows)}
 
     @guarded
@@ -52,7 +49,7 @@ class Files(Items):
 
     @guarded
     def change_folder(self, change: FolderChange) -> FolderResult:
-        result, now, orphans = FolderResult(), time.time_ns() // 1000, set[bytes]()
+        result, now, orphans = FolderResult(), now_micros(), set[bytes]()
         with self._database.writing() as db:
             gone = self._gone(db, change)
             for files in batches(change.writes, _chars, most=_MOST_FILES, most_size=_MOST_CHARS):
@@ -73,30 +70,32 @@ class Files(Items):
     @guarded
     def drop_collection(self, collection: str) -> int:
         with self._database.writing() as db:
-            found = self._find(db, "collection", None, collection)
+            item = self._find(db, "collection", None, collection)
             documents = self._documents(db, collection)
-            self._remove_documents(db, [*documents, *([found.id] if found else [])])
+            self._remove_documents(db, [*documents, *([item.id] if item else [])])
             db.execute("delete from files where collection = ?", (collection,))
             db.execute("delete from updates where collection = ?", (collection,))
-            db.execute("delete from settings where name = ?", (COMMAND + collection,))
+            db.execute("delete from settings where name = ?", (UPDATE_COMMAND + collection,))
             return len(documents)
 
     @guarded
     def rename_collection(self, old: str, new: str) -> None:
         with self._database.writing() as db:
-            found = self._find(db, "collection", None, old)
-            if found is None:
+            item = self._find(db, "collection", None, old)
+            if item is None:
                 raise NotFound(f"Collection not found: {old}")
-            db.execute("update items set key = :new, title = :new where id = :id", {"new": new, "id": found.id})
+            db.execute("update items set key = :new, title = :new where id = :id", {"new": new, "id": item.id})
             documents = self._documents(db, old)
             db.execute("update items set parent = ? where kind = 'document' and parent = ?", (new, old))
-            renamed = [found.id, *documents]
+            renamed = [item.id, *documents]
             raised = "update items set version = version + 1 where id in (select value from json_each(?))"
             db.execute(raised, (json.dumps(renamed),))
             log_changes(db, "put", self._with_versions(db, renamed))
             db.execute("update files set collection = ?, version = version + 1 where collection = ?", (new, old))
             db.execute("update updates set collection = ? where collection = ?", (new, old))
-            db.execute("update or replace settings set name = ? where name = ?", (COMMAND + new, COMMAND + old))
+            db.execute(
+                "update or replace settings set name = ? where name = ?", (UPDATE_COMMAND + new, UPDATE_COMMAND + old)
+            )
 
     def _put_files(
         self,
@@ -137,26 +136,26 @@ class Files(Items):
     @staticmethod
     def _put_records(db: apsw.Connection, collection: str, records: Sequence[FileRecord]) -> None:
         db.executemany(
-            f"insert or replace into files (collection, {_RECORD}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"insert or replace into files (collection, {FILE_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [(collection, *record) for record in records],
         )
 
     @staticmethod
     def _gone(db: apsw.Connection, change: FolderChange) -> dict[str, int]:
-        """The documents that go, by the hash of their body; twins by their place, which matters to nobody."""
+        """Return the ids of documents that go, by the hash of their body; twins in no order that matters."""
         rows = db.execute(
             """select content_hash, id from items where kind = 'document' and parent = ?
                and key in (select value from json_each(?))""",
             (change.collection, json.dumps(list(change.gone))),
         )
-        found: dict[str, int] = {}
+        ids_by_hash: dict[str, int] = {}
         for hash, item_id in rows:
-            found[hash if hash not in found else f"{hash} {item_id}"] = item_id
-        return found
+            ids_by_hash[hash if hash not in ids_by_hash else f"{hash} {item_id}"] = item_id
+        return ids_by_hash
 
     @staticmethod
     def _hand_over_vectors(db: apsw.Connection, old: int, new: int) -> None:
-        """A file that only changed its name keeps its vectors, also where the name is part of what was embedded."""
+        """Copy the vectors of a file that only changed its name, also where the name is part of what was embedded."""
         db.execute(
             """insert or ignore into embeddings (model, key, vector)
                select model, fresh.vector_key, vector
@@ -191,6 +190,3 @@ class Files(Items):
 
 def _chars(file: tuple[Write, FileRecord]) -> int:
     return len(file[0].draft.body)
-
-
-__all__ = ["Files"]

@@ -1,4 +1,4 @@
-"""The store on SQLite: what is kept of notes, media, chats, characters and prompts beside their items."""
+"""The store on SQLite: what notes, media, chats, characters and prompts have beside their items."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from commonplace.model import CHUNK_BITS, IndexedItem, chunk_id
 from commonplace.store.facets import facets_of, words_of
 from commonplace.store.filters import fold_value
 from commonplace.store.rows import Cue, ImportSource, KeptAnswer, Place
-from commonplace.store.shaping import IN_PARTS, json_text
-from commonplace.store.sqlite.items import Items, consistent, guarded
-
-_WHOLE = ("note", "media", "conversation", "message", "character", "prompt", "document")
+from commonplace.store.shaping import IN_PARTS, WHOLE_KINDS, json_text
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 
 
-class Records(Items):
+class SqliteRecords(SqliteItems):
     """Names that last, numbers, cues, messages in order, where things were imported from, answers to repeated calls."""
 
     # names
@@ -89,10 +87,10 @@ class Records(Items):
                 on chunks.id >= value << {CHUNK_BITS} and chunks.id < (value + 1) << {CHUNK_BITS} order by chunks.id""",
             (json.dumps(list(item_ids)),),
         )
-        found: dict[int, list[Place]] = defaultdict(list)
+        places: dict[int, list[Place]] = defaultdict(list)
         for item_id, start, end, anchor in rows:
-            found[item_id].append(Place(start, end, json.loads(anchor) if anchor else {}))
-        return found
+            places[item_id].append(Place(start, end, json.loads(anchor) if anchor else {}))
+        return places
 
     @consistent
     def whole(self, item_ids: Sequence[int]) -> list[IndexedItem]:
@@ -105,19 +103,19 @@ class Records(Items):
             """select id, kind, parent, key, title, language, created_at, updated_at, fields, body
                from items join bodies on item_id = id
                where id in (select value from json_each(?)) and kind in (select value from json_each(?)) order by id""",
-            (*wanted, json.dumps(_WHOLE)),
+            (*wanted, json.dumps(WHOLE_KINDS)),
         ).fetchall()
-        found = []
+        items = []
         for identity, kind, parent, key, title, language, created, updated, fields, body in rows:
-            known, labels = json.loads(fields), tuple(tags[identity])
+            properties, labels = json.loads(fields), tuple(tags[identity])
             text = self._said(identity) if kind in IN_PARTS else body
             chunks = [(chunk_id(identity, 0), "", text)]
             item = (identity, kind, parent, key, title, language, labels, created, updated, chunks)
-            found.append(IndexedItem(*item, words_of(kind, known, labels), facets_of(kind, known)))
-        return found
+            items.append(IndexedItem(*item, words_of(kind, properties, labels), facets_of(kind, properties)))
+        return items
 
     def _said(self, item_id: int) -> str:
-        """What a record's fields say, without their headings and its name, which is the title."""
+        """Return what a record's fields say, without their headings and its name, which is the title."""
         span = (chunk_id(item_id, 0), chunk_id(item_id + 1, 0))
         query = "select text from chunks where id >= ? and id < ? and anchor ->> '$.field' is not 'name' order by id"
         return "\n".join(text for (text,) in self._database.reading().execute(query, span))

@@ -13,7 +13,7 @@ _SECRETS = ("password", "sslpassword")
 
 
 def checked(url: str, setting: str) -> str:
-    """An address as it came. One that libpq would not read, or not as it was meant, is refused without a word of it."""
+    """Return an address. Raise BadSetting, without a word of it, where libpq would not read it as it was meant."""
     if not url.startswith(_SCHEMES):
         raise BadSetting(f"{setting} must be an address that begins with postgresql://.")
     if not _is_clear(url):
@@ -25,7 +25,7 @@ def checked(url: str, setting: str) -> str:
 
 
 def shown(url: str) -> str:
-    """An address as it may be shown: without its password."""
+    """Return an address as it may be shown: without its password."""
     if not _is_clear(url):
         return _UNNAMED
     known = _parts(url)
@@ -38,14 +38,14 @@ def shown(url: str) -> str:
 
 
 def without_secrets(said: str, url: str) -> str:
-    """What somebody says about an address, in words that may be shown."""
+    """Return a text about an address as it may be shown: without the address's passwords."""
     for secret in (str(_parts(url).get(name) or "") for name in _SECRETS):
         said = said.replace(secret, "…") if secret else said
     return said
 
 
 def _is_clear(url: str) -> bool:
-    """Whether every part is what it was meant to be: a bare @ or / in a password makes the rest of it another part."""
+    """Return whether each part is what was meant: a bare @ or / in a password makes the rest another part."""
     authority, _, rest = url.partition("://")[2].partition("/")
     if authority.count("@") > 1 or "@" in rest.partition("?")[0]:
         return False
@@ -56,7 +56,7 @@ def _is_clear(url: str) -> bool:
 
 
 def _parts(url: str) -> dict[str, object]:
-    """Its parts as libpq reads them; none where it cannot."""
+    """Return the parts as libpq reads them; none where it cannot."""
     try:
         return {"host": None, **conninfo_to_dict(url)}
     except (psycopg.Error, UnicodeError, ValueError):

@@ -8,11 +8,8 @@ from typing import Any
 
 from commonplace.model import CHUNK_BITS
 from commonplace.store.rows import Ending, Name
-from commonplace.store.spelling import backwards, folded
-from commonplace.store.sqlite.items import Items, guarded
-
-SHORTEST = 6
-"""Hexadecimal digits of a docid, unless two documents share them."""
+from commonplace.store.spelling import backwards, digits_needed, hex_range, stem_and_ending
+from commonplace.store.sqlite.items import SqliteItems, guarded
 
 _NAMES = "select items.id, parent, key from document_names join items on items.id = item_id"
 _ENDINGS: dict[Ending, str] = {
@@ -25,19 +22,19 @@ _ENDINGS: dict[Ending, str] = {
 _STEMS = """(stem = :stem or stem > :stem || '/' and stem < :stem || '0') and (:ending is null or ending = :ending)"""
 
 
-class Names(Items):
-    """How documents are called."""
+class SqliteNames(SqliteItems):
+    """Documents by their names, and the names of documents."""
 
     @guarded
     def documents_by_docid(self, prefix: str, limit: int) -> tuple[list[Name], int]:
-        return self._named("docid >= :low and docid < :high", _beginning(prefix), limit)
+        return self._named("docid >= :low and docid < :high", hex_range(prefix), limit)
 
     @guarded
     def documents_by_hash(self, prefix: str, limit: int) -> tuple[list[Name], int]:
         # By that index: the planner would rather read all documents in the order that is asked for.
         hashed = """items.id in (select id from items indexed by items_by_hash
                     where kind = 'document' and content_hash >= :low and content_hash < :high)"""
-        return self._named(hashed, _beginning(prefix), limit)
+        return self._named(hashed, hex_range(prefix), limit)
 
     @guarded
     def documents_by_end(self, path: str, ending: Ending, limit: int) -> tuple[list[Name], int]:
@@ -53,11 +50,11 @@ class Names(Items):
     ) -> tuple[list[Name], int]:
         db = self._database.reading()
         query = f"{_NAMES} where {where} order by {order} limit :limit"
-        found = [Name(*row) for row in db.execute(query, {**values, "limit": limit})]
-        if len(found) < limit:
-            return found, len(found)
+        names = [Name(*row) for row in db.execute(query, {**values, "limit": limit})]
+        if len(names) < limit:
+            return names, len(names)
         counted = f"select count(*) from document_names join items on items.id = item_id where {where}"
-        return found, int(next(db.execute(counted, values))[0])
+        return names, int(next(db.execute(counted, values))[0])
 
     @guarded
     def docids(self, item_ids: Sequence[int]) -> dict[int, str]:
@@ -68,7 +65,7 @@ class Names(Items):
                from document_names as this where item_id in (select value from json_each(?))""",
             (json.dumps(list(item_ids)),),
         )
-        return {item_id: docid[: _telling(docid, before, after)] for item_id, docid, before, after in rows}
+        return {item_id: docid[: digits_needed(docid, before, after)] for item_id, docid, before, after in rows}
 
     @guarded
     def document_files(self) -> tuple[list[int], list[str]]:
@@ -108,24 +105,3 @@ class Names(Items):
                            and not exists (select 1 from embeddings where model = :model and key = vector_key)))"""
         values = {"model": model_id, "parents": json.dumps(list(parents))}
         return int(next(self._database.reading().execute(query, values))[0])
-
-
-def stem_and_ending(path: str, *, with_ending: bool) -> dict[str, str | None]:
-    """Return what the end of a path is looked up by in any case; the ending of one that lacks its own is None."""
-    end = backwards(path)
-    ending, stem = folded(end)
-    return {"stem": stem, "ending": ending} if with_ending else {"stem": end.casefold(), "ending": None}
-
-
-def _beginning(prefix: str) -> dict[str, str]:
-    """Bounds of the hexadecimal texts that begin so: `g` is after every digit."""
-    return {"low": prefix, "high": prefix + "g"}
-
-
-def _telling(docid: str, *neighbours: str | None) -> int:
-    """The fewest digits, from `SHORTEST` on, that no neighbour shares."""
-    length = SHORTEST
-    for other in filter(None, neighbours):
-        while docid[:length] == other[:length] and length < len(docid):
-            length += 1
-    return length

@@ -8,20 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.model import CHUNK_BITS, JSON, Filter, Item
-from commonplace.store.filters import HELD_BY, Compiled, compile_filter, fold_tag, micros
-from commonplace.store.rows import Moment, Tally, ThreadRow
-from commonplace.store.sqlite.items import Items, consistent, guarded
+from commonplace.store.filters import Compiled, fold_tag, micros
+from commonplace.store.rows import ALL_TAGS, MOST_ACTIVE, MOST_TAGS, Moment, Tally, ThreadRow
+from commonplace.store.sqlite.filters import HELD_BY, compile_filter
+from commonplace.store.sqlite.items import SqliteItems, consistent, guarded
 
 WALKED = 1000
 """Newest entries that are looked at one by one before a filter is answered from an index."""
 
-MOST_ACTIVE = 5
-MOST_TAGS = 10
-ALL_TAGS = "select min(tag), count(*) as held from tags group by folded order by held desc, folded"
 
-
-class Listings(Items):
-    """What is listed and counted without a query."""
+class SqliteListings(SqliteItems):
+    """Lists and counts of what is stored."""
 
     @guarded
     def matching(self, filter: Filter, item_ids: Sequence[int]) -> dict[int, int]:
@@ -54,9 +51,9 @@ class Listings(Items):
         if filter.entries is not None:
             # Most filters are satisfied by some of the newest entries; only what is rarer is worth a look at an index.
             walked = WALKED if _is_narrow(filter) else None
-            found, seen = self._walk(filter, bounds, values, limit, walked)
-            if len(found) >= limit or walked is None or seen < walked:
-                return found
+            moments, seen = self._walk(filter, bounds, values, limit, walked)
+            if len(moments) >= limit or walked is None or seen < walked:
+                return moments
         where, more = self._compiled(filter)
         source = "items"
         if filter.entries is None:
@@ -79,7 +76,7 @@ class Listings(Items):
     def _walk(
         self, filter: Filter, bounds: str, values: dict[str, Any], limit: int, most: int | None
     ) -> tuple[list[Moment], int]:
-        """The first matches among the newest entries of the thread and the times asked for, and how many were seen."""
+        """Return the first matches among the newest entries of a filter's threads and times, and how many were seen."""
         test, more = _test(filter, walked=True)
         range_, ranged = _range(filter)
         bound = {**values, **ranged}
@@ -130,8 +127,8 @@ class Listings(Items):
                from memory_threads as counted order by last_at desc, last_id desc limit ? offset ?""",
             (limit, offset),
         )
-        found = [ThreadRow(*row) for row in rows]
-        return found, int(next(db.execute("select count(*) from memory_threads"))[0])
+        thread_rows = [ThreadRow(*row) for row in rows]
+        return thread_rows, int(next(db.execute("select count(*) from memory_threads"))[0])
 
     def metrics(self) -> dict[str, JSON]:
         return {
@@ -193,9 +190,9 @@ class Listings(Items):
 
 
 def _test(filter: Filter, *, walked: bool = False) -> Compiled:
-    """A filter as a test of one row at a time: for few rows, where an index would first list everything that matches.
+    """Return a filter as a test of one row at a time: for few rows, where an index would first list all that match.
 
-    `walked`: the rows are entries within the thread and the times asked for already.
+    `walked`: the rows are entries within the filter's threads and times already.
     """
     plain = replace(filter, tags=(), entries=None)
     if walked:
@@ -227,7 +224,7 @@ def _test(filter: Filter, *, walked: bool = False) -> Compiled:
 
 
 def _range(filter: Filter) -> Compiled:
-    """The part of a filter that is a stretch of an index of entries by time."""
+    """Return the part of a filter that is a stretch of an index of entries by time."""
     parts, values = ["1"], dict[str, Any]()
     if filter.parents:
         parts.append("memories.thread in (select value from json_each(:threads))")
@@ -242,7 +239,7 @@ def _range(filter: Filter) -> Compiled:
 
 
 def _bounds(after: Moment | None, upto: int | None) -> Compiled:
-    """Where a listing goes on, and what was stored too late for it; the names of table and id go into its braces."""
+    """Return where a listing goes on and where it ends; the names of a table and its id go into the braces."""
     text, values = "", dict[str, Any]()
     if after is not None:
         text += " and ({0}.created_at, {0}.{1}) < (:time, :item)"
@@ -254,7 +251,7 @@ def _bounds(after: Moment | None, upto: int | None) -> Compiled:
 
 
 def _is_narrow(filter: Filter) -> bool:
-    """Whether a filter may let only few of the entries of a thread and a time through."""
+    """Return whether a filter may let only few of the entries of a thread and a time through."""
     entries = filter.entries
     asked = entries is not None and (entries.source is not None or entries.multimodal is not None)
     return bool(filter.where or filter.tags or asked or filter.updated_from or filter.updated_to)

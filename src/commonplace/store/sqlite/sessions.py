@@ -9,13 +9,11 @@ from dataclasses import replace
 import apsw
 
 from commonplace.model import JSON
-from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, Returned, SessionList, SessionRow
-from commonplace.store.sqlite.items import Items, guarded
-
-_SESSION = "id, client, defaults, queries, created_at, used_at"
+from commonplace.store.rows import MOST_LISTS, MOST_QUERIES, SESSION_COLUMNS, Returned, SessionList, SessionRow
+from commonplace.store.sqlite.items import SqliteItems, guarded
 
 
-class Sessions(Items):
+class SqliteSessions(SqliteItems):
     """A row per session, a row per URI it has seen, a row per list that may be continued."""
 
     @guarded
@@ -25,15 +23,15 @@ class Sessions(Items):
     @guarded
     def add_session(self, session: str, client: str, *, now: int, since: int, most: int) -> SessionRow:
         with self._database.writing() as db:
-            found = _find(db, session)
-            if found is not None and found.used_at >= since:
-                if client in ("", found.client):
-                    return found
+            row = _find(db, session)
+            if row is not None and row.used_at >= since:
+                if client in ("", row.client):
+                    return row
                 db.execute("update sessions set client = ? where id = ?", (client, session))
-                return replace(found, client=client)
+                return replace(row, client=client)
             _sweep(db, session, since, most - 1)
             db.execute(
-                f"insert into sessions ({_SESSION}) values (:id, :client, '{{}}', '[]', :now, :now)",
+                f"insert into sessions ({SESSION_COLUMNS}) values (:id, :client, '{{}}', '[]', :now, :now)",
                 {"id": session, "client": client, "now": now},
             )
             return SessionRow(session, client, {}, (), now, now)
@@ -51,8 +49,8 @@ class Sessions(Items):
     @guarded
     def change_defaults(self, session: str, changes: Mapping[str, JSON], now: int) -> dict[str, JSON]:
         with self._database.writing() as db:
-            found = _find(db, session)
-            merged = {**(found.defaults if found else {}), **changes}
+            row = _find(db, session)
+            merged = {**(row.defaults if row else {}), **changes}
             defaults = {name: value for name, value in merged.items() if value is not None}
             db.execute("update sessions set defaults = ? where id = ?", (json.dumps(defaults), session))
             _touch(db, session, now)
@@ -72,21 +70,21 @@ class Sessions(Items):
     @guarded
     def mark(self, session: str, returned: Returned, *, now: int, most_uris: int) -> int | None:
         with self._database.writing() as db:
-            found = _find(db, session)
-            if found is None:
+            row = _find(db, session)
+            if row is None:
                 return 0  # it was ended while the call was at work
             if returned.unseen and _any_seen(db, session, returned.uris):
                 return None
             _see(db, session, returned.uris, most_uris)
             _keep_list(db, session, returned)
-            queries = list(dict.fromkeys((returned.query, *found.queries)))[:MOST_QUERIES]
+            queries = list(dict.fromkeys((returned.query, *row.queries)))[:MOST_QUERIES]
             db.execute("update sessions set queries = ? where id = ?", (json.dumps(queries), session))
             _touch(db, session, now)
             return int(next(db.execute("select count(*) from session_uris where session = ?", (session,)))[0])
 
 
 def _find(db: apsw.Connection, session: str) -> SessionRow | None:
-    row = db.execute(f"select {_SESSION} from sessions where id = ?", (session,)).fetchone()
+    row = db.execute(f"select {SESSION_COLUMNS} from sessions where id = ?", (session,)).fetchone()
     if row is None:
         return None
     identity, client, defaults, queries, created_at, used_at = row
@@ -98,7 +96,7 @@ def _touch(db: apsw.Connection, session: str, now: int) -> None:
 
 
 def _sweep(db: apsw.Connection, session: str, since: int, most: int) -> None:
-    """Make room for a session: what has expired goes, and then the least recently used."""
+    """Make room for a session: remove what has expired, and then the least recently used."""
     rows = db.execute(
         """select id from sessions where used_at < :since or id = :id
            union select id from (select id from sessions where used_at >= :since and id <> :id
@@ -109,7 +107,7 @@ def _sweep(db: apsw.Connection, session: str, since: int, most: int) -> None:
 
 
 def _drop(db: apsw.Connection, sessions: Sequence[str]) -> int:
-    """Remove sessions with all they remember; returns how many there were."""
+    """Remove sessions with all they remember, and return how many there were."""
     gone = (json.dumps(sessions),)
     among = "in (select value from json_each(?))"
     db.execute(f"delete from session_uris where session {among}", gone)

@@ -1,4 +1,4 @@
-"""Reading the SQLite file of an mcp-context-server: a copy of it, so that not even a lock touches the original."""
+"""Read the SQLite file of an mcp-context-server: a copy of it, so that not even a lock touches the original."""
 
 from __future__ import annotations
 
@@ -67,19 +67,21 @@ class ForeignFile:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Whatever a file of that name holds instead, it is said in one sentence."""
+        """Raise one sentence for whatever else a file of that name holds."""
         try:
             yield
         except (apsw.Error, TypeError, ValueError, OverflowError) as error:
-            told = f"{self._path} is no database of mcp-context-server that can be read: {error}. Nothing was imported."
-            raise InvalidInput(told) from error
+            sentence = (
+                f"{self._path} is no database of mcp-context-server that can be read: {error}. Nothing was imported."
+            )
+            raise InvalidInput(sentence) from error
 
     def _entry(self, row: Any) -> ForeignEntry:
         number, thread, source, text, created, metadata, summary, updated = row
-        made = _moment(created)
+        created_at = _moment(created)
         return ForeignEntry(
-            _id(number), str(thread), source, str(text), metadata, summary or None, made,
-            _moment(updated) if updated else made, self._tags(number), self._images(number),
+            _id(number), str(thread), source, str(text), metadata, summary or None, created_at,
+            _moment(updated) if updated else created_at, self._tags(number), self._images(number),
         )  # fmt: skip
 
     def _tags(self, number: int | str) -> tuple[str, ...]:
@@ -101,7 +103,7 @@ class ForeignFile:
 
 @contextmanager
 def open_foreign(path: Path) -> Iterator[ForeignFile]:
-    """The file as it is now, what its write-ahead log holds included."""
+    """Yield the file as it is now, what its write-ahead log holds included."""
     if not path.is_file():
         raise NotFound(f"There is no file at {path}.")
     with tempfile.TemporaryDirectory(prefix="commonplace-import-") as folder, explained(path):
@@ -124,7 +126,7 @@ def _id(value: Any) -> int | str:
 
 
 def _moment(value: Any) -> datetime:
-    """Its times are UTC, with a blank between date and time."""
+    """Return a time of theirs, which is UTC with a blank between date and time."""
     try:
         moment = datetime.fromisoformat(str(value).strip().replace(" ", "T", 1))
     except ValueError as error:
