@@ -22,7 +22,7 @@ from commonplace.library import Library
 from commonplace.network import require_allowed
 from commonplace.qmd.cli.collections import print_indexed, print_needed
 from commonplace.qmd.cli.formats import as_json
-from commonplace.qmd.tools.status import record, state, worded
+from commonplace.qmd.tools.status import as_text, record, state
 
 _NAMES = click.option("-c", "--collection", "names", multiple=True, help="Only this collection; may be repeated.")
 _STDERR = 2
@@ -72,7 +72,7 @@ def _pull(collection: Collection) -> None:
 
 
 class _Amount(click.FloatRange):
-    """Neither `nan`, which is in no range and out of none, nor `inf`."""
+    """A number that is neither `nan`, which no range check refuses, nor `inf`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         amount = super().convert(value, param, ctx)
@@ -141,7 +141,7 @@ def _say(library: Library, outcome: Outcome, minutes: float) -> int:
 def status(library: Library, json_wanted: bool) -> None:
     """Show what is in the collections and how ready it is."""
     found = state(library)
-    click.echo(as_json(record(found)) if json_wanted else f"{worded(found)}\n", nl=False)
+    click.echo(as_json(record(found)) if json_wanted else f"{as_text(found)}\n", nl=False)
 
 
 @click.command()

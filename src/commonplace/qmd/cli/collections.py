@@ -1,4 +1,4 @@
-"""`collection`: which folders there are, and what is taken from each."""
+"""`collection`: the folders, and what is taken from each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATTERN = "**/*.md"
 
 
 def print_indexed(report: Report) -> None:
-    """What an update did, in the line that scripts look for."""
+    """Print what an update did, in the line that scripts look for."""
     click.echo(
         f"Indexed: {report.added} new, {report.updated} updated, {report.unchanged} unchanged, {report.removed} removed"
     )
@@ -29,7 +29,7 @@ def print_indexed(report: Report) -> None:
 
 
 def print_needed(library: Library) -> None:
-    """How many documents have no vectors yet, where any have none."""
+    """Print how many documents have no vectors yet, if any."""
     if count := lacking(library):
         click.echo(as_called(f"Run 'qmd embed' to update embeddings ({count} documents need vectors)"))
 

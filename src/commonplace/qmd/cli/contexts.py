@@ -1,4 +1,4 @@
-"""`context`: what people say about folders."""
+"""`context`: descriptions of collections, folders and files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from commonplace.qmd.cli.formats import as_json
 SCHEME = "qmd:"
 
 Place = tuple[str | None, str]
-"""A collection, None for everything, and a path inside it."""
+"""A collection (None for everything) and a path inside it."""
 
 
 @click.group("context")
@@ -42,7 +42,7 @@ def add(library: Library, words: tuple[str, ...], name: str | None, inside: str)
 
 
 def _ordered(first: str, second: str) -> tuple[str, str]:
-    """(path, text), also where they come the other way round and only the second can be a path."""
+    """Return (path, text), also for the reverse order if only the second word can be a path."""
     if second.startswith(SCHEME) and not first.startswith(SCHEME):
         return second, first
     return first, second

@@ -110,12 +110,14 @@ def _serve(
         from commonplace.server.logs import log_to
         from commonplace.server.principal import OWNER
         from commonplace.server.service import Service
-        from commonplace.server.stdio import noting_the_end
+        from commonplace.server.stdio import note_end_signals
 
     log_to(level=settings.log_level)
     principal = replace(OWNER, space=context.obj["space"])
-    with noting_the_end() as noted, ExitStack() as stack:
-        plan = Plan(principal, make_gate(settings, owner=principal), stdio=stdio, watch=watch, say=_say, noted=noted)
+    with note_end_signals() as signals, ExitStack() as stack:
+        plan = Plan(
+            principal, make_gate(settings, owner=principal), stdio=stdio, watch=watch, say=_say, signals=signals
+        )
         stack.callback(plan.gate.close)
         if http:
             check_binding(settings, host)

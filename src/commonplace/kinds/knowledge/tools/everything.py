@@ -40,8 +40,7 @@ from commonplace.kinds.knowledge.tools.results import (
 )
 from commonplace.model import JSON, parse_uri
 from commonplace.tools.schema import obj
-from commonplace.tools.sessions import Found as Listed
-from commonplace.tools.sessions import deduped
+from commonplace.tools.sessions import SearchAnswer, deduped
 from commonplace.tools.soft_config import DEFAULTS
 from commonplace.tools.tool import READ_ONLY, Call, Tool
 
@@ -80,11 +79,11 @@ def answered(
         turned.session.recent_queries if turned.session else (),
     )
 
-    def run(seen: frozenset[str]) -> Listed[tuple[Results, list[Warning]]]:
+    def run(seen: frozenset[str]) -> SearchAnswer[tuple[Results, list[Warning]]]:
         addresses = [parts for parts in map(parse_uri, seen) if parts]
         without = frozenset(library.store.ids_of(addresses)) if addresses else frozenset()
         results, failed = _found(turned, replace(wanted, without=without))
-        return Listed((results, failed), [hit.item.uri for hit in results.hits], results.total, results.skipped)
+        return SearchAnswer((results, failed), [hit.item.uri for hit in results.hits], results.total, results.skipped)
 
     listing = [given["query"], sorted(sources), given.get("filters") or {}, chosen.order_by]
     own = chosen.origin["max_session_uris"] != "settings"

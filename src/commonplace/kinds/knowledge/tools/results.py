@@ -16,7 +16,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.search.parse import NO_WORD
 from commonplace.tools.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe
-from commonplace.tools.sessions import Told
+from commonplace.tools.sessions import SessionReport
 
 Warning = Mapping[str, JSON]
 
@@ -79,7 +79,7 @@ class Found:
         return self.offset + len(self.results.hits) < self.results.total and bool(self.results.hits)
 
 
-def search_response(turn: Turn, found: Found, told: Told | None) -> dict[str, JSON]:
+def search_response(turn: Turn, found: Found, told: SessionReport | None) -> dict[str, JSON]:
     kind = "hybrid" if found.results.hybrid else "fts"
     records = [hit_item(hit, kind) for hit in found.results.hits]
     said = [*found.warnings, *([NO_TERMS] if found.results.no_terms else [])]
