@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ from commonplace.kinds.documents.packages.context import (
     check_alias,
     declarations,
     declare,
-    find_project,
     taken,
     withdraw,
     write_json,
@@ -43,12 +40,8 @@ from commonplace.kinds.documents.packages.registry import Holding, holding_of, h
 from commonplace.kinds.documents.packages.source import read_source, without_credentials
 from commonplace.kinds.documents.packages.sync import Keeping, Options, drop
 from commonplace.kinds.documents.visible import Visible
-from commonplace.lazy_dataclass import dataclass
-from commonplace.library import Library, space_folder
-from commonplace.settings import Settings
-from commonplace.store.opening import DATABASE
+from commonplace.library import Library
 from commonplace.tools.locating import no_collection
-
 
 _FORCE = click.option("--force", is_flag=True, help="Replace what is there.")
 _NO_EMBED = click.option(

@@ -30,12 +30,11 @@ class NotWritten(CommonplaceError):
     code, status, exit_code = "not_written", 500, 74
 
 
-_OF_QMD = re.compile(r"(['`]|: )qmd (collection add|context add|embed|get)\b")
-_OURS = re.compile(r"(['`]|: )(qmd|commonplace)(?= [a-z])")
+_OURS = re.compile(r"(['`]|: )(qmd|commonplace)(?= (?!qmd )[a-z])")
+"""A command of ours in a sentence; `commonplace qmd …` has been written out already."""
 QMD_INSIDE = "commonplace qmd"
 """The way to call `qmd` where no program of that name is ours."""
 _STDOUT, _STDERR = 1, 2
-_NAMED_HERE = {"collection add": "add"}
 NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """The system's error numbers for output that cannot be written."""
 
@@ -132,11 +131,9 @@ def called_qmd() -> bool:
 def as_called(sentence: str) -> str:
     """Return a sentence with the commands in it as this caller has to type them.
 
-    That is with the program that was called, and with the home and the space that this call chose by options.
+    That is with the options that chose another home or space for this call.
     """
-    if not called_qmd():
-        sentence = _OF_QMD.sub(lambda found: f"{found[1]}commonplace {_NAMED_HERE.get(found[2], found[2])}", sentence)
-    return _OURS.sub(lambda found: f"{found[1]}{_typed(found[2])}", sentence)
+    return _OURS.sub(lambda found: f"{found[1]}{typed(found[2])}", sentence)
 
 
 def called() -> str:
@@ -147,13 +144,13 @@ def called() -> str:
     name, path = "commonplace", sys.argv[0]
     places = (os.path.join(folder, name) for folder in os.get_exec_path())
     if os.path.basename(path) != name or any(os.access(place, os.X_OK) for place in places):
-        return _typed(name)
+        return typed(name)
     from shlex import quote
 
-    return _typed(name).replace(name, quote(path), 1)
+    return typed(name).replace(name, quote(path), 1)
 
 
-def _typed(program: str) -> str:
+def typed(program: str) -> str:
     """Return the way to call `program` from here, with the options that chose the home and the space."""
     context = click.get_current_context(silent=True)
     if context is None:

@@ -12,11 +12,11 @@ from urllib.parse import unquote
 import click
 
 from commonplace.cli.common import painted, with_library
-from commonplace.cli.lazy import as_called
 from commonplace.errors import NotFound
 from commonplace.kinds.documents.folders.collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
+from commonplace.qmd.cli.advice import command
 from commonplace.qmd.cli.finding import place_of
 from commonplace.qmd.cli.formats import (
     FORMATS,
@@ -121,7 +121,7 @@ def _documents(
 
 def _skipped(document: PrintedDocument, size: int) -> PrintedDocument:
     kilobytes = max(1, (size + 512) // 1024)
-    reason = as_called(f"File too large ({kilobytes}KB). Use 'qmd get {document.file}' to retrieve.")
+    reason = f"File too large ({kilobytes}KB). Use '{command('get')} {document.file}' to retrieve."
     return PrintedDocument(document.docid, document.file, document.title, document.context, reason=reason)
 
 
@@ -172,7 +172,7 @@ def _list_collections(library: Library, json_wanted: bool) -> None:
         click.echo(as_json(records), nl=False)
         return
     if not found:
-        click.echo(as_called("No collections found. Run 'qmd collection add .' to index files."), err=True)
+        click.echo(f"No collections found. Run '{command('collection add')} .' to index files.", err=True)
         return
     click.echo("Collections:\n")
     for one in found:

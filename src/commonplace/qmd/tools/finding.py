@@ -25,6 +25,8 @@ from commonplace.tools.tool import Call, Reply
 LONGEST_QUERY = 100_000
 LONGEST_ECHO = 200
 SNIPPET = 300
+EMBED = "qmd embed"
+"""The command that makes vectors, as agents are told it."""
 INTENT = 0.3
 """The weight of a term of the intent, beside 1 of the query's, when the best line is chosen."""
 
@@ -99,13 +101,17 @@ def find(
     intent: str = "",
     rerank: bool = False,
     candidates: int = 30,
+    embed: str = EMBED,
 ) -> SearchResults:
-    """Run searches over the named collections, or the included ones, and return the hits."""
+    """Run searches over the named collections, or the included ones, and return the hits.
+
+    `embed` is the command that makes vectors, as the caller types it: notes and errors advise it.
+    """
     there = shelves(library)
     filter = scope(library, there, collections)
     if filter is None:
         return SearchResults((), (), (), ())
-    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates)
+    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates, embed)
     answer = library.hybrid.find(question)
     return SearchResults(_presented(library, there.collections, answer), answer.lists, answer.stages, answer.notes)
 
