@@ -18,7 +18,7 @@ from commonplace.models.providers.endpoint import Misconfigured
 from commonplace.models.providers.opening import provided_embedder
 from commonplace.models.pull import pull
 from commonplace.network import is_this_machine
-from commonplace.server.tokens import make_token_gate
+from commonplace.server.tokens import make_jwt_gate
 from commonplace.settings import Settings
 
 
@@ -97,7 +97,7 @@ def test_an_issuer_elsewhere_contradicts_it(tmp_path: Path) -> None:
         home=tmp_path, offline=True, jwt_issuer="me", jwt_audience="you", jwt_jwks_url="https://example.org/keys"
     )
     with pytest.raises(Offline, match=r"jwt_jwks_url needs example\.org"):
-        make_token_gate(settings)
+        make_jwt_gate(settings)
 
 
 @pytest.mark.usefixtures("nothing_asked")

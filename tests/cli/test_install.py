@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from commonplace.cli.client_files import ClientFile, replace_file
 from commonplace.cli.clients import CLIENTS, config_path, is_ours, renewed
-from commonplace.cli.configs import Uneditable, Unreadable, put, read
+from commonplace.cli.configs import InvalidConfig, Uneditable, put, read
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 ENTRY = {"command": "/opt/bin/commonplace", "args": ["mcp"]}
@@ -469,5 +469,5 @@ def test_a_file_that_another_program_wrote_meanwhile_is_left_to_it(tmp_path: Pat
 def test_what_the_editor_does_not_understand_it_refuses() -> None:
     with pytest.raises(Uneditable):
         put("mcp_servers.commonplace.command = 'commonplace'\n", "toml", "mcp_servers", "commonplace", ENTRY)
-    with pytest.raises(Unreadable):
+    with pytest.raises(InvalidConfig):
         put('{"a": NaN}', "json", "mcpServers", "commonplace", ENTRY)

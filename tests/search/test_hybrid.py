@@ -122,6 +122,17 @@ def test_a_weak_model_is_not_believed_as_much_as_words(stocked: Library) -> None
     assert scores["bread"] <= 0.3 < 0.6 <= scores["train"]
 
 
+def test_advice_names_the_command_that_the_caller_types(stocked: Library) -> None:
+    """The engine knows no program but its own: a door that has another name for the command says so."""
+    meaning = (Search("vec", "dough"),)
+    with pytest.raises(Unavailable, match="Run 'commonplace embed' first"):
+        engine(stocked).find(Question(meaning, DOCUMENTS))
+    with pytest.raises(Unavailable, match="Run 'other make-vectors' first"):
+        engine(stocked).find(Question(meaning, DOCUMENTS, embed="other make-vectors"))
+    answer = engine(stocked).find(Question((Search("lex", "dough"), *meaning), DOCUMENTS, embed="other make-vectors"))
+    assert "keyword search only. Vector index not found. Run 'other make-vectors' first" in answer.notes[0]
+
+
 def test_variants_bring_what_the_query_alone_does_not(stocked: Library) -> None:
     writer = Writer(Search("lex", "steep oolong"), Search("lex", "steep bread"), Search("lex", "vienna"))
     answer = engine(stocked, writer).find(plain("steep"))

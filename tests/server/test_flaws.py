@@ -27,7 +27,7 @@ from commonplace.library import Library
 from commonplace.qmd.http import routes as qmd_http
 from commonplace.server import rest, transport, websocket
 from commonplace.server.auth import make_gate
-from commonplace.server.flaws import FLAW_META, flaw_of, told, told_body, unread
+from commonplace.server.flaws import FLAW_META, envelope_of, flaw_of, mark_flaw, mark_flaw_in_body
 from commonplace.server.http import make_app
 from commonplace.server.principal import OWNER
 from commonplace.settings import Settings
@@ -241,14 +241,14 @@ def test_a_body_that_is_no_object_is_told_so(world: World, body: str) -> None:
 @pytest.mark.parametrize("text", [r"\ud83c\udf75", r"\\ud83c", "🍵", r"\u00e9"])
 def test_a_character_that_was_escaped_is_none_of_them(text: str) -> None:
     whole = message(f'{{"query": "{text}"}}', "search")
-    assert told(whole, exact=False) is whole
+    assert mark_flaw(whole, exact=False) is whole
 
 
 def test_a_well_formed_call_passes_as_it_is(world: World) -> None:
     text = message(arguments('{"big": ' + "9" * 4000 + ', "deep": ' + "[" * 90 + "]" * 90 + "}"))
-    assert told(text) is text
+    assert mark_flaw(text) is text
     raw = text.encode()
-    assert told_body(raw) is raw
+    assert mark_flaw_in_body(raw) is raw
 
 
 @pytest.mark.parametrize(
@@ -263,17 +263,19 @@ def test_a_well_formed_call_passes_as_it_is(world: World) -> None:
     ],
 )
 def test_what_is_no_call_is_left_to_others(text: str) -> None:
-    assert told(text) is text
-    assert told_body(b"\xff call") == b"\xff call"
+    assert mark_flaw(text) is text
+    assert mark_flaw_in_body(b"\xff call") == b"\xff call"
 
 
 @pytest.mark.parametrize(
-    ("read", "flaw"), [(told, '{"a": 1, "a": 2}'), (unread, "[" * 200_000)], ids=["a key twice", "without end"]
+    ("read", "flaw"),
+    [(mark_flaw, '{"a": 1, "a": 2}'), (envelope_of, "[" * 200_000)],
+    ids=["a key twice", "without end"],
 )
 def test_a_string_without_an_end_behind_a_flaw_takes_no_time(read: Callable[[str], Any], flaw: str) -> None:
     text = f'{{"method": "tools/call", "x": {flaw}, "y": "' + r"\"" * 40_000
     begun = time.process_time()
-    assert read(text) == {told: text, unread: None}[read]
+    assert read(text) == {mark_flaw: text, envelope_of: None}[read]
     assert time.process_time() - begun < 5  # half a minute where each quote is taken for a beginning
 
 
@@ -284,7 +286,7 @@ def test_a_string_without_an_end_behind_a_flaw_takes_no_time(read: Callable[[str
 )
 def test_the_id_and_the_envelope_of_a_flawed_call_are_kept(value: Any) -> None:
     meta = json.dumps({"kept": value})
-    read = json.loads(told(message(arguments('{"c": 1, "c": 2}'), meta=meta)))
+    read = json.loads(mark_flaw(message(arguments('{"c": 1, "c": 2}'), meta=meta)))
     assert (read["id"], read["method"], read["params"]["name"]) == (7, "tools/call", "table_update")
     assert read["params"]["_meta"]["kept"] == value
     failure = flaw_of(read["params"]["_meta"])
@@ -305,8 +307,8 @@ def test_a_long_message_is_read_where_it_holds_nobody_up(
     module, name = {
         "rest": (rest, "read_object"),
         "qmd": (qmd_http, "read_object"),
-        "http": (transport, "told_body"),
-        "websocket": (websocket, "told"),
+        "http": (transport, "mark_flaw_in_body"),
+        "websocket": (websocket, "mark_flaw"),
     }[door]
     reads, readers = getattr(module, name), list[bool]()
 

@@ -33,7 +33,7 @@ from commonplace.library import space_folder
 from commonplace.server.auth import Authentication, Gate, make_gate, metadata_address
 from commonplace.server.principal import Principal
 from commonplace.server.signing import BURST, FRESH_S, KEPT_S, REFILL_S, PublishedKeys
-from commonplace.server.tokens import TokenGate, space_of
+from commonplace.server.tokens import JwtGate, space_of
 from commonplace.settings import BadSetting, Settings
 from serving import get, served
 
@@ -137,9 +137,9 @@ class Clock:
         return self.now
 
 
-def following(issuer: Issuer, clock: Callable[[], float] = time.monotonic) -> TokenGate:
+def following(issuer: Issuer, clock: Callable[[], float] = time.monotonic) -> JwtGate:
     allowed = frozenset({"RS256", "PS256", "ES256", "ES384", "EdDSA"})
-    return TokenGate(ISSUER, AUDIENCE, PublishedKeys(issuer.url, allowed, clock))
+    return JwtGate(ISSUER, AUDIENCE, PublishedKeys(issuer.url, allowed, clock))
 
 
 def test_a_subject_has_a_space_that_nobody_else_can_name(tmp_path: Path) -> None:

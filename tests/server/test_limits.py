@@ -140,7 +140,7 @@ def test_who_asks_for_much_at_once_waits_for_itself_and_not_others_for_it(tmp_pa
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
             for space in ("ann", "ann", "ann", "ann", "bob"):
-                tasks.start_soon(service.unhurried, space, lambda library: done.append(library.folder.name))
+                tasks.start_soon(service.run_in_thread, space, lambda library: done.append(library.folder.name))
 
     anyio.run(main)
     service.close()

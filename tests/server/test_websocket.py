@@ -21,7 +21,7 @@ from websockets.sync.client import ClientConnection, connect
 from commonplace.server.auth import make_gate
 from commonplace.server.calls import run
 from commonplace.server.http import make_app
-from commonplace.server.websocket import Wire
+from commonplace.server.websocket import WebSocketProtocol
 from commonplace.settings import Settings
 from serving import served
 
@@ -183,7 +183,7 @@ def test_who_reads_its_answers_is_there_though_its_pong_waits_behind_its_questio
     settings = Settings(home=home, model="static", concurrency=2)
     app, call = make_app(settings, make_gate(settings)), {"name": "status", "arguments": {}, "_meta": ENVELOPE}
     with (
-        served(app, ws=Wire, ws_ping_interval=0.3, ws_ping_timeout=0.7) as port,
+        served(app, ws=WebSocketProtocol, ws_ping_interval=0.3, ws_ping_timeout=0.7) as port,
         connect(f"ws://127.0.0.1:{port}/ws") as client,
     ):
         for number in range(300):  # of which a hundred are heard, and the last after two seconds

@@ -16,12 +16,12 @@ import anyio.lowlevel
 import pytest
 
 from commonplace.errors import Busy
-from commonplace.server.workers import Workers
+from commonplace.server.workers import WorkerThreads
 
 
 def test_what_a_task_gives_is_what_its_caller_gets() -> None:
     async def main() -> None:
-        workers = Workers(2)
+        workers = WorkerThreads(2)
         assert await workers.run(lambda: 7) == 7
         with pytest.raises(KeyError):
             await workers.run(lambda: {}["nothing"])
@@ -35,7 +35,7 @@ def test_what_a_task_gives_is_what_its_caller_gets() -> None:
 
 def test_nobody_waits_for_a_task_that_ran_out_of_what_it_goes_through() -> None:
     async def main() -> None:
-        workers = Workers(1)
+        workers = WorkerThreads(1)
         with anyio.fail_after(10), pytest.raises(RuntimeError) as told:
             await workers.run(lambda: next(iter(())))
         assert isinstance(told.value.__cause__, StopIteration)
@@ -59,7 +59,7 @@ def test_no_more_than_the_bound_are_busy_and_all_is_done() -> None:
             done += 1
 
     async def main() -> None:
-        workers = Workers(3)
+        workers = WorkerThreads(3)
         async with anyio.create_task_group() as tasks:
             for _ in range(40):
                 tasks.start_soon(workers.run, task)
@@ -76,7 +76,7 @@ def test_a_system_without_threads_to_give_keeps_nobody_waiting_for_ever(monkeypa
         raise RuntimeError("can't start new thread")
 
     async def main() -> None:
-        workers = Workers(2)
+        workers = WorkerThreads(2)
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", refuse)
             for number in range(3):
@@ -104,7 +104,7 @@ def test_a_cancelled_caller_leaves_what_has_begun_and_nothing_else() -> None:
         ended.set()
 
     async def main() -> None:
-        workers = Workers(1)
+        workers = WorkerThreads(1)
         with anyio.move_on_after(0.2):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(workers.run, held)
@@ -123,7 +123,7 @@ def test_a_cancelled_caller_leaves_what_has_begun_and_nothing_else() -> None:
 
 def test_one_caller_after_another_needs_one_thread() -> None:
     async def main() -> set[int]:
-        workers = Workers(4)
+        workers = WorkerThreads(4)
         threads = {await workers.run(threading.get_ident) for _ in range(200)}
         workers.close()
         return threads
@@ -135,7 +135,7 @@ def test_who_asks_for_much_keeps_nobody_waiting_for_all_of_it() -> None:
     go_on, done = threading.Event(), list[str]()
 
     async def main() -> None:
-        workers = Workers(1)
+        workers = WorkerThreads(1)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(workers.run, lambda: go_on.wait(30), "ann")
             await anyio.lowlevel.checkpoint()
@@ -153,7 +153,7 @@ def test_what_waits_when_the_workers_are_sent_home_is_done_all_the_same() -> Non
     go_on, done = threading.Event(), list[int]()
 
     async def main() -> None:
-        workers = Workers(1)
+        workers = WorkerThreads(1)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(workers.run, lambda: go_on.wait(30))
             for number in range(3):

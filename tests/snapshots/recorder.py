@@ -16,7 +16,7 @@ from typing import Any
 from commonplace.library import Library
 from commonplace.profiles.registry import profile
 from commonplace.server.calls import Failure, run
-from commonplace.server.service import worded
+from commonplace.server.service import with_text
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call, Tool
 
@@ -62,7 +62,7 @@ class Recorder:
                 refusal["message"] = answer.message
             self._keep(profile_name, tool.name, arguments, {"refused": refusal})
             return {}
-        reply = worded(answer)
+        reply = with_text(answer)
         kept: dict[str, Any] = {"answer": reply.structured}
         if profile_name == "qmd":
             kept["text"] = [part.get("text") or part.get("resource") for part in reply.content]

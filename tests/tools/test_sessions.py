@@ -27,7 +27,7 @@ from commonplace.library import Library
 from commonplace.model import Draft, Page
 from commonplace.store.base import Store
 from commonplace.store.rows import MOST_LISTS
-from commonplace.tools.sessions import Found, Session, Sessions, Told, deduped
+from commonplace.tools.sessions import SearchAnswer, Session, SessionReport, Sessions, deduped
 from opening import library_settings, open_library
 
 TOPICS = ["tea", "tea water", "tea water kettle", "kettle", "kettle tea tea", "garden"]
@@ -65,12 +65,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 def search(
     library: Library, session: Session | None, query: str, limit: int = 5, offset: int = 0, **more: Any
-) -> tuple[Page, Told | None]:
+) -> tuple[Page, SessionReport | None]:
     """What a surface does."""
 
-    def run(without: frozenset[str]) -> Found[Page]:
+    def run(without: frozenset[str]) -> SearchAnswer[Page]:
         page = library.search(query, mode="lexical", limit=limit, offset=offset, exclude=without)
-        return Found(page, [hit.uri for hit in page.hits], page.found, page.skipped)
+        return SearchAnswer(page, [hit.uri for hit in page.hits], page.found, page.skipped)
 
     return deduped(session, run, query=query, listing=[query], offset=offset, **more)
 
@@ -155,9 +155,9 @@ def test_an_ended_handle_begins_anew(sessions: Sessions, clock: Clock, filled: L
     assert sessions.end("s") is True
     assert sessions.find("s") is None
     assert sessions.open("s").defaults == {}
-    assert search(filled, sessions.open("s"), "tea")[1] == Told("s", 5, 0, False)
+    assert search(filled, sessions.open("s"), "tea")[1] == SessionReport("s", 5, 0, False)
     clock.now += 4000
-    assert search(filled, sessions.open("s"), "tea")[1] == Told("s", 5, 0, False)
+    assert search(filled, sessions.open("s"), "tea")[1] == SessionReport("s", 5, 0, False)
 
 
 def test_beyond_the_capacity_the_least_recently_used_goes(sessions: Sessions, clock: Clock, store: Store) -> None:
@@ -176,7 +176,7 @@ def test_a_session_is_shared_by_all_who_open_the_space(library: Library, backend
     with open_library(backend, tmp_path) as other:
         second, told = search(other, other.sessions.find("s"), "tea")
         assert not set(uris(first)) & set(uris(second))
-        assert told == Told("s", 10, 5, False)
+        assert told == SessionReport("s", 10, 5, False)
         other.sessions.end("s")
     assert library.sessions.find("s") is None
 
@@ -209,7 +209,7 @@ def test_what_was_returned_is_left_out_of_the_next_list(filled: Library, session
     kettle, told = search(filled, session, "kettle", limit=4)
     whole = [hit.uri for hit in filled.search("kettle", mode="lexical", limit=100).hits]
     assert uris(kettle) == [uri for uri in whole if uri not in uris(tea)][:4]
-    assert told == Told("s", 7, len(set(whole) & set(uris(tea))), False)
+    assert told == SessionReport("s", 7, len(set(whole) & set(uris(tea))), False)
     assert sessions.find("s").recent_queries == ("kettle", "tea")
 
 
@@ -222,9 +222,9 @@ def test_a_query_is_remembered_without_marking_anything(sessions: Sessions, stor
 
 
 def test_candidates_that_were_not_returned_are_not_seen(filled: Library, sessions: Sessions) -> None:
-    def run(without: frozenset[str]) -> Found[Page]:
+    def run(without: frozenset[str]) -> SearchAnswer[Page]:
         page = filled.search("tea", mode="lexical", limit=9, exclude=without)
-        return Found(page, uris(page)[:2], page.found, page.skipped)  # the rest did not fit the budget
+        return SearchAnswer(page, uris(page)[:2], page.found, page.skipped)  # the rest did not fit the budget
 
     page, told = deduped(sessions.open("s"), run, query="tea", listing="tea", offset=0)
     assert told.seen == 2
@@ -233,31 +233,33 @@ def test_candidates_that_were_not_returned_are_not_seen(filled: Library, session
 
 def test_a_partly_seen_page_is_not_filled_up_and_then_all_is_shown_again(filled: Library, sessions: Sessions) -> None:
     session = sessions.open("s")
-    assert search(filled, session, "garden", limit=3)[1] == Told("s", 3, 0, False)
+    assert search(filled, session, "garden", limit=3)[1] == SessionReport("s", 3, 0, False)
     page, told = search(filled, session, "garden", limit=4)
-    assert (len(page.hits), page.more, told) == (2, False, Told("s", 5, 3, False))
+    assert (len(page.hits), page.more, told) == (2, False, SessionReport("s", 5, 3, False))
     for _ in range(2):
         page, told = search(filled, session, "garden", limit=4)
-        assert (len(page.hits), page.more, told) == (4, True, Told("s", 5, 0, True))
+        assert (len(page.hits), page.more, told) == (4, True, SessionReport("s", 5, 0, True))
     rest, told = search(filled, session, "garden", limit=4, offset=4)
-    assert (len(rest.hits), told) == (1, Told("s", 5, 0, True))
+    assert (len(rest.hits), told) == (1, SessionReport("s", 5, 0, True))
     assert len({*uris(page), *uris(rest)}) == 5
 
 
 def test_all_seen_is_told_from_past_the_end_and_from_no_match(filled: Library, sessions: Sessions) -> None:
     session = sessions.open("s")
     search(filled, session, "garden", limit=5)
-    assert search(filled, session, "garden", limit=5, offset=50)[1] == Told("s", 5, 0, False)
-    assert search(filled, session, "nothing")[1] == Told("s", 5, 0, False)
+    assert search(filled, session, "garden", limit=5, offset=50)[1] == SessionReport("s", 5, 0, False)
+    assert search(filled, session, "nothing")[1] == SessionReport("s", 5, 0, False)
     search(filled, session, "kettle", limit=1)
     fresh = deduped(
         session,
-        lambda without: Found(len(without), [], *_counts(filled.search("garden", mode="lexical", exclude=without))),
+        lambda without: SearchAnswer(
+            len(without), [], *_counts(filled.search("garden", mode="lexical", exclude=without))
+        ),
         query="garden",
         listing="another list",
         offset=3,
     )
-    assert fresh == (0, Told("s", 6, 0, True))
+    assert fresh == (0, SessionReport("s", 6, 0, True))
 
 
 def _counts(page: Page) -> tuple[int, int]:
@@ -268,7 +270,7 @@ def test_without_dedupe_nothing_is_left_out_but_it_becomes_seen(filled: Library,
     session = sessions.open("s")
     first, _ = search(filled, session, "tea")
     again, told = search(filled, session, "tea", dedupe=False)
-    assert (uris(again), told) == (uris(first), Told("s", 5, 0, False))
+    assert (uris(again), told) == (uris(first), SessionReport("s", 5, 0, False))
     assert search(filled, session, "garden", dedupe=False)[1].seen == 10
     assert search(filled, session, "garden")[1].replayed is True
 
@@ -325,7 +327,7 @@ class Paging(RuleBasedStateMachine):
     def whole(self, query: str) -> list[str]:
         return uris(self.library.search(query, mode="lexical", limit=100))
 
-    def check(self, query: str, limit: int, offset: int, dedupe: bool) -> tuple[Page, Told | None]:
+    def check(self, query: str, limit: int, offset: int, dedupe: bool) -> tuple[Page, SessionReport | None]:
         whole = self.whole(query)
         known = self.lists.pop(query, None) if offset else None
         without, replayed = known or (list(self.seen), False)
@@ -344,7 +346,7 @@ class Paging(RuleBasedStateMachine):
         for uri in uris(page):
             self.seen = [other for other in self.seen if other != uri] + [uri]
         self.seen = self.seen[-self.most :]
-        assert told == Told(self.session.id, len(self.seen), len(whole) - len(shown), told_replayed)
+        assert told == SessionReport(self.session.id, len(self.seen), len(whole) - len(shown), told_replayed)
         return page, told
 
     def remember(self, query: str, entry: tuple[list[str], bool]) -> None:
@@ -384,7 +386,7 @@ READER = """
 import sys
 from pathlib import Path
 from commonplace.library import Library
-from commonplace.tools.sessions import Found, deduped
+from commonplace.tools.sessions import SearchAnswer, deduped
 from commonplace.settings import Settings
 
 folder = Path(sys.argv[1])
@@ -392,7 +394,7 @@ settings = Settings(home=folder, models=folder, model="static", store=sys.argv[3
 with Library.open(folder, sys.argv[2], settings) as library:
     def run(without):
         page = library.search("tea", mode="lexical", limit=2, exclude=without)
-        return Found(page, [hit.uri for hit in page.hits], page.found, page.skipped)
+        return SearchAnswer(page, [hit.uri for hit in page.hits], page.found, page.skipped)
 
     session = library.sessions.open("shared")
     print("ready", flush=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commonplace.cli.clients import Client
-from commonplace.cli.configs import Unreadable, read
+from commonplace.cli.configs import InvalidConfig, read
 from commonplace.errors import CommonplaceError
 from commonplace.lazy_dataclass import dataclass
 
@@ -18,20 +18,20 @@ _MARK = "\ufeff"
 
 
 class ClientFile(CommonplaceError):
-    """A client's file that is left as it was. Ends a process with EX_CONFIG."""
+    """The error that a client's file was left as it was. Ends a process with EX_CONFIG."""
 
     code, status, exit_code = "client_file", 500, 78
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a client's file holds now."""
+    """The content of a client's file."""
 
     path: Path
     """The file itself, where the client's path is a link, which stays one."""
     raw: bytes
     text: str
-    said: dict[str, Any]
+    servers_by_key: dict[str, Any]
 
     def encoded(self, text: str) -> bytes:
         """Return a text as the bytes of this file, with the byte order mark that it has."""
@@ -39,29 +39,29 @@ class Config:
 
     def entries(self, client: Client) -> dict[str, Any]:
         """Return the servers that the client knows, by name."""
-        servers = self.said.get(client.key)
+        servers = self.servers_by_key.get(client.key)
         return servers if isinstance(servers, dict) else {}
 
 
 def opened(client: Client, path: Path) -> Config:
-    """Return what the client's file holds; one that is not there is empty. Raise ClientFile where it is not sound."""
+    """Return the content of a client's file, empty for none. Raise ClientFile for a file that cannot be read."""
     real = Path(os.path.realpath(path))
     try:
         raw = real.read_bytes() if real.exists() else b""
         text = raw.decode("utf-8").removeprefix(_MARK)
         return Config(real, raw, text, read(text, client.format))
-    except (Unreadable, UnicodeDecodeError) as error:
+    except (InvalidConfig, UnicodeDecodeError) as error:
         raise ClientFile(f"{path} cannot be read: {error}. Mend it or move it away, then repeat this.") from error
 
 
 def backups(path: Path) -> list[Path]:
     """Return the copies that `replace_file` made of a file, the newest first."""
-    found = path.parent.glob(f"{path.name}.????????-??????{_BACKUP}*") if path.parent.is_dir() else ()
-    return sorted(found, reverse=True)
+    copies = path.parent.glob(f"{path.name}.????????-??????{_BACKUP}*") if path.parent.is_dir() else ()
+    return sorted(copies, reverse=True)
 
 
 def replace_file(path: Path, old: bytes, new: bytes) -> Path | None:
-    """Write a file in one step, keeping its mode and a copy of what it was. A file someone else just wrote is left."""
+    """Replace a file in one step, keeping its mode, and return its backup. Raise ClientFile if it just changed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     exists = path.exists()
     mode = path.stat().st_mode & 0o777 if exists else 0o600
@@ -80,7 +80,7 @@ def replace_file(path: Path, old: bytes, new: bytes) -> Path | None:
 
 
 def _create(path: Path, suffix: str, content: bytes, mode: int) -> Path:
-    """A new file beside `path`, never one that is there, and never readable by more people than `path` is."""
+    """Create a file beside `path`, never replacing one, and never readable by more people than `path` is."""
     for attempt in range(100):
         beside = path.with_name(f"{path.name}{suffix}{f'-{attempt}' if attempt else ''}")
         try:

@@ -14,10 +14,10 @@ Entry = dict[str, Any]
 
 DISTRIBUTION = "commonplace-mcp"
 PROGRAMS = ("commonplace", DISTRIBUTION)
-"""What our programs are called; the second has the name of the package, so that `uvx` finds it."""
+"""The names of our programs; the second is the package's name, so that `uvx` finds it."""
 
 TRANSPORT = ("type", "command", "args", "url", "serverUrl")
-"""What we write in an entry, whichever client's. Anything else in one is its user's own."""
+"""The keys we write in an entry of any client. All others in one are its user's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ CLIENTS = {
 }
 _FOLDERS = {"XDG_CONFIG_HOME": "~/.config", "APPDATA": "~/AppData/Roaming"}
 _PLACE = re.compile(r".*/mcp(/i)?(/[\w.-]+)?/?")
-"""Where a server has MCP: all of it, a profile or an instance, behind whatever a proxy puts before."""
+"""The paths of MCP on a server: all of it, a profile or an instance, after any prefix of a proxy."""
 
 
 def config_path(client: Client, platform: str, environment: Mapping[str, str], home: str) -> str:
-    """Where the client keeps its servers on a platform (as `sys.platform` names it), for the user with this home."""
+    """Return the path of the client's file on a platform (as `sys.platform` names it), for the user with this home."""
     path = {"darwin": client.macos, "win32": client.windows}.get(platform, client.linux)
     if client.moved_by and environment.get(client.moved_by):
         return f"{environment[client.moved_by]}/{path.rpartition('/')[2]}"
@@ -115,17 +115,17 @@ def config_path(client: Client, platform: str, environment: Mapping[str, str], h
 
 
 def command_entry(client: Client, command: str, arguments: list[str]) -> Entry:
-    """A server the client starts itself and speaks to over stdio."""
+    """Return the entry of a server that the client starts itself and speaks to over stdio."""
     return {**({"type": "stdio"} if client.typed else {}), "command": command, "args": arguments}
 
 
 def address_entry(client: Client, url: str) -> Entry:
-    """A server that is running already, and is spoken to over Streamable HTTP."""
+    """Return the entry of a running server that the client speaks to over Streamable HTTP."""
     return {**({"type": "http"} if client.typed else {}), client.url: url}
 
 
 def is_ours(entry: Any) -> bool:
-    """Whether an entry under the wanted name serves Commonplace: a command of that name, or an address like ours."""
+    """Return whether an entry under our name serves Commonplace: by a command of that name, or an address like ours."""
     if not isinstance(entry, dict):
         return False
     if isinstance(entry.get("command"), str):
@@ -134,7 +134,7 @@ def is_ours(entry: Any) -> bool:
 
 
 def starts_ours(entry: Any) -> bool:
-    """Whether an entry, whatever it is called, is a command that starts Commonplace."""
+    """Return whether an entry of any name is a command that starts Commonplace."""
     if not isinstance(entry, dict) or not isinstance(command := entry.get("command"), str):
         return False
     name = re.split(r"[/\\]", command)[-1].removesuffix(".exe")
@@ -144,12 +144,12 @@ def starts_ours(entry: Any) -> bool:
 
 
 def is_place(path: str) -> bool:
-    """Whether MCP is at an address with this path, where its server is one of ours."""
+    """Return whether one of our servers would have MCP at this path."""
     return _PLACE.fullmatch(path) is not None
 
 
 def parts(address: str) -> SplitResult:
-    """What an address is made of; nothing where it is none."""
+    """Return the parts of an address; empty parts for what is none."""
     try:
         return urlsplit(address)
     except ValueError:
@@ -157,7 +157,7 @@ def parts(address: str) -> SplitResult:
 
 
 def renewed(old: Entry, new: Entry) -> Entry:
-    """Our entry as it should be now. What its user added stays, unless it was meant for another server.
+    """Return our entry updated, keeping what its user added unless it was for another server.
 
     Headers may hold a key, so they follow an address only within one host.
     """
@@ -167,10 +167,10 @@ def renewed(old: Entry, new: Entry) -> Entry:
 
 
 def _origin(entry: Entry) -> tuple[str, str]:
-    found = parts(_address(entry))
-    return found.scheme, found.netloc
+    address = parts(_address(entry))
+    return address.scheme, address.netloc
 
 
 def _address(entry: Entry) -> str:
-    given = entry.get("url") or entry.get("serverUrl")
-    return given if isinstance(given, str) else ""
+    url = entry.get("url") or entry.get("serverUrl")
+    return url if isinstance(url, str) else ""

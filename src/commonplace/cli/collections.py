@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from commonplace.cli.common import counted, progress_bar
 from commonplace.cli.folders import MOST_NAMED, OF_COLLECTIONS
 from commonplace.cli.lazy import SomePath
 from commonplace.cli.library import pull_default
+from commonplace.cli.workplace import Workplace, with_workplace
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.locks import collection_lock
 from commonplace.kinds.documents.packages.context import (
@@ -28,7 +27,6 @@ from commonplace.kinds.documents.packages.context import (
     check_alias,
     declarations,
     declare,
-    find_project,
     withdraw,
     write_json,
 )
@@ -42,72 +40,8 @@ from commonplace.kinds.documents.packages.registry import Holding, holding_of, h
 from commonplace.kinds.documents.packages.source import read_source, without_credentials
 from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, drop
 from commonplace.kinds.documents.visible import Visible
-from commonplace.lazy_dataclass import dataclass
-from commonplace.library import Library, space_folder
-from commonplace.settings import Settings
-from commonplace.store.opening import DATABASE
+from commonplace.library import Library
 from commonplace.tools.locating import no_collection
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a command works: the library of the home and space, and the project."""
-
-    settings: Settings
-    space: str
-    project: Path | None
-    here: Path
-    """What a folder that is not named means: the project's where that is named, else the current one."""
-    as_json: bool
-    dry: bool
-
-    def file_of(self, everywhere: bool) -> Path:
-        """The folder whose context.json is meant: the project's, or the user's."""
-        return self.settings.home if everywhere or self.project is None else self.project
-
-    @contextmanager
-    def library(self) -> Iterator[Library]:
-        """The library. A dry run of one that does not exist yet has an empty one that vanishes again."""
-        home, kept_elsewhere = self.settings.home, bool(self.settings.store)
-        if not self.dry or kept_elsewhere or (space_folder(home, self.space) / DATABASE).exists():
-            with Library.open(home, self.space, settings=self.settings) as library:
-                yield library
-            return
-        with (
-            tempfile.TemporaryDirectory() as nowhere,
-            Library.open(nowhere, self.space, settings=self.settings) as library,
-        ):
-            yield library
-
-    def say(self, record: Mapping[str, Any], *lines: str) -> None:
-        """The one object of --json, or the lines for people."""
-        if self.as_json:
-            click.echo(json.dumps(record, ensure_ascii=False, indent=2))
-            return
-        for line in lines:
-            click.echo(f"{line} (dry run)" if self.dry else line)
-
-
-def _placed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options every command takes, made into a `Place`."""
-
-    @click.option("--project", type=SomePath(path_type=Path, file_okay=False), help="The project's folder.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    @click.option("--dry-run", "dry", is_flag=True, help="Say what would happen, and change nothing.")
-    @click.pass_context
-    def run(context: click.Context, /, project: Path | None, as_json: bool, dry: bool, **given: Any) -> Any:
-        home, space = context.obj["home"], context.obj["space"]
-        settings = Settings.load(home=Path(home) if home else None)
-        if project is not None and not project.is_dir():
-            raise InvalidInput(f"--project {project} is no folder.")
-        found = Path(os.path.realpath(project)) if project else find_project()
-        if found is not None and found == Path(os.path.realpath(settings.home)):
-            found = None
-        return command(Place(settings, space, found, project or Path.cwd(), as_json, dry), **given)
-
-    run.__doc__, run.__name__ = command.__doc__, command.__name__
-    return run
-
 
 _FORCE = click.option("--force", is_flag=True, help="Replace what is there.")
 _NO_EMBED = click.option(
@@ -127,12 +61,12 @@ def collections() -> None:
 @click.option("--version", help="The package's version.  [default: 0.1.0]")
 @click.option("--description", help="What is in it.")
 @_FORCE
-@_placed
-def init(place: Place, folder: Path | None, manifest: bool, force: bool, **said: str | None) -> None:
+@with_workplace
+def init(workplace: Workplace, folder: Path | None, manifest: bool, force: bool, **said: str | None) -> None:
     """Write an empty context.json, or a manifest.json."""
     if not manifest and any(said.values()):
         raise InvalidInput("--name, --version and --description describe a package: they go with --manifest.")
-    target = Path(os.path.realpath(folder or place.here))
+    target = Path(os.path.realpath(folder or workplace.here))
     file = target / (MANIFEST if manifest else FILE)
     content: dict[str, Any] = {"collections": {}}
     if manifest:
@@ -141,9 +75,9 @@ def init(place: Place, folder: Path | None, manifest: bool, force: bool, **said:
         content["sources"] = {"glob": list(IMPLIED)}
     if file.exists() and not force:
         raise AlreadyExists(f"{file} is there already. Use --force to write over it.")
-    if not place.dry:
+    if not workplace.dry:
         write_json(file, content)
-    place.say({"dryRun": place.dry, "file": str(file)}, f"Wrote {file}")
+    workplace.say({"dryRun": workplace.dry, "file": str(file)}, f"Wrote {file}")
 
 
 @collections.command()
@@ -157,42 +91,46 @@ def init(place: Place, folder: Path | None, manifest: bool, force: bool, **said:
 @click.option("--no-sync", is_flag=True, help="Only declare it: fetch nothing yet.")
 @_NO_EMBED
 @_FORCE
-@_placed
-def add(place: Place, alias: str, source: str, everywhere: bool, no_sync: bool, no_embed: bool, **more: Any) -> int:
+@with_workplace
+def add(
+    workplace: Workplace, alias: str, source: str, everywhere: bool, no_sync: bool, no_embed: bool, **more: Any
+) -> int:
     """Declare a collection under an alias, and sync it."""
-    folder = place.file_of(everywhere)
+    folder = workplace.file_of(everywhere)
     check_alias(alias, "ALIAS")
     if not more["force"] and any(each.alias == alias for each in declarations(folder, "project")):
         raise alias_exists(alias, folder / FILE)
-    typed = _declaration(place, alias, source, folder, more)
+    typed = _declaration(workplace, alias, source, folder, more)
     outcomes: list[SyncOutcome] = []
-    with place.library() as library:
+    with workplace.library() as library:
         if not no_sync:
-            outcomes = [_sync_one(library, holding_of(library, typed), SyncOptions(dry=place.dry, note_error=False))]
+            outcomes = [
+                _sync_one(library, holding_of(library, typed), SyncOptions(dry=workplace.dry, note_error=False))
+            ]
         written = not (outcomes and outcomes[0].error is not None)
-        if written and not place.dry:
+        if written and not workplace.dry:
             with collection_lock(library.folder, str(folder / FILE)):
                 declare(folder, _as_written(typed, folder), force=more["force"])
-        record = {"dryRun": place.dry, "file": str(folder / FILE), "scope": typed.scope}
-        _report(place, outcomes, record | {"collections": [each.record() for each in outcomes]})
+        record = {"dryRun": workplace.dry, "file": str(folder / FILE), "scope": typed.scope}
+        _report(workplace, outcomes, record | {"collections": [each.record() for each in outcomes]})
         if not written:
             return 1
-        if not place.as_json:
-            click.echo(f"Added {alias} to {folder / FILE}{' (dry run)' if place.dry else ''}")
-        if not (no_sync or no_embed or place.dry):
+        if not workplace.as_json:
+            click.echo(f"Added {alias} to {folder / FILE}{' (dry run)' if workplace.dry else ''}")
+        if not (no_sync or no_embed or workplace.dry):
             _embed(library)
     return 0
 
 
-def _declaration(place: Place, alias: str, source: str, folder: Path, more: Mapping[str, Any]) -> Declaration:
+def _declaration(workplace: Workplace, alias: str, source: str, folder: Path, more: Mapping[str, Any]) -> Declaration:
     for option in ("glob", "exclude"):
         check_globs(more[option], f"--{option}")
-    scope: Scope = "global" if folder == place.settings.home else "project"
+    scope: Scope = "global" if folder == workplace.settings.home else "project"
     return Declaration(alias, source, more["glob"], more["exclude"], scope, Path.cwd())
 
 
 def _as_written(typed: Declaration, folder: Path) -> Declaration:
-    """The declaration as the file holds it: without credentials, and a path inside the project relative to it."""
+    """Return the declaration to write: without credentials, and with a path inside the project relative to it."""
     source = read_source(typed.url, typed.folder)
     url = source.shown
     if source.path is not None and source.kind != "repository" and typed.scope == "project":
@@ -208,20 +146,20 @@ def _as_written(typed: Declaration, folder: Path) -> Declaration:
 @click.option("--global", "everywhere", is_flag=True, help="From your own context.json, not the project's.")
 @click.option("--drop", "and_drop", is_flag=True, help="Delete the documents too.")
 @click.option("--force", is_flag=True, hidden=True, expose_value=False)  # as all that write do; it refuses nothing
-@_placed
-def remove(place: Place, alias: str, everywhere: bool, and_drop: bool) -> None:
+@with_workplace
+def remove(workplace: Workplace, alias: str, everywhere: bool, and_drop: bool) -> None:
     """Remove a collection's declaration; with --drop its documents, too.
 
     A folder that was added with `commonplace add` has no declaration, only documents: it needs --drop.
     """
-    folder = place.file_of(everywhere)
-    with place.library() as library:
+    folder = workplace.file_of(everywhere)
+    with workplace.library() as library:
         found = next((each for each in declarations(folder, "project") if each.alias == alias), None)
-        if found is None and (left := undeclared(library, holdings(library, place.project)).get(alias)):
-            _drop_left(place, library, alias, left.key, and_drop)
+        if found is None and (left := undeclared(library, holdings(library, workplace.project)).get(alias)):
+            _drop_left(workplace, library, alias, left.key, and_drop)
             return
         if found is None:
-            _remove_folder(place, library, alias, folder, and_drop)
+            _remove_folder(workplace, library, alias, folder, and_drop)
             return
         holding = holding_of(library, found)
         if and_drop and holding.folder:
@@ -229,33 +167,35 @@ def remove(place: Place, alias: str, everywhere: bool, and_drop: bool) -> None:
                 f"The documents of {alias} are those of the folder {holding.folder}. Remove that instead."
             )
         count = library.store.parents("document").get(holding.declared.key, 0) if and_drop else 0
-        if not place.dry:
+        if not workplace.dry:
             with collection_lock(library.folder, str(folder / FILE)):
                 withdraw(folder, alias)
             if and_drop:
                 drop(_keeping(library), holding.declared.key)
-    record = {"dryRun": place.dry, "file": str(folder / FILE), "dropped": count}
-    place.say(
+    record = {"dryRun": workplace.dry, "file": str(folder / FILE), "dropped": count}
+    workplace.say(
         record, f"Removed {alias} from {folder / FILE}" + (f", and {counted(count, 'document')}" if and_drop else "")
     )
 
 
-def _drop_left(place: Place, library: Library, id: str, key: str, and_drop: bool) -> None:
-    """Documents of a package that nothing declares here go by its id."""
+def _drop_left(workplace: Workplace, library: Library, id: str, key: str, and_drop: bool) -> None:
+    """Delete the documents of a package that nothing declares here; they go by its id."""
     if not and_drop:
         raise InvalidInput(
             f"{id} is not declared here any more, but its documents are still there. Repeat with --drop to delete them."
         )
     count = library.store.parents("document").get(key, 0)
-    if not place.dry:
+    if not workplace.dry:
         drop(_keeping(library), key)
-    place.say({"dryRun": place.dry, "file": None, "dropped": count}, f"Removed {id}: {counted(count, 'document')}")
+    workplace.say(
+        {"dryRun": workplace.dry, "file": None, "dropped": count}, f"Removed {id}: {counted(count, 'document')}"
+    )
 
 
-def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and_drop: bool) -> None:
-    """A folder registered with `commonplace add` is declared by no file: forgetting it is dropping it."""
-    inside = folder != place.settings.home
-    if inside and any(each.alias == alias for each in declarations(place.settings.home, "global")):
+def _remove_folder(workplace: Workplace, library: Library, alias: str, folder: Path, and_drop: bool) -> None:
+    """Remove a folder that was added with `commonplace add`: no file declares it, so its documents go."""
+    inside = folder != workplace.settings.home
+    if inside and any(each.alias == alias for each in declarations(workplace.settings.home, "global")):
         raise NotFound(f"{folder / FILE} has no {alias}, but your own declarations have. Repeat with --global.")
     if library.store.item("collection", "", alias, body=False) is None:  # what is removed is named to the letter
         raise no_collection(library, alias, "`commonplace collections list` names them.")
@@ -269,19 +209,21 @@ def _remove_folder(place: Place, library: Library, alias: str, folder: Path, and
             "Repeat with --drop to do so."
         )
     count = library.store.parents("document").get(alias, 0)
-    if not place.dry:
+    if not workplace.dry:
         library.folders.remove(alias)
-    place.say({"dryRun": place.dry, "file": None, "dropped": count}, f"Removed {alias}: {counted(count, 'document')}")
+    workplace.say(
+        {"dryRun": workplace.dry, "file": None, "dropped": count}, f"Removed {alias}: {counted(count, 'document')}"
+    )
 
 
 @collections.command("list")
 @click.option("--no-global", is_flag=True, help="Only the project's own.")
-@_placed
-def list_collections(place: Place, no_global: bool) -> None:
+@with_workplace
+def list_collections(workplace: Workplace, no_global: bool) -> None:
     """List the collections, where they come from and whether they are up to date."""
-    with replace(place, dry=True).library() as library:
-        found = holdings(library, place.project, not no_global)
-        print_list(library, found, {} if no_global else undeclared(library, found), as_json=place.as_json)
+    with replace(workplace, dry=True).library() as library:
+        found = holdings(library, workplace.project, not no_global)
+        print_list(library, found, {} if no_global else undeclared(library, found), as_json=workplace.as_json)
 
 
 @collections.command()
@@ -292,21 +234,21 @@ def list_collections(place: Place, no_global: bool) -> None:
 @click.option("--strict", is_flag=True, help="End with status 1 also when a single file failed.")
 @click.option("--force", is_flag=True, help="Read and chunk everything again.")
 @_NO_EMBED
-@_placed
+@with_workplace
 def sync(
-    place: Place, aliases: tuple[str, ...], everywhere: bool | None, strict: bool, force: bool, no_embed: bool
+    workplace: Workplace, aliases: tuple[str, ...], everywhere: bool | None, strict: bool, force: bool, no_embed: bool
 ) -> int:
     """Bring collections up to date with their sources: those named, or all."""
-    with place.library() as library:
-        project = None if everywhere else place.project
+    with workplace.library() as library:
+        project = None if everywhere else workplace.project
         found = _chosen(holdings(library, project, everywhere is not False), aliases)
-        options = SyncOptions(force=force, dry=place.dry)
+        options = SyncOptions(force=force, dry=workplace.dry)
         outcomes = [_sync_one(library, holding, options, _clash(holding, found)) for holding in unique(found)]
-        if not place.dry:
+        if not workplace.dry:
             with progress_bar("Indexing") as progress:
                 library.lexical.catch_up(progress)
-        _report(place, outcomes, {"dryRun": place.dry, "collections": [each.record() for each in outcomes]})
-        if not (no_embed or place.dry) and library.store.chunk_total():
+        _report(workplace, outcomes, {"dryRun": workplace.dry, "collections": [each.record() for each in outcomes]})
+        if not (no_embed or workplace.dry) and library.store.chunk_total():
             _embed(library)
     return int(any(each.error is not None or (strict and each.failed) for each in outcomes))
 
@@ -326,7 +268,7 @@ def _chosen(found: list[Holding], names: tuple[str, ...]) -> list[Holding]:
 
 
 def _clash(holding: Holding, found: list[Holding]) -> str | None:
-    """One source is one collection: two aliases that want different files of it cannot both have their way."""
+    """Return why a collection cannot be synced: another alias wants different files of the same source; else None."""
     for other in found:
         mine, theirs = holding.declaration, other.declaration
         if holding.declared.key != other.declared.key or holding.folder or not (mine and theirs):
@@ -348,17 +290,17 @@ def _keeping(library: Library) -> SyncTarget:
     return SyncTarget(library.store, library.folder, library.settings)
 
 
-def _report(place: Place, outcomes: list[SyncOutcome], record: Mapping[str, Any]) -> None:
-    if place.as_json:
+def _report(workplace: Workplace, outcomes: list[SyncOutcome], record: Mapping[str, Any]) -> None:
+    if workplace.as_json:
         click.echo(json.dumps(record, ensure_ascii=False, indent=2))
         return
     for outcome in outcomes:
-        click.echo(f"{outcome.line()}{' (dry run)' if place.dry else ''}", err=outcome.error is not None)
-        for kind, told in (("skipped", outcome.skipped), ("warning", outcome.warnings), ("failed", outcome.failed)):
-            for name, reason in told[:MOST_NAMED]:
+        click.echo(f"{outcome.line()}{' (dry run)' if workplace.dry else ''}", err=outcome.error is not None)
+        for kind, files in (("skipped", outcome.skipped), ("warning", outcome.warnings), ("failed", outcome.failed)):
+            for name, reason in files[:MOST_NAMED]:
                 click.echo(f"  {kind} {name}: {reason}", err=True)
-            if len(told) > MOST_NAMED:
-                click.echo(f"  and {len(told) - MOST_NAMED} more {kind}", err=True)
+            if len(files) > MOST_NAMED:
+                click.echo(f"  and {len(files) - MOST_NAMED} more {kind}", err=True)
 
 
 def _embed(library: Library) -> None:
@@ -372,22 +314,22 @@ def _embed(library: Library) -> None:
 @click.argument("folder", required=False, metavar="[DIR]", type=SomePath(path_type=Path))
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to; NAME-VERSION.tar.gz here.")
 @_FORCE
-@_placed
-def pack(place: Place, folder: Path | None, output: Path | None, force: bool) -> None:
+@with_workplace
+def pack(workplace: Workplace, folder: Path | None, output: Path | None, force: bool) -> None:
     """Write a package as one archive, the same bytes for the same files."""
-    packed = pack_folder(folder or place.here, output, place.settings)
-    if not place.dry:
+    packed = pack_folder(folder or workplace.here, output, workplace.settings)
+    if not workplace.dry:
         save(packed, force=force)
     for name, reason in packed.skipped:
         click.echo(f"  skipped {name}: {reason}", err=True)
     record = {
-        "dryRun": place.dry,
+        "dryRun": workplace.dry,
         "file": str(packed.file),
         "files": list(packed.names),
         "bytes": len(packed.data),
         "sha256": packed.sha256,
     }
-    place.say(record, f"Packed {counted(len(packed.names), 'file')} into {packed.file} ({len(packed.data)} bytes)")
+    workplace.say(record, f"Packed {counted(len(packed.names), 'file')} into {packed.file} ({len(packed.data)} bytes)")
 
 
 for _command in OF_COLLECTIONS:

@@ -1,4 +1,4 @@
-"""What `commonplace collections list` says."""
+"""The output of `commonplace collections list`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from commonplace.model import Item
 
 
 def print_list(library: Library, found: list[Holding], left: Mapping[str, Item], *, as_json: bool) -> None:
-    """Every alias with its source, its documents and how level it is; then what is left that no alias stands for."""
+    """Print every alias with its source, documents and status; then documents that no alias stands for."""
     counts = library.store.parents("document")
     items = {item.key: item for item in library.store.collections()}
     records = [_record(library, each, counts.get(each.declared.key, 0), items) for each in found]
@@ -93,7 +93,7 @@ def _synced_at(library: Library, holding: Holding, item: Item | None) -> str | N
 
 
 def _status(library: Library, holding: Holding, item: Item | None) -> str:
-    """What the last sync left, and for what lies on this machine whether it has changed since."""
+    """Return the result of the last sync, and for a source on this machine whether it has changed since."""
     fields = item.fields if item else {}
     if fields.get("error") or fields.get("failed"):
         return "failed"
@@ -111,7 +111,7 @@ def _status(library: Library, holding: Holding, item: Item | None) -> str:
 
 
 def _folder_status(library: Library, holding: Holding) -> str:
-    """What never changed has either not been read yet, or had nothing to read and has nothing now."""
+    """Return a folder's status; one that never changed is `never synced` if it has something to read."""
     now = _now(library, holding)
     return "never synced" if now == "changed" and library.folders.changed_at(holding.folder) is None else now
 

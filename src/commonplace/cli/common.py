@@ -1,4 +1,4 @@
-"""What several commands share: opening the library, showing progress, colors."""
+"""Shared parts of commands: opening the library, progress, colors, questions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ERASE_LINE_ABOVE = "\x1b[A\x1b[2K"
 
 
 def with_library(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Open the library that the command line names, and close it whatever happens."""
+    """Return a command that gets the open library of the command line, closed afterwards in any case."""
 
     @click.pass_context
     @functools.wraps(command)
@@ -41,7 +41,7 @@ OUTPUT = click.option("-o", "--output", "target", type=click.Path(), default="-"
 
 @contextmanager
 def written(target: str) -> Iterator[IO[str]]:
-    """A file that is there once all of it is written, and as it was where that fails; `-` is standard output."""
+    """Yield a file that replaces the target when all is written, else leaves it; `-` is standard output."""
     if target == "-":
         with click.open_file("-", "w", encoding="utf-8") as output:
             yield output
@@ -77,7 +77,7 @@ def _in_its_place(path: Path) -> Iterator[IO[str]]:
 
 
 class WordOrFile(click.Group):
-    """A group of commands one of which needs no name: what is not the name of another is its argument."""
+    """A group with a default command: a word that is no command's name is an argument of the default."""
 
     def __init__(self, name: str, plain: click.Command, others: Sequence[click.Command], *, help: str) -> None:
         super().__init__(name, commands={str(each.name): each for each in (plain, *others)}, help=help)
@@ -130,14 +130,14 @@ def download_bar(name: str) -> Iterator[Progress]:
 
 
 def _plain_progress(label: str) -> Progress:
-    """A line at each tenth, with the rate and the time left once there is something to tell them by."""
-    said, started = -1, time.monotonic()
+    """Return a function that prints a line at each tenth of the work, with the rate and the time left."""
+    printed, started = -1, time.monotonic()
 
     def report(done: int, total: int) -> None:
-        nonlocal said
+        nonlocal printed
         tenth = 10 * done // total if total else 10
-        if tenth > said:
-            said = tenth
+        if tenth > printed:
+            printed = tenth
             spent = time.monotonic() - started
             pace = f", {done / spent:,.0f}/s, {(total - done) * spent / done:.0f} s left" if spent >= 1 and done else ""
             click.echo(f"{label}: {done} of {total}{pace}", err=True)
@@ -146,12 +146,12 @@ def _plain_progress(label: str) -> Progress:
 
 
 def painted(text: str, **style: Any) -> str:
-    """In colour, on a terminal that wants it."""
+    """Return a text in this style on a terminal with colors, else as it is."""
     return click.style(harmless(text), **style) if _wants_color() else text
 
 
 def marked(text: str) -> str:
-    """What was looked for, in bold red on a terminal that wants it."""
+    """Return a match in bold red on a terminal with colors, else as it is."""
     return f"\x1b[1;31m{harmless(text)}\x1b[0m" if _wants_color() else text
 
 
@@ -160,7 +160,7 @@ def _wants_color() -> bool:
 
 
 class Declined(CommonplaceError):
-    """The user was asked, and said no."""
+    """The error that the user was asked and said no."""
 
     code, status, exit_code = "declined", 500, 130
 
@@ -182,10 +182,10 @@ _MANY = {"entry": "entries"}
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 passage`, `2 passages`."""
+    """Return a number with its noun: `1 passage`, `2 passages`."""
     return f"{number} {noun if number == 1 else _MANY.get(noun, f'{noun}s')}"
 
 
 def split_names(given: Iterable[str]) -> tuple[str, ...]:
-    """The names of an option that takes several, between commas or one by one."""
+    """Return the names in an option that may be repeated and may have commas."""
     return tuple(name.strip() for names in given for name in names.split(",") if name.strip())

@@ -21,37 +21,37 @@ _COMMENT_OR_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\r\n]*|/\*.*?\*/'
 _COMMA_OR_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|,(?=[ \t\r\n]*[}\]])', re.DOTALL)
 
 
-class Unreadable(ValueError):
-    """The text is not what its format says. The message ends the sentence "… cannot be read: "."""
+class InvalidConfig(ValueError):
+    """The error that a text is not in its format. The message ends the sentence "… cannot be read: "."""
 
 
 class Uneditable(ValueError):
-    """The text is sound, but written in a way that this edit does not understand."""
+    """The error that a valid text is written in a way that this edit does not understand."""
 
 
 def read(text: str, format: Format) -> dict[str, Any]:
-    """What a configuration says. An empty file says nothing, which is no mistake."""
+    """Return the content of a configuration, {} for an empty file. Raise InvalidConfig."""
     try:
         if format == "toml":
             return tomllib.loads(text)
         plain = _strict(text) if format == "jsonc" else text
         value = _DECODER.decode(plain) if plain.strip(_BLANK) else {}
     except (ValueError, RecursionError) as error:
-        raise Unreadable(str(error)) from error
+        raise InvalidConfig(str(error)) from error
     if not isinstance(value, dict):
-        raise Unreadable("it does not hold an object")
+        raise InvalidConfig("it does not hold an object")
     return value
 
 
 def render(key: str, name: str, entry: Entry, format: Format) -> str:
-    """A whole configuration with this one entry: what is written where there was none, and what `--print` shows."""
+    """Return a whole configuration with this one entry, for a new file and for `--print`."""
     if format == "toml":
         return f"[{key}.{name}]\n{_toml_lines(entry)}"
     return json.dumps({key: {name: entry}}, indent=2, ensure_ascii=False) + "\n"
 
 
 def put(text: str, format: Format, key: str, name: str, entry: Entry) -> str:
-    """The text with `entry` under `key` and `name`, put there or put in place of what was."""
+    """Return the text with `entry` under `key` and `name`, added or replaced. Raise Uneditable."""
     expected = deepcopy(read(text, format))
     servers = expected.setdefault(key, {})
     if not isinstance(servers, dict):
@@ -63,7 +63,7 @@ def put(text: str, format: Format, key: str, name: str, entry: Entry) -> str:
     edited = edit(text, key, name, entry)
     try:
         proved = _comparable(read(edited, format)) == _comparable(expected)
-    except Unreadable:
+    except InvalidConfig:
         proved = False
     if not proved:
         raise Uneditable("it is written in a way that only a person can edit safely")
@@ -127,7 +127,7 @@ class _Member:
 
 
 def _strict(text: str) -> str:
-    """The same text, comments and trailing commas blanked out, every other character where it was."""
+    """Return the text with comments and trailing commas replaced by blanks, everything else in its place."""
     return _blanked(_COMMA_OR_STRING, _blanked(_COMMENT_OR_STRING, text))
 
 
@@ -136,7 +136,7 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _members(plain: str, at: int) -> Iterator[_Member]:
-    """The members of the object that opens at `at`, in text known to be sound."""
+    """Yield the members of the object that opens at `at`, in valid text."""
     at = _skip(plain, at + 1)
     while plain[at] != "}":
         key, end = _DECODER.raw_decode(plain, at)
@@ -172,14 +172,14 @@ def _put_json(text: str, key: str, name: str, entry: Entry) -> str:
 
 
 def _drop_json(text: str, keys: list[str]) -> str:
-    """The member that these keys lead to goes, with one comma beside it."""
+    """Return the text without the member that these keys lead to, and without one comma beside it."""
     plain, commas = _strict(text), _blanked(_COMMENT_OR_STRING, text)
     at = _skip(plain, 0)
     for key in keys[:-1]:
-        found = _last(plain, at, key)
-        if found is None:
+        member = _last(plain, at, key)
+        if member is None:
             return text
-        at = found.value_at
+        at = member.value_at
     ours = _last(plain, at, keys[-1])
     if ours is None:
         return text
@@ -195,7 +195,7 @@ def _drop_json(text: str, keys: list[str]) -> str:
 
 
 def _without_gap(text: str, start: int, end: int) -> str:
-    """Return the text without a member, the line that this leaves empty, and the blanks between it and a neighbour."""
+    """Return the text without a member, the line that this leaves empty, and the blanks up to the next member."""
     head, tail = text[:start], text[end:]
     last = tail.lstrip(_BLANK).startswith("}")
     if last and head.rstrip(_BLANK).endswith("{"):
@@ -208,13 +208,13 @@ def _without_gap(text: str, start: int, end: int) -> str:
 
 
 def _last(plain: str, at: int, key: str) -> _Member | None:
-    """The member that counts: where a key stands twice, readers take the last."""
-    found = [member for member in _members(plain, at) if member.key == key]
-    return found[-1] if found else None
+    """Return the member of a key, the last if there are two, as readers do; None without one."""
+    members = [member for member in _members(plain, at) if member.key == key]
+    return members[-1] if members else None
 
 
 def _insert(text: str, plain: str, at: int, key: str, value: Any) -> str:
-    """A new last member, after whatever comment follows the one before, in the style of its neighbours."""
+    """Return the text with a new last member after any comment, in the style of the other members."""
     close = _DECODER.raw_decode(plain, at)[1] - 1
     members = list(_members(plain, at))
     inner = text[at + 1 : close]
@@ -244,7 +244,7 @@ def _dumps(text: str, value: Any, pad: str, spread: bool) -> str:
 
 
 def _unit(text: str, plain: str) -> str:
-    """One step of indentation, as the file's first member has it; two blanks where it has none of its own."""
+    """Return one step of indentation as in the file's first member; two blanks without one."""
     first = next(_members(plain, _skip(plain, 0)), None)
     if first is None:
         return "  "
@@ -270,7 +270,7 @@ def _newline(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A header, or a key with its value, or a line without either; `said` is what it says read alone."""
+    """A header, a key with its value, or another line; `said` is its content when parsed alone."""
 
     at: int
     end: int
@@ -279,7 +279,7 @@ class _Statement:
 
 
 def _statements(text: str) -> Iterator[_Statement]:
-    """The fewest lines that can be read alone are one statement: a value left open cannot be."""
+    """Yield the statements: the fewest lines that parse alone, as a value left open does not. Raise Uneditable."""
     start = end = 0
     for line in re.findall(r"[^\n]*\n|[^\n]+", text):
         end += len(line)
@@ -294,17 +294,17 @@ def _statements(text: str) -> Iterator[_Statement]:
 
 
 def _put_toml(text: str, key: str, name: str, entry: Entry) -> str:
-    """A table at the end of the file; or, where ours is a table already, its lines in their place."""
+    """Return the text with our table at its end, or with the lines of the one there replaced. Raise Uneditable."""
     newline = _newline(text)
     if name not in tomllib.loads(text).get(key, {}):
         gap = "" if not text else newline if text.endswith("\n") else newline * 2
         return text + gap + render(key, name, entry, "toml").replace("\n", newline)
-    pieces, path, found = [], [], False
+    pieces, path, replaced = [], [], False
     for statement in _statements(text):
         piece = text[statement.at : statement.end]
         if statement.header:
             path = _path(statement.said)
-            found = found or path == [key, name]
+            replaced = replaced or path == [key, name]
         fields = [path[2]] if len(path) > 2 else list(statement.said)
         if path == [key, name] and statement.header:
             ours = {field: value for field, value in entry.items() if field in TRANSPORT}
@@ -312,13 +312,13 @@ def _put_toml(text: str, key: str, name: str, entry: Entry) -> str:
         elif path[:2] == [key, name] and statement.said and any(f in TRANSPORT or f not in entry for f in fields):
             continue
         pieces.append(piece)
-    if not found:
+    if not replaced:
         raise Uneditable(f"[{key}.{name}] is not a table of its own there")
     return "".join(pieces)
 
 
 def _drop_toml(text: str, key: str, name: str) -> str:
-    """The lines of our table and its parts go, and the empty line before them; comments above and below stay."""
+    """Return the text without our table, its parts and the empty line before them; comments around it stay."""
     pieces: list[str] = []
     path: list[str] = []
     for statement in _statements(text):
@@ -334,7 +334,7 @@ def _drop_toml(text: str, key: str, name: str) -> str:
 
 
 def _path(said: Any) -> list[str]:
-    """The keys that what is said has one below the other, such as those of a header read alone."""
+    """Return the nested keys of parsed content that has one in each level, such as a header parsed alone."""
     if not isinstance(said, dict) or len(said) != 1:
         return []
     ((key, inner),) = said.items()
@@ -342,7 +342,7 @@ def _path(said: Any) -> list[str]:
 
 
 def _toml_lines(entry: Entry) -> str:
-    """Strings and lists of strings, which is all our entries are made of; JSON writes both as TOML does."""
+    """Return an entry's strings and lists of strings as TOML; JSON writes both in the same way."""
     return "".join(f"{field} = {_toml_value(value)}\n" for field, value in entry.items())
 
 

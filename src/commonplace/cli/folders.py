@@ -26,11 +26,13 @@ from commonplace.tools.locating import require_collection
 
 MOST_NAMED, MOST_ENDINGS = 20, 8
 PATIENCE_S = 1.0
-"""How long the end of `watch` waits for a model."""
+"""The seconds that `watch` waits for a model at its end."""
 _STDERR = 2
 
 
 class CommandFailed(CommonplaceError):
+    """The error that a collection's update command failed."""
+
     code, status, exit_code = "command_failed", 500, 1
 
 
@@ -53,7 +55,7 @@ def add(library: Library, path: Path, name: str | None, pattern: str | None, no_
     if shared and not rules["yes"] and sys.stdin.isatty():
         click.echo(_sharing(path, shared), err=True)
         ask("Add it all the same?")
-        shared = []  # told
+        shared = []  # has been said
     collection = library.folders.ensure(path, name, pattern=pattern, ignore=ignore, gitignore=gitignore)
     print_report(report := index_collection(library, collection.name))
     if collection.takes_all and report.unread:
@@ -66,7 +68,7 @@ def add(library: Library, path: Path, name: str | None, pattern: str | None, no_
 
 
 def _sharing(path: Path, shared: Sequence[tuple[Collection, str]]) -> str:
-    """Return which collections have files of a folder already, and how to search them there."""
+    """Return a sentence on the collections that share files with a folder, and how to search them there."""
     names = ", ".join(collection.name for collection, _ in shared[:MOST_NAMED])
     noun = "collection" if len(shared) == 1 else "collections"
     return as_called(
@@ -85,7 +87,7 @@ def index_collection(library: Library, name: str, *, force: bool = False) -> Rep
 
 
 def print_report(report: Report) -> None:
-    """What an update did, on stdout; what it left out and why, on stderr."""
+    """Print what an update did on stdout, and what it left out and why on stderr."""
     click.echo(f"Indexed: {report.line()}")
     print_skipped(report)
 
@@ -98,7 +100,7 @@ def unread_files(unread: Counter[str]) -> str:
 
 
 def print_skipped(report: Report) -> None:
-    """What an update left out or could not read as text, and why, on stderr."""
+    """Print what an update left out or could not read as text, and why, on stderr."""
     from commonplace.ingest.files.read import NO_READER  # not to be loaded by commands that read no file
 
     for path, code in report.skipped[:MOST_NAMED]:
@@ -115,7 +117,7 @@ def print_skipped(report: Report) -> None:
 
 
 def run_update_command(library: Library, collection: Collection) -> None:
-    """Run what its owner wants run before an update, in its root. Only commands a person typed may call this."""
+    """Run the owner's update command in the collection's root. Only commands that a person typed may call this."""
     command = library.folders.update_command(collection.name)
     if not command:
         return
@@ -132,10 +134,10 @@ def run_update_command(library: Library, collection: Collection) -> None:
 
 def update_collections(library: Library, names: tuple[str, ...], *, force: bool = False) -> int:
     """Update these collections, or all, one after the other; returns how many failed. Update commands run first."""
-    found = [library.folders.get(name) for name in dict.fromkeys(names)] if names else library.folders.all()
+    collections = [library.folders.get(name) for name in dict.fromkeys(names)] if names else library.folders.all()
     failed = 0
-    for number, collection in enumerate(found, start=1):
-        click.echo(f"[{number}/{len(found)}] {collection.name} ({collection.files})")
+    for number, collection in enumerate(collections, start=1):
+        click.echo(f"[{number}/{len(collections)}] {collection.name} ({collection.files})")
         try:
             run_update_command(library, collection)
             print_report(index_collection(library, collection.name, force=force))
@@ -208,7 +210,7 @@ def watch(library: Library, names: tuple[str, ...], no_embed: bool) -> None:
 
 
 def _leave() -> NoReturn:
-    """End here and now: a thread waits for a model, and what it would store is made again another time."""
+    """End the process at once: a thread waits for a model, and its vectors are computed another time."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
@@ -273,4 +275,4 @@ def update_command(library: Library, name: str, command: str) -> None:
 
 COMMANDS = {"add": add, "update": update, "watch": watch}
 OF_COLLECTIONS = (rename, move, include, exclude, update_command)
-"""What `commonplace collections` offers for folders alone."""
+"""The commands of `commonplace collections` for folders alone."""

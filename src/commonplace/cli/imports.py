@@ -77,12 +77,12 @@ def _media_command() -> click.Command:
 def _fields(given: dict[str, str | None]) -> dict[str, str]:
     fields = {name: value for name, value in given.items() if value}
     if date := fields.get("created_at"):
-        found = moment(date)
-        if found is None:
+        created_at = moment(date)
+        if created_at is None:
             raise InvalidInput(
                 f'--date "{date}" is not an ISO 8601 date; write 2024-05-01 or 2024-05-01T09:30:00Z.', argument="date"
             )
-        fields["created_at"] = found
+        fields["created_at"] = created_at
     if (language := fields.get("language")) and not _LANGUAGE.fullmatch(language):
         raise InvalidInput(f'--language "{language}" is no ISO 639-1 code; write en or ja.', argument="language")
     if (url := fields.get("url")) and not _is_on_the_web(url):
@@ -99,7 +99,7 @@ def _is_on_the_web(url: str) -> bool:
 
 
 def _put(library: Library) -> Put:
-    """Stores records; ids that were taken are followed by whatever else names them."""
+    """Return the function that stores records; where an id is taken, references to it follow the new one."""
     references = References()
 
     def put(record: Record, target: Item | None) -> RecordOutcome:
@@ -109,7 +109,7 @@ def _put(library: Library) -> Put:
 
 
 def _report(summary: Summary, *, as_json: bool, dry_run: bool) -> int:
-    """What an import did on stdout, what is to be said about its files on stderr."""
+    """Print what an import did on stdout and its warnings and errors on stderr; return the exit code."""
     for problem in (*summary.warnings, *summary.errors):
         click.echo(str(problem), err=True)
     nothing = summary.exit_code == 2 and not summary.errors
@@ -148,7 +148,7 @@ def import_jsonl(library: Library, source: Path, dry_run: bool, strict: bool, as
 
 
 def _lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
-    """Lines, of which one that is too long is cut just beyond what may be: it is refused, not kept in memory."""
+    """Yield lines, an overlong one cut just beyond `most` bytes: it is refused, not held in memory."""
     while line := stream.readline(most + 1):
         yield line
         while len(line) > most and not line.endswith(b"\n") and (rest := stream.readline(most)):

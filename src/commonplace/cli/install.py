@@ -80,14 +80,14 @@ def install(context: click.Context, /, client: str, only_print: bool, **wishes: 
 
 
 def _install_qmd(context: click.Context, only_print: bool) -> None:
-    given = [
+    options = [
         option.opts[0]
         for option in context.command.params
         if option.name not in ("client", "only_print")
         and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
     ]
-    if given:
-        raise InvalidInput(f"{given[0]} is for MCP clients. qmd-command takes --print alone.")
+    if options:
+        raise InvalidInput(f"{options[0]} is for MCP clients. qmd-command takes --print alone.")
     by_option = context.find_root().get_parameter_source("home") is ParameterSource.COMMANDLINE
     home = context.obj["home"] if by_option else None
     if only_print:
@@ -99,7 +99,7 @@ def _install_qmd(context: click.Context, only_print: bool) -> None:
 
 
 def _fixed_rights(name: str | None) -> str | None:
-    """Return what agents may do where the profile alone decides it, or None."""
+    """Return a sentence on what agents may do if the profile alone decides it, else None."""
     chosen = profile(name or DEFAULT)
     if chosen.always_writes:
         return f"Agents may search, read and write: the {chosen.name} profile exists to be written to."
@@ -113,7 +113,7 @@ def _is_asked() -> bool:
 
 
 def _ask_for_writes(client: Client, path: Path, name: str) -> bool:
-    """Ask what the entry allows; where there is one already, its answer is what Enter means."""
+    """Ask whether agents may write, with the present entry's answer as the default."""
     old = None
     with suppress(OSError):  # said where the file is edited
         old = opened(client, path).entries(client).get(name)
@@ -124,7 +124,7 @@ def _ask_for_writes(client: Client, path: Path, name: str) -> bool:
 
 
 def _rights(context: click.Context, client: str, wishes: dict[str, Any]) -> str:
-    """Return what agents may do now, and how to change that."""
+    """Return a sentence on what agents may do now, and how to change that."""
     if wishes["url"]:
         return "Whether agents may write is up to that server: `commonplace serve --allow-writes` lets them."
     other = "--read-only" if wishes["allow_writes"] else "--allow-writes"
@@ -138,7 +138,7 @@ def _rights(context: click.Context, client: str, wishes: dict[str, Any]) -> str:
 
 
 def _entry(client: Client, home: str | None, space: str, wishes: dict[str, Any]) -> Entry:
-    """What the client is told: our command with the library it belongs to, or the address of a running server."""
+    """Return the entry to write: our command with its library, or the address of a running server."""
     profile, writes, url = wishes["profile"], wishes["allow_writes"], wishes["url"]
     if profile is not None and profile not in profile_names():
         raise InvalidInput(f"{profile!r} is no profile. The profiles are {', '.join(profile_names())}.")
@@ -166,19 +166,19 @@ def _address(client: Client, url: str, profile: str | None) -> str:
         raise InvalidInput(
             f"{client.title} takes only commands from its file. Leave --http out, or add {url} to its connectors."
         )
-    found = parts(url)
-    if found.scheme not in ("http", "https") or not found.netloc or not is_place(found.path):
+    address = parts(url)
+    if address.scheme not in ("http", "https") or not address.netloc or not is_place(address.path):
         raise InvalidInput(f"{url!r} is not an address that MCP is at. Write it as http://127.0.0.1:8377/mcp.")
-    place = found.path.rstrip("/")
+    place = address.path.rstrip("/")
     if not profile or place.endswith(f"/mcp/{profile}"):
         return url
     if not place.endswith("/mcp"):
         raise InvalidInput(f"{url} is not the address of all profiles. Leave --profile out, or end it with /mcp.")
-    return found._replace(path=f"{place}/{profile}").geturl()
+    return address._replace(path=f"{place}/{profile}").geturl()
 
 
 def _command() -> list[str]:
-    """The absolute command that runs this Commonplace: clients start it from anywhere, often without a PATH."""
+    """Return the absolute command of this Commonplace: clients start it from anywhere, often without a PATH."""
     if any(part.startswith("archive-v") for part in Path(sys.prefix).parts) and (uvx := shutil.which("uvx")):
         return [uvx, "--from", DISTRIBUTION, "commonplace"]  # uv's cache, which may be cleared at any time
     script = "commonplace.exe" if sys.platform == "win32" else "commonplace"
@@ -191,7 +191,7 @@ def _command() -> list[str]:
 
 
 def _installed(client: Client, path: Path, name: str, entry: Entry) -> str:
-    """Put the entry into the client's file and say what was done."""
+    """Write the entry into the client's file and return what was done. Raise ClientFile."""
     by_hand = f"By hand, add:\n\n{render(client.key, name, entry, client.format)}"
     try:
         config = opened(client, path)

@@ -1,4 +1,4 @@
-"""How wide a text is on a terminal, and how it is broken to fit."""
+"""The width of texts on a terminal, and their breaking into rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AS_PICTURE = "\ufe0f"
 
 
 def columns() -> int:
-    """Return how many columns there are: COLUMNS where that is set, else the terminal's, else 80."""
+    """Return the number of columns: COLUMNS if set, else the terminal's, else 80."""
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given) > 0:
         return int(given)
@@ -27,7 +27,7 @@ def columns() -> int:
 
 
 def cells(text: str) -> int:
-    """Return how many columns a text takes on a terminal, as `harmless` shows it. A tab takes four."""
+    """Return the number of columns a text takes on a terminal, as `harmless` shows it. A tab takes four."""
     if _is_plain(text):
         return len(text)
     return sum(map(_cells_of, CLUSTER.findall(text)))
@@ -56,7 +56,7 @@ def shortened(text: str, room: int) -> str:
 
 
 def _reach(text: str, low: int, room: int) -> int:
-    """The furthest end of what fits, and of one cluster at least."""
+    """Return the furthest end that fits in `room` columns, after one cluster at least."""
     if _is_plain(text[low : low + room + 1]):
         return min(len(text), low + max(1, room))
     at = low

@@ -1,4 +1,4 @@
-"""What both commands have in common: subcommands that are loaded when they are called, and a reader who may leave."""
+"""Shared parts of `commonplace` and `qmd`: commands loaded when called, output errors, and advice as it is typed."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ from commonplace.errors import CommonplaceError, InvalidInput
 
 
 class ReaderLeft(Exception):
-    """Nobody reads the output any more, as with `| head`. No error: click makes one of a BrokenPipeError."""
+    """The signal that nobody reads the output any more, as with `| head`. click would make an error of it."""
 
 
 class NotWritten(CommonplaceError):
-    """The output goes to a place that takes no more of it, such as a file on a full disk."""
+    """The error that the output cannot be written, such as to a full disk."""
 
     code, status, exit_code = "not_written", 500, 74
 
 
-_OF_QMD = re.compile(r"(['`]|: )qmd (collection add|context add|embed|get)\b")
-_OURS = re.compile(r"(['`]|: )(qmd|commonplace)(?= [a-z])")
+_OURS = re.compile(r"(['`]|: )(qmd|commonplace)(?= (?!qmd )[a-z])")
+"""A command of ours in a sentence; `commonplace qmd …` has been written out already."""
 QMD_INSIDE = "commonplace qmd"
-"""How the program `qmd` is called where no program of that name is ours."""
+"""The way to call `qmd` where no program of that name is ours."""
 _STDOUT, _STDERR = 1, 2
-_NAMED_HERE = {"collection add": "add"}
 NOT_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""What a place that takes no more says."""
+"""The system's error numbers for output that cannot be written."""
 
 
 class SomePath(click.Path):
-    """A path that is written out. An empty one, as of a shell's variable that is not set, is not the current folder."""
+    """A path that must not be empty: an unset variable of a shell is not the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
@@ -50,11 +49,11 @@ class SomePath(click.Path):
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name; loads one when it is needed, so that `--help` and a search stay quick."""
+    """A group that knows its commands by name and loads one when it is called, so that `--help` stays quick."""
 
     package: ClassVar[str]
     table: ClassVar[Mapping[str, tuple[str, str]]]
-    """Name -> the module it is in, by its whole name or relative to the package, and what it does in a line."""
+    """The module of each command, absolute or relative to the package, and its help in one line."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return list(self.table)
@@ -70,7 +69,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, context: click.Context, arguments: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does it, which offers names like a misspelt one only of commands that are loaded."""
+        """Resolve a command as click does, and suggest similar names also among commands that are not loaded."""
         try:
             return super().resolve_command(context, arguments)
         except click.UsageError as error:
@@ -100,7 +99,7 @@ class LazyGroup(click.Group):
 
 @contextmanager
 def output_guarded() -> Iterator[None]:
-    """Raise our own errors where output cannot be written or the current folder is gone, before click says its."""
+    """Raise our own errors, before click's, where output cannot be written or the current folder is gone."""
     try:
         yield
     except BrokenPipeError:
@@ -124,37 +123,35 @@ def _is_somewhere() -> bool:
 
 
 def called_qmd() -> bool:
-    """Return whether this is `qmd`, as a program or as a command of `commonplace`. Each has commands of the other."""
+    """Return whether this process runs as `qmd`, the program or the command. Each has commands of the other."""
     context = click.get_current_context(silent=True)
     return context is not None and context.find_root().info_name in ("qmd", QMD_INSIDE)
 
 
 def as_called(sentence: str) -> str:
-    """Return a sentence with the commands it names written as this caller has to type them.
+    """Return a sentence with the commands in it as this caller has to type them.
 
-    That is with the program that was called, and with the home and the space that this call chose by options.
+    That is with the options that chose another home or space for this call.
     """
-    if not called_qmd():
-        sentence = _OF_QMD.sub(lambda found: f"{found[1]}commonplace {_NAMED_HERE.get(found[2], found[2])}", sentence)
-    return _OURS.sub(lambda found: f"{found[1]}{_typed(found[2])}", sentence)
+    return _OURS.sub(lambda found: f"{found[1]}{typed(found[2])}", sentence)
 
 
 def called() -> str:
-    """Return how `commonplace` is called from here, for a command that is printed to be pasted.
+    """Return the way to call `commonplace` from here, for a command that is printed to be pasted.
 
     A program that a shell would not find by its name goes by its path.
     """
     name, path = "commonplace", sys.argv[0]
     places = (os.path.join(folder, name) for folder in os.get_exec_path())
     if os.path.basename(path) != name or any(os.access(place, os.X_OK) for place in places):
-        return _typed(name)
+        return typed(name)
     from shlex import quote
 
-    return _typed(name).replace(name, quote(path), 1)
+    return typed(name).replace(name, quote(path), 1)
 
 
-def _typed(program: str) -> str:
-    """Return how `program` is called from here, with the options that chose another home or space than the usual."""
+def typed(program: str) -> str:
+    """Return the way to call `program` from here, with the options that chose the home and the space."""
     context = click.get_current_context(silent=True)
     if context is None:
         return program
@@ -175,19 +172,19 @@ def _with_options(command: str, options: Mapping[str, str]) -> str:
 
 
 def spare_threads() -> None:
-    """Before numpy is loaded: its linear algebra starts a thread per core, which takes as long as all the rest."""
+    """Limit numpy's threads before it is loaded: one per core takes as long to start as all the rest."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def hush() -> None:
-    """Nobody reads on: what is left in the buffer goes nowhere, without a complaint when the process ends."""
+    """Discard what is left in the buffer when nobody reads on, so that the process ends without a complaint."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def speak_utf8() -> None:
-    """Results are UTF-8 whatever the locale; a name that is no text is shown as well as can be.
+    """Make the output UTF-8 in any locale, with backslashes for names that are not text.
 
-    Where a stream is closed, what goes there goes nowhere: no file of ours may get its number instead.
+    A closed stream is replaced by the null device, so that no file of ours gets its number.
     """
     while (spare := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
         pass

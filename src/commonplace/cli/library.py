@@ -50,7 +50,7 @@ def embed(library: Library, kind: str | None, everything: bool, model: str | Non
 
 
 def switch_with_progress(library: Library, name: str, *, yes: bool) -> None:
-    """Go over to a model: say what it takes, ask, make its vectors while the old ones answer, put them in place."""
+    """Switch to a model: show the cost, ask, compute its vectors while the old ones answer, then use it."""
     switch = library.switch(name)
     if switch.is_needed:
         _ask(library, switch, yes=yes)
@@ -83,16 +83,16 @@ def _megabytes(size: int) -> str:
 
 
 def embed_with_progress(library: Library, kind: str | None = None) -> None:
-    """Make the vectors that are missing, and say how many there were."""
+    """Compute the missing vectors and print their number."""
     with progress_bar("Embedding") as progress:
         count = library.embed(progress, kind=kind)
     click.echo(f"Embedded: {counted(count, 'passage')} with {library.embedding.chosen}")
 
 
 def pull_default(library: Library) -> None:
-    """Pull the library's model where it is gone, and for a library that has none yet the one that suits it.
+    """Pull the library's model if it is missing, or the one that suits a library without any.
 
-    Where that one cannot be pulled, the best that is here serves, and status says so.
+    If the suited one cannot be pulled, the best installed one serves until then. Raise if it is the library's own.
     """
     from commonplace.ingest.suited import first_choice, languages, suited
 
@@ -158,7 +158,7 @@ def _finder(name: str, mode: Mode, help: str) -> click.Command:
 
 
 def _left_out(library: Library, page: Page, mode: Mode, *, expand: bool) -> Iterator[str]:
-    """What was asked for and not done, and why; and what meaning could not find yet."""
+    """Yield notes on stages that were skipped, and on passages without vectors."""
     skipped = {stage.name: stage.reason for stage in page.stages if stage.status == "skipped"}
     if mode != "lexical" and "vector" in skipped:
         yield f"By words only: {skipped['vector']}."
@@ -170,16 +170,16 @@ def _left_out(library: Library, page: Page, mode: Mode, *, expand: bool) -> Iter
 
 
 def _unknown(library: Library, page: Page, filter: Filter) -> list[str]:
-    """What was asked for and is not there: tags that nothing has, a folder without documents."""
+    """Return notes on tags that nothing has and on folders without documents."""
     paths = () if page.found else filter.paths
     return [
         *unknown_tags(library, filter.tags, page.hits),
-        *(told for path in paths for told in unknown_path(library, path)),
+        *(note for path in paths for note in unknown_path(library, path)),
     ]
 
 
 def _in_any_case(library: Library, name: str) -> str:
-    """A name as its collection spells it, unless something is kept under the very name."""
+    """Return a collection's own spelling of a name, unless something is stored under this very name."""
     called = collection_called(library, name)
     if called is None or called == name or any(name in library.store.parents(kind) for kind in SCHEMES):
         return name
@@ -187,7 +187,7 @@ def _in_any_case(library: Library, name: str) -> str:
 
 
 def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
-    """What packages go by here, and what they are kept under; empty where every name is a folder's own."""
+    """Return the keys of packages by alias; empty if every name is a folder's own."""
     if all(library.store.item("collection", "", name, body=False) for name in names):
         return {}
     from commonplace.kinds.documents.packages import declared  # reads declarations, which few searches need
@@ -197,7 +197,7 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
 
 
 def _check_collections(library: Library, names: Sequence[str]) -> None:
-    """Collections, or whatever items of other kinds are kept in."""
+    """Raise NotFound for a name that is no collection and that nothing is stored under."""
     unknown = [name for name in names if library.store.item("collection", "", name, body=False) is None]
     there = set().union(*map(library.store.parents, SCHEMES)) if unknown else ()
     for name in unknown:
@@ -206,9 +206,9 @@ def _check_collections(library: Library, names: Sequence[str]) -> None:
 
 
 def _located(library: Library, given: str) -> Located:
-    """Return what a text leads to: an address, a path or the end of one, or a path on disk.
+    """Return the item a text leads to: by an address, a path or the end of one, or a path on disk. Raise NotFound.
 
-    What can only be a path on disk begins like one; any other text is one where it leads to nothing else.
+    A text that begins like a path on disk is only that; any other is one if it leads to nothing else.
     """
     on_disk = given.startswith(_ON_DISK)
     if not on_disk and (located := locating.find(library, given)):
@@ -223,7 +223,7 @@ def _located(library: Library, given: str) -> Located:
 
 
 def _in_collections(library: Library, path: str) -> list[str]:
-    """Return what a path on disk is called in each collection that has its folder: the file itself may be a link."""
+    """Return the names of a path on disk in the collections that have its folder; the file itself may be a link."""
     folder, name = os.path.split(path)
     return ["/".join(filter(None, (one.name, inside, name))) for one, inside in library.folders.locate(folder or ".")]
 
@@ -267,7 +267,7 @@ def get(library: Library, uri: str, section: str | None, first: int, lines: int 
 
 
 def _part(library: Library, item: Item, name: str) -> str:
-    """The section of a heading, or a passage, which has a number."""
+    """Return the text of a section, or of a passage by its number. Raise NotFound."""
     if chunk := CHUNK.match(name):
         chunks = library.store.chunks_of(item.id)
         if int(chunk[1]) < len(chunks):
@@ -293,7 +293,7 @@ def outline(library: Library, uri: str) -> None:
 
 
 def how_to_use(library: Library, model: str) -> str:
-    """The commands that make a library use a model."""
+    """Return the commands that make a library use a model."""
     pulled = find(model, library.settings.models) is not None
     use = f"`commonplace models use {model}`"
     return as_called(use if pulled else f"`commonplace models pull {model}`, then {use}")

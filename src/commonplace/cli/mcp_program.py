@@ -54,5 +54,5 @@ program = click.version_option(__version__)(
 
 
 def main() -> NoReturn:
-    """The entry point."""
+    """Run the program."""
     carry_out(program)

@@ -94,7 +94,7 @@ def _homes(context: click.Context, url: str | None) -> Homes:
 
 
 def _space(context: click.Context) -> str | None:
-    """The space that the command line names; None where it names none."""
+    """Return the space that the command line names, or None. Raise InvalidInput for an invalid name."""
     named = context.find_root().get_parameter_source("space") is not ParameterSource.DEFAULT
     space = str(context.obj["space"])
     space_folder(Path(), space)  # refuses what is no name

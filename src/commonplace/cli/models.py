@@ -31,7 +31,7 @@ _FOR = {
     "potion-base-8m": "English; the built-in one, uncompressed",
     "use-multilingual-v3": "ar de en es fr it ja ko nl pl pt ru th tr zh; for a library that is not in English",
 }
-"""What each model of the catalogue is for."""
+"""The purpose of each model in the catalog."""
 _MODES: tuple[Measured, ...] = ("lexical", "semantic", "hybrid")
 _TIMED = 30  # passages and queries that a model is timed with
 _FILLER = "Nothing is in this library yet, so a sentence about nothing in particular has to do. " * 12
@@ -44,7 +44,7 @@ def models() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A model as the list shows it."""
+    """A row in the list of models."""
 
     name: str
     about: str
@@ -72,7 +72,7 @@ def list_models(library: Library, as_json: bool) -> None:
 
 
 def _choices(settings: Settings, used: str | None) -> Iterator[_Choice]:
-    """The one that is shipped, those that can be pulled, those that were, and those that are named in settings."""
+    """Yield the models: the built-in one, those to pull, those pulled, and those named in settings."""
     yield _Choice(STATIC, f"{_FOR[STATIC]}; 256 dimensions, MIT, 8 MB", True)
     for entry in catalog().values():
         yield _Choice(entry.name, _about(entry), find(entry.name, settings.models) is not None)

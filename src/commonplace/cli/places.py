@@ -1,4 +1,4 @@
-"""Every path of this machine that Commonplace uses, and what each is."""
+"""The paths that Commonplace uses on this machine, and what each is."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from commonplace.store.accounts import FILE as ACCOUNTS
 from commonplace.store.opening import DATABASE
 
 Kind = Literal["data", "derived", "command", "program", "named"]
-"""data: a person's own. derived: made or fetched again when needed. command: what `install` wrote to the path.
+"""data: the user's own. derived: computed or downloaded again when needed. command: written to the PATH by `install`.
 
-named: a file that a person keeps in a place of their own and only told us of.
+named: a file that the user keeps elsewhere and named in the settings.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A path in use. It may not be there yet."""
+class UsedPath:
+    """A path in use, which may not exist yet."""
 
     what: str
     path: Path
@@ -37,12 +37,12 @@ class Place:
 
     @property
     def is_there(self) -> bool:
-        """Whether a file, a folder or a link is there; a device is none of ours."""
+        """True if a file, a folder or a link is there; devices are not ours."""
         return self.path.is_symlink() or self.path.is_file() or self.path.is_dir()
 
     @property
     def size(self) -> int:
-        """How many bytes the files there have, links not followed."""
+        """The bytes of the files there, links not followed."""
         return size_of(self.path)
 
 
@@ -57,24 +57,24 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def places(settings: Settings) -> list[Place]:
-    """Return all places of this home and this user: what is kept, what was made from it, settings and programs."""
+def places(settings: Settings) -> list[UsedPath]:
+    """Return all paths of this home and this user: data, indexes, models, settings and programs."""
     home = settings.home.expanduser().absolute()
     return [
         *_of_spaces(home),
-        Place("users and keys", home / ACCOUNTS, "data"),
-        Place("declared collections", home / DECLARATIONS, "data"),
-        *(Place("libraries of eval", path, "derived") for path in [home / "eval"] if path.is_dir()),
+        UsedPath("users and keys", home / ACCOUNTS, "data"),
+        UsedPath("declared collections", home / DECLARATIONS, "data"),
+        *(UsedPath("libraries of eval", path, "derived") for path in [home / "eval"] if path.is_dir()),
         *_of_models(settings),
         _in_config("settings", _config_file()),
         _in_config("keys of providers", settings.keys.expanduser().absolute()),
-        *(Place("qmd command", path, "command") for path in shim.ours_on_path(os.environ)),
-        Place("program", _program(), "program"),
+        *(UsedPath("qmd command", path, "command") for path in shim.ours_on_path(os.environ)),
+        UsedPath("program", _program(), "program"),
     ]
 
 
-def _of_spaces(home: Path) -> Iterator[Place]:
-    """The default space is named even where it is not there yet; of others only folders that are a library's."""
+def _of_spaces(home: Path) -> Iterator[UsedPath]:
+    """Yield the paths of spaces: the default one even if it does not exist, others only if they are a library's."""
     root = home / SPACES
     names = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
     for name in dict.fromkeys(["default", *names]):
@@ -83,37 +83,37 @@ def _of_spaces(home: Path) -> Iterator[Place]:
         if name != "default" and not indexes and not (space / DATABASE).exists():
             continue
         called = "" if name == "default" else f" of {name}"
-        yield Place(f"library{called}", space / DATABASE, "data")
-        yield from (Place(f"{DATABASE}{rest.name.removeprefix(DATABASE)}", rest, "data") for rest in _beside(space))
-        yield from (Place(f"index{called}", path, "derived") for path in indexes)
+        yield UsedPath(f"library{called}", space / DATABASE, "data")
+        yield from (UsedPath(f"{DATABASE}{rest.name.removeprefix(DATABASE)}", rest, "data") for rest in _beside(space))
+        yield from (UsedPath(f"index{called}", path, "derived") for path in indexes)
         others = [path for path in space.iterdir() if path.name in _OF_A_SPACE] if space.is_dir() else []
-        yield from (Place(f"{path.name}{called}", path, "derived") for path in sorted(others))
+        yield from (UsedPath(f"{path.name}{called}", path, "derived") for path in sorted(others))
 
 
 _OF_A_SPACE = {"locks", "looks", "embed.lock", "mcp.pid", "mcp.log", "mcp.lock"}
-"""What stands in a space's folder beside its library and its indexes, and is made again."""
+"""The files and folders of a space beside its library and indexes, all created again when needed."""
 
 
 def _beside(space: Path) -> Iterator[Path]:
-    """SQLite's own files beside the library, and a damaged library that was replaced."""
+    """Yield SQLite's own files beside the library, and damaged libraries that were replaced."""
     yield from sorted(path for path in space.glob(f"{DATABASE}?*"))
 
 
-def _of_models(settings: Settings) -> Iterator[Place]:
-    """The folder where it is the usual one; elsewhere, where others may keep files too, each model by itself."""
+def _of_models(settings: Settings) -> Iterator[UsedPath]:
+    """Yield the folder of models if it is the default one; else each model, as others may keep files there."""
     folder = settings.models.expanduser().absolute()
     if folder == (user_path("cache") / "models").absolute():
-        yield Place("models", folder, "derived")
+        yield UsedPath("models", folder, "derived")
         return
     known = {entry.folder for entry in catalog().values()}
     locks = {f".{name}.lock" for name in known}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name in known | locks or path.name.startswith((".partial-", "hf--", ".hf--")):
-            yield Place("model", path, "derived")
+            yield UsedPath("model", path, "derived")
 
 
-def _in_config(what: str, path: Path) -> Place:
-    return Place(what, path, "data" if path.parent == user_path("config").absolute() else "named")
+def _in_config(what: str, path: Path) -> UsedPath:
+    return UsedPath(what, path, "data" if path.parent == user_path("config").absolute() else "named")
 
 
 def _config_file() -> Path:
@@ -122,30 +122,30 @@ def _config_file() -> Path:
 
 
 def _program() -> Path:
-    """The environment that was made for it, or the package where it shares one with other programs."""
+    """Return the environment made for this program, or the package's folder if it shares one with others."""
     inside = Path(sys.prefix) if sys.prefix != sys.base_prefix else Path(commonplace.__file__).parent
     return inside.absolute()
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A client whose file has entries of ours, by name."""
+class ConfiguredClient:
+    """A client whose file has entries of ours, with their names."""
 
-    client: str
+    name: str
     path: Path
     names: tuple[str, ...]
 
 
-def told_clients() -> Iterator[Told]:
-    """Yield the clients that have entries of ours. A file that cannot be read has none that we know of."""
+def configured_clients() -> Iterator[ConfiguredClient]:
+    """Yield the clients that have entries of ours, skipping files that cannot be read."""
     for name, client in CLIENTS.items():
         path = Path(config_path(client, sys.platform, os.environ, os.path.expanduser("~")))
         try:
-            found = names_of_ours(opened(client, path).entries(client))
+            names = names_of_ours(opened(client, path).entries(client))
         except (ClientFile, OSError):
             continue
-        if found:
-            yield Told(name, path, found)
+        if names:
+            yield ConfiguredClient(name, path, names)
 
 
 def names_of_ours(entries: dict[str, object]) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ NAME = "qmd-command"
 MARK = "# The qmd of Commonplace. `commonplace uninstall qmd-command` removes it."
 _PROGRAM = "qmd"
 _LONGEST = 4096
-"""How much of a program is read to see whether it is ours."""
+"""The bytes of a program that are read to see whether it is ours."""
 
 
 def script(home: str | None) -> str:
@@ -26,7 +26,7 @@ def script(home: str | None) -> str:
 
 
 def put_on_path(home: str | None, environment: Mapping[str, str]) -> tuple[Path, bool]:
-    """Return where our `qmd` is now, and whether anything had to be written.
+    """Return the path of our `qmd`, and whether it was written now.
 
     Raise AlreadyExists where the path has another `qmd`, and InvalidInput where no folder on it can be written.
     """
@@ -72,7 +72,7 @@ def _folders(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _on_path(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Every `qmd` on the path, in its order, whether it can be run or not."""
+    """Yield every `qmd` on the PATH in its order, executable or not."""
     for folder in _folders(environment):
         if os.path.lexists(folder / _PROGRAM):
             yield folder / _PROGRAM

@@ -101,7 +101,7 @@ def _read(words: tuple[str, ...]) -> str:
 
 
 def _arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """The options that were given, as the tools take them. An empty tag stands for none at all."""
+    """Return the options as the tools' arguments. An empty tag means no tags at all."""
     arguments = {name: value for name, value in given.items() if value not in (None, ())}
     for name in ("tags", "supersedes"):
         if name in arguments:
@@ -124,7 +124,7 @@ def _object(text: str, option: str) -> dict[str, Any]:
 
 def _called(library: Library, tool: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
     answer = tool.call(Call(library), arguments)
-    assert isinstance(answer, dict)  # noqa: S101  # these three answer with nothing else
+    assert isinstance(answer, dict)  # noqa: S101  # these three tools answer with nothing else
     return answer
 
 
@@ -133,4 +133,4 @@ def _print(answer: dict[str, Any], words: str, *, as_json: bool) -> None:
 
 
 COMMANDS = {"remember": remember, "revise": revise, "forget": forget}
-"""What `commonplace.cli.main` finds here."""
+"""The commands of this module, by name."""

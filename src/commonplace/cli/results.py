@@ -1,4 +1,4 @@
-"""What a search prints: a result looks like its source. On a terminal with colors and bars, in a pipe without them."""
+"""The output of a search: results look like their source, in color on a terminal and plain in a pipe."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _WIDEST = 120
-"""Columns: further apart a title and its score are no line any more."""
+"""The most columns; a title and its score further apart would not read as one line."""
 _UNDER = " › "
 _NUMBER = 5
 _LEAST_TEXT = 16
 _ITEM = r"(?:[-*+]|\d{1,9}[.)]|>|#+|//+)?[ \t]*"
 _AGES = ((60, "minute"), (60, "hour"), (24, "day"), (7, "week"), (4.35, "month"), (12, "year"))
 _NEARNESS = ((0.8, "very close"), (0.4, "close"), (0.1, "somewhat close"))
-"""On the scale on which half of all true pairs reach 1 and unrelated ones stay at 0."""
+"""Thresholds on the vector scale, where half of all true pairs reach 1 and unrelated ones stay at 0."""
 _BARE = r"[A-Za-z0-9_@%+=:,./-]+"
 _UNSAFE = frozenset('"$`\\!')
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """How results are shown here."""
+class _Layout:
+    """The width of the output, and whether it is a terminal."""
 
     width: int
     on_terminal: bool
 
     @property
     def gutter(self) -> int:
-        """Columns before the text: a line's number, and a bar between blanks or two blanks."""
+        """The columns before the text: a line's number, and a bar between blanks or two blanks."""
         return _NUMBER + (3 if self.on_terminal else 2)
 
     @property
@@ -55,7 +55,7 @@ class _Look:
 
 
 def print_page(library: Library, page: Page, *, ms: float, as_json: bool, explain: bool = False) -> None:
-    """Hits as text for people, or as the JSON that programs read; what is to be said about them on stderr."""
+    """Print hits as text or as JSON on stdout, and the notes on them on stderr."""
     for note in page.notes:
         click.echo(as_called(note), err=True)
     hits = titled(library, page.hits)
@@ -68,28 +68,28 @@ def print_page(library: Library, page: Page, *, ms: float, as_json: bool, explai
         click.echo("No results found.")
         return
     on_terminal = sys.stdout.isatty()
-    look = _Look(min(columns(), _WIDEST), on_terminal)
+    layout = _Layout(min(columns(), _WIDEST), on_terminal)
     now = datetime.now(UTC)
     for hit in hits:
-        click.echo(_head(hit, look, now))
+        click.echo(_head(hit, layout, now))
         click.echo(painted(_place(hit, _path_of(hit, roots)), fg="cyan"))
-        for line in _lines(hit, look):
+        for line in _lines(hit, layout):
             click.echo(line)
         if explain and hit.explain:
-            click.echo(f"{' ' * look.gutter}{reasons(hit.explain)}")
+            click.echo(f"{' ' * layout.gutter}{reasons(hit.explain)}")
         click.echo()
-    click.echo(_foot(page, _command(hits[0], _path_of(hits[0], roots)), ms, look))
+    click.echo(_foot(page, _command(hits[0], _path_of(hits[0], roots)), ms, layout))
 
 
 def _roots(library: Library, hits: Sequence[Hit]) -> dict[str, str]:
-    """Where the folders of collections are; nothing is read where no document was found."""
+    """Return the folders of collections by name; reads nothing if no document was found."""
     if not any(hit.kind == "document" for hit in hits):
         return {}
     return {item.key: str(item.fields["root"]) for item in library.store.collections() if "root" in item.fields}
 
 
 def _path_of(hit: Hit, roots: Mapping[str, str]) -> str | None:
-    """Where a hit is on disk; None of what is no file here."""
+    """Return the path of a hit on disk; None if it is no file here."""
     if hit.kind != "document" or hit.parent not in roots:
         return None
     return os.path.join(roots[hit.parent], hit.item.key)
@@ -100,25 +100,25 @@ def _record(hit: Hit, path: str | None) -> dict[str, JSON]:
     return {**hit.record(), **where, "updated_at": hit.item.updated_at.isoformat()}
 
 
-def _head(hit: Hit, look: _Look, now: datetime) -> str:
-    """The title at one end of a line, date and score at the other."""
+def _head(hit: Hit, layout: _Layout, now: datetime) -> str:
+    """Return the first line of a hit: the title on the left, date and score on the right."""
     title = hit.title if hit.item.title or hit.kind == "message" else _named_by_kind(hit)
     names = list(filter(None, dict.fromkeys(" ".join(name.split()) for name in (title, *hit.headings))))
     date = age(hit.item.updated_at, now)
     right = f"{date}   {hit.score:.2f}"
-    room = look.width - len(right) - 2
-    title = _fitted(names, room) if look.on_terminal else _UNDER.join(names)
-    gap = " " * max(2, look.width - cells(title) - len(right))
+    room = layout.width - len(right) - 2
+    title = _fitted(names, room) if layout.on_terminal else _UNDER.join(names)
+    gap = " " * max(2, layout.width - cells(title) - len(right))
     return f"{painted(title, bold=True)}{gap}{_faint(date)}   {hit.score:.2f}"
 
 
 def _named_by_kind(hit: Hit) -> str:
-    """What stands above something without a title, whose beginning the snippet shows: "Memory › project"."""
+    """Return the heading for a hit without a title, whose beginning is the snippet: "Memory › project"."""
     return _UNDER.join(filter(None, (hit.kind.capitalize(), hit.parent)))
 
 
 def _fitted(names: list[str], room: int) -> str:
-    """A title with what it is under: the first and the last name stay longest."""
+    """Return a title with its headings, shortened in the middle: the first and the last name stay longest."""
     shorter = ([names[0], "…", *names[at:]] for at in range(2, len(names)))
     titles = [_UNDER.join(some) for some in (names, *shorter)]
     cut = shortened(titles[-1], room)
@@ -127,7 +127,7 @@ def _fitted(names: list[str], room: int) -> str:
 
 
 def age(moment: datetime, now: datetime) -> str:
-    """Return how long ago something was, as people say it: "2 days ago"; the date of what is yet to come."""
+    """Return the age of something for people, "2 days ago", or the date of what is in the future."""
     count = (now - moment).total_seconds()
     if count < -60:
         return moment.date().isoformat()
@@ -142,7 +142,7 @@ def age(moment: datetime, now: datetime) -> str:
 
 
 def _place(hit: Hit, path: str | None) -> str:
-    """A path as it is written from here, or an address as a person would write it."""
+    """Return the path as one would type it from here, or the address of a hit without a path."""
     if path is None:
         return address(hit)
     for folder, start in ((_here(), ""), (os.path.expanduser("~"), "~/")):
@@ -159,29 +159,29 @@ def _here() -> str:
 
 
 def address(hit: Hit) -> str:
-    """Return the address of a hit with nothing encoded, or as it is where that would name something else."""
+    """Return the address of a hit decoded, unless that would name something else."""
     plain = unquote(hit.uri)
     return plain if parse_uri(plain) == parse_uri(hit.uri) else hit.uri
 
 
-def _lines(hit: Hit, look: _Look) -> Iterator[str]:
-    """The snippet with the numbers of its lines, matches marked."""
+def _lines(hit: Hit, layout: _Layout) -> Iterator[str]:
+    """Yield the lines of the snippet with their numbers, matches marked."""
     done = 0
     for number, line in enumerate(hit.snippet.split("\n") if hit.snippet else (), start=hit.line):
         marks = [(low - done, high - done) for low, high in hit.marks if done <= low < done + len(line)]
         done += len(line) + 1
-        if not look.on_terminal:
+        if not layout.on_terminal:
             yield f"{number:>{_NUMBER}}  {line}".rstrip()
             continue
-        hang = _hang(line, look.text_width)
-        for row, (low, high) in enumerate(rows(line, look.text_width, hang)):
+        hang = _hang(line, layout.text_width)
+        for row, (low, high) in enumerate(rows(line, layout.text_width, hang)):
             gutter = _faint(f"{number if not row else '':>{_NUMBER}} │")
             text = _marked(line, low, high, marks)
             yield f"{gutter} {' ' * hang if row else ''}{text}" if text else gutter
 
 
 def _hang(line: str, room: int) -> int:
-    """How far the rows of a long line are moved in: as far as its text is, past indent and a list's mark."""
+    """Return the columns that the rows of a long line are indented: to its text, after indent and list marker."""
     begin = len(line) - len(line.lstrip())
     mark = re.match(_ITEM, line[begin:])
     hang = cells(line[: begin + (mark.end() if mark else 0)])
@@ -199,7 +199,7 @@ def _marked(line: str, low: int, high: int, marks: list[tuple[int, int]]) -> str
 
 
 def reasons(explain: Mapping[str, JSON]) -> str:
-    """Return what a hit was found by, as a sentence."""
+    """Return a sentence on the words and the meaning that a hit was found by."""
     words, vector = explain.get("words") or (), explain.get("vector")
     near = "" if vector is None else next((name for least, name in _NEARNESS if vector >= least), "")
     if words:
@@ -214,26 +214,26 @@ def _faint(text: str) -> str:
     return painted(text, dim=True)
 
 
-def _foot(page: Page, command: str, ms: float, look: _Look) -> str:
-    """How many there are, what they were found by, how long that took; and the command that reads the first."""
+def _foot(page: Page, command: str, ms: float, layout: _Layout) -> str:
+    """Return the last line: counts, legs and time, and the command that reads the first result."""
     ran = {stage.name for stage in page.stages if stage.status == "ran"}
     legs = " and ".join(name for leg, name in (("lexical", "words"), ("vector", "meaning")) if leg in ran)
     found = max(page.found, len(page.hits))
     counts = f"{len(page.hits)} of {found:,}{'+' if page.more and found <= len(page.hits) else ''}"
     left = " · ".join(filter(None, (counts, legs and f"by {legs}", f"{max(1, round(ms))} ms")))
-    gap = look.width - len(left) - cells(command)
-    between = " " * gap if gap >= 2 else "\n" if look.on_terminal else "  "
+    gap = layout.width - len(left) - cells(command)
+    between = " " * gap if gap >= 2 else "\n" if layout.on_terminal else "  "
     return f"{_faint(left)}{between}{command}"
 
 
 def _command(hit: Hit, path: str | None) -> str:
-    """The command that reads a hit from its line on, to be pasted; a file goes by its collection and path."""
+    """Return the command that reads a hit from its line on; a file goes by its collection and path."""
     named = address(hit) if path is None else f"{hit.parent}/{hit.item.key}"
     return f"{called()} get {_quoted(f'{named}:{hit.line}' if hit.line > 1 else named)}"
 
 
 def _quoted(text: str) -> str:
-    """A text as a shell takes it, in double quotes where that is safe: every shell knows those."""
+    """Return a text quoted for a shell, in double quotes where that is safe, as every shell knows those."""
     if _UNSAFE.isdisjoint(text):
         return text if re.fullmatch(_BARE, text) else f'"{text}"'
     from shlex import quote  # rare, and it takes a while to load

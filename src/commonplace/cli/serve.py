@@ -93,28 +93,28 @@ def mcp(
 
 
 def _serve_instance(settings: Settings, name: str, space: str) -> None:
-    """Whoever may open the space's files may serve its instances: no key is asked for."""
+    """Serve an instance on stdio. It needs no key: whoever may open the space's files may serve its instances."""
     with Library.open(settings.home, space, settings) as library:
         try:
-            found = library.tables.instances.find(name)
+            row = library.tables.instances.find(name)
         except NotFound as error:
             from commonplace.cli.table_group import as_commands  # for mistakes alone
 
             raise NotFound(as_commands(str(error)), **error.details) from None
-    if not found.enabled:
-        raise Denied(f'The instance "{found.name}" is disabled. `commonplace tables instance update` enables it.')
+    if not row.enabled:
+        raise Denied(f'The instance "{row.name}" is disabled. `commonplace tables instance update` enables it.')
     from commonplace.server.instances import principal_of, serve_instance
     from commonplace.server.service import Service
 
     service = Service(settings)
     try:
-        serve_instance(service, principal_of(found, space))
+        serve_instance(service, principal_of(row, space))
     finally:
         service.close()
 
 
 def reads_variables(profile: str, environment: Mapping[str, str]) -> bool:
-    """Whether a process that serves a profile on stdio reads the variables of mcp-context-server."""
+    """Return whether a process that serves this profile on stdio reads the variables of mcp-context-server."""
     return profile == "memory" or environment.get(f"{PREFIX}COMPAT") == "context-server"
 
 
@@ -125,7 +125,7 @@ def _door() -> Door | None:
 
 
 def _serve_door(settings: Settings, door: Door, owner: Principal, name: str) -> None:
-    """A profile at /mcp over HTTP, for clients configured for another server."""
+    """Serve a profile at /mcp over HTTP, for clients configured for another server."""
     from commonplace.server.auth import Gate, TokenGate, check_binding, make_gate
     from commonplace.server.http import serve_http
 
@@ -177,7 +177,7 @@ def serve(
 
 
 def _view(settings: Settings, space: str, project: Path | None, no_global: bool, collections: tuple[str, ...]) -> View:
-    """What of the collections of documents is shown. A name that stands for none stops the start."""
+    """Return the view of the collections to show. Raise for a name that stands for none."""
     from commonplace.kinds.documents.packages.context import find_project
 
     view = View(project.resolve() if project else find_project(), not no_global, space)
@@ -198,11 +198,11 @@ def _settings(context: click.Context, allow_writes: bool, no_watch: bool, profil
         "watch": False if no_watch else None,
     }
     if not reads_variables(profile_name, os.environ):
-        return _heard(Settings.load(**given))
+        return _with_log(Settings.load(**given))
     from commonplace.kinds.memories.tools.environment import adopt_database, aliases
 
     adopted = aliases(os.environ)
-    settings = _heard(
+    settings = _with_log(
         Settings.load(**{**adopted, **{name: value for name, value in given.items() if value is not None}})
     )
     # A setting that memories cannot use ends the start, and not a call. A store that is away may come back.
@@ -213,8 +213,8 @@ def _settings(context: click.Context, allow_writes: bool, no_watch: bool, profil
     return settings
 
 
-def _heard(settings: Settings) -> Settings:
-    """Return the same settings, once the log is as they say."""
+def _with_log(settings: Settings) -> Settings:
+    """Set up the log as the settings say, and return them."""
     log_to(level=settings.log_level)
     return settings
 

@@ -68,7 +68,7 @@ def status(library: Library, as_json: bool) -> None:
 
 
 def _folder_line(state: FolderState) -> str:
-    """Return where a collection's folder is, when it was last read, and whether it has changed since."""
+    """Return a sentence: where a collection's folder is, when it was last read, whether it has changed since."""
     at = state.looked_at
     read = f"{state.root}, read {at.astimezone():%Y-%m-%d %H:%M:%S}" if at else f"{state.root}, not read from here yet"
     if state.level:
@@ -109,7 +109,7 @@ def _folder_record(state: FolderState) -> dict[str, Any]:
 
 
 def _reads(model: str) -> str:
-    """Return what languages a model of ours reads, as the end of a sentence; nothing of another's."""
+    """Return the languages a model of ours reads, as the end of a sentence; "" for other models."""
     languages = catalog()[model].card.languages if model in catalog() else frozenset({"en"} if model == STATIC else ())
     if not languages:
         return ""

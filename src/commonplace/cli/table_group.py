@@ -1,4 +1,4 @@
-"""What the commands for tables share: their groups, how they call tools, and how they refuse."""
+"""Shared parts of the commands for tables: their groups, calls of tools, and error sentences."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ _HERE = {
     "instance_id": "INSTANCE",
     "content": "FILE",
 }
-"""What tools and their arguments are called here, where a command has no option or argument of that name."""
+"""The names of tools and arguments in commands, for commands without an option or argument of that name."""
 _SAID = re.compile(r'"[^"]*"|(?:^|(?<=\. ))(?:Set force|[a-z]+)\b|\b[a-z]+_[a-z_]+\b')
-"""What is quoted, which stays; what a sentence begins with; and what no one but a program calls anything."""
+"""Quoted text, which stays; the first words of sentences; and names that only programs use."""
 _PAGE = 1000
 _OF_THE_SYSTEM = 64
-"""Exit codes from here on say that something is wrong with the machine or the settings, not with what was asked."""
+"""Exit codes from here on mean that the machine or the settings are at fault, not the call."""
 
 
 def as_commands(sentence: str) -> str:
-    """A sentence that names tools and their arguments, for whoever types commands."""
+    """Return a sentence about tools and arguments with the names of commands and options instead."""
     names = {**_HERE, **_own_names()}
     return _SAID.sub(lambda found: names.get(found[0], found[0]), sentence)
 
 
 def _own_names() -> dict[str, str]:
-    """What the command under way calls its options and arguments: `--at`, `NAME`."""
+    """Return the options and arguments of the running command by their names in tools: `--at`, `NAME`."""
     context = click.get_current_context(silent=True)
     names: dict[str, str] = {}
     for each in context.command.params if context else ():
@@ -63,7 +63,7 @@ def _own_names() -> dict[str, str]:
 
 
 def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Callable[..., Any]:
-    """A command of a group: its options, `--json`, an open library, and 1 as the exit code of a refusal."""
+    """Return a decorator for a command of a group: its options, `--json`, an open library, exit code 1 for refusals."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
         @functools.wraps(function)
@@ -84,13 +84,13 @@ def command(group: click.Group, name: str, *options: Callable[..., Any]) -> Call
 
 
 def call(library: Library, name: str, as_given: Mapping[str, JSON] = {}, /, **options: Any) -> dict[str, JSON]:
-    """What a tool answers. Options that were not given are left out; what is passed `as_given` may be null."""
+    """Return a tool's answer. Options of None are left out; arguments in `as_given` may be null."""
     given = {key: value for key, value in options.items() if value is not None and value != ()}
     return cast(dict[str, JSON], TOOLS[name].call(Call(library), {**given, **as_given}))
 
 
 def listed(library: Library, name: str, what: str, **options: Any) -> dict[str, JSON]:
-    """All that a list has: nobody turns pages here."""
+    """Return a list tool's answer with the entries of all pages."""
     answer = call(library, name, limit=_PAGE, **options)
     while answer["has_more"]:
         more = call(library, name, limit=_PAGE, offset=len(answer[what]), **options)

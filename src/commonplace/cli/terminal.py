@@ -1,4 +1,4 @@
-"""What a terminal is shown: every character, but for those that it would obey."""
+"""Output to a terminal without the control characters that it would obey."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _SAID = re.compile(rf"{_PAINTED}|[{_OBEYED}]|\r(?!\n)")
 
 
 def harmless(text: str) -> str:
-    r"""A text whose control characters are shown as JSON writes them, such as `\u001b`. Colours of ours stay."""
+    r"""Return a text with control characters written as in JSON, such as `\u001b`, but for our own colors."""
     return _SAID.sub(lambda found: found[1] or f"\\u{ord(found[0]):04x}", text)
 
 
 class Terminal(io.TextIOWrapper):
-    """A terminal that takes no orders from documents: theirs could move the cursor, or give the window a title."""
+    """A terminal stream that shows control sequences of documents, which could move the cursor or set the title."""
 
     def write(self, text: str, /) -> int:
         return super().write(harmless(text))
 
 
 def guarded(stream: TextIO) -> TextIO:
-    """A stream that is a terminal, as one that shows what it is told and does not obey it; any other as it is."""
+    """Return a terminal's stream as one that shows control sequences; any other stream as it is."""
     if not (isinstance(stream, io.TextIOWrapper) and stream.isatty()):
         return stream
     return Terminal(stream.buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=True)

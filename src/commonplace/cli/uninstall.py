@@ -17,8 +17,8 @@ from commonplace.cli import qmd_command as shim
 from commonplace.cli.client_files import ClientFile, Config, backups, opened, replace_file
 from commonplace.cli.clients import CLIENTS, DISTRIBUTION, Client, config_path, is_ours
 from commonplace.cli.common import ask, counted
-from commonplace.cli.configs import Uneditable, Unreadable, alike, drop, put, read
-from commonplace.cli.places import Place, Told, names_of_ours, places, told_clients
+from commonplace.cli.configs import InvalidConfig, Uneditable, alike, drop, put, read
+from commonplace.cli.places import ConfiguredClient, UsedPath, configured_clients, names_of_ours, places
 from commonplace.cli.where import shown_size
 from commonplace.errors import InvalidInput
 from commonplace.library import SPACES
@@ -51,7 +51,7 @@ def uninstall(
     elif client:
         click.echo(take_out(CLIENTS[client], _path(CLIENTS[client]), name))
     else:
-        found = list(told_clients())
+        found = list(configured_clients())
         left = _take_all_out(found, name)
         if not found:
             click.echo("No client has an entry of Commonplace. Nothing was changed.")
@@ -72,25 +72,25 @@ def _remove_command() -> None:
         click.echo("There is no qmd of Commonplace on your PATH. Nothing was changed.")
 
 
-def _take_all_out(found: list[Told], name: str | None = None) -> list[ClientFile]:
-    """Take our entries out of each client's file, say what was done, and return what kept some of them there."""
+def _take_all_out(found: list[ConfiguredClient], name: str | None = None) -> list[ClientFile]:
+    """Remove our entries from each client's file, print what was done, and return the errors."""
     left = []
-    for told in found:
+    for client in found:
         try:
-            click.echo(take_out(CLIENTS[told.client], told.path, name))
+            click.echo(take_out(CLIENTS[client.name], client.path, name))
         except ClientFile as error:
             left.append(error)
     return left
 
 
 def _end_with(left: list[ClientFile]) -> None:
-    """Raise what is left to be done by hand, all of it in one error."""
+    """Raise one error with all that is left to be done by hand, if anything is."""
     if left:
         raise ClientFile("\n".join(str(error) for error in left))
 
 
 def take_out(client: Client, path: Path, name: str | None = None) -> str:
-    """Take our entries, or the one of this name, out of a client's file. Return what was done."""
+    """Remove our entries, or the one of this name, from a client's file. Return what was done. Raise ClientFile."""
     try:
         config = opened(client, path)
         names = _names(client, path, config, name)
@@ -141,11 +141,11 @@ def _entries(client: Client, text: str) -> dict[str, Any]:
 
 
 def _with_entries(client: Client, config: Config, names: tuple[str, ...], text: str) -> str | None:
-    """Return the text as `install` would have made it with these entries; None where it could not have."""
+    """Return the text that `install` would have written with these entries; None if it could not have."""
     entries = config.entries(client)
     try:
         return reduce(lambda done, name: put(done, client.format, client.key, name, entries[name]), names, text)
-    except (Uneditable, Unreadable):
+    except (Uneditable, InvalidConfig):
         return None
 
 
@@ -154,7 +154,7 @@ def _without(client: Client, text: str, names: tuple[str, ...], keep_empty: bool
 
 
 def _forget(client: Client, names: tuple[str, ...], original: str, copies: list[tuple[Path, str]]) -> None:
-    """Delete copies that say no more than the file does again: itself, or itself with an entry of ours."""
+    """Delete backups that hold no more than the restored file: the same, or the same with an entry of ours."""
     keep_empty = client.key in (config := read(original, client.format))
     for copy, text in copies:
         with suppress(Uneditable, OSError):
@@ -164,31 +164,31 @@ def _forget(client: Client, names: tuple[str, ...], original: str, copies: list[
 
 
 def _remove_everything(settings: Settings, *, data: bool, yes: bool) -> None:
-    """List what would go, ask, and remove it. A person's own stays unless they say `--data`."""
-    told, found = list(told_clients()), [place for place in places(settings) if place.is_there]
+    """List what would be removed, ask, and remove it. The user's own data stays without `--data`."""
+    clients, found = list(configured_clients()), [place for place in places(settings) if place.is_there]
     kinds = ("derived", "command", "data") if data else ("derived", "command")
     going = [place for place in found if place.kind in kinds]
     staying = [place for place in found if place.kind == "data" and not data]
-    if told or going:
+    if clients or going:
         click.echo("This would be removed:")
-    for each in told:
-        click.echo(f"  {CLIENTS[each.client].title}'s entry {', '.join(each.names)} in {each.path}")
+    for each in clients:
+        click.echo(f"  {CLIENTS[each.name].title}'s entry {', '.join(each.names)} in {each.path}")
     _list(going)
     if staying:
         click.echo("This is yours and stays (with --data it is removed, too):")
     _list(staying)
     if settings.store:
         click.echo("What is in PostgreSQL stays there: drop its schema `commonplace` yourself.")
-    if told or going:
+    if clients or going:
         if not yes:
             ask("Remove it?")
-        left = _take_all_out(told)
+        left = _take_all_out(clients)
         listed = _worth_saying(going)
         for place in going:
             _remove(place.path)
         removed = [place for place in listed if not place.is_there]
         _tidy(settings)
-        click.echo(f"Removed {counted(len(told) - len(left) + len(removed), 'thing')}.")
+        click.echo(f"Removed {counted(len(clients) - len(left) + len(removed), 'thing')}.")
     else:
         left = []
         click.echo("There is nothing to remove.")
@@ -196,12 +196,12 @@ def _remove_everything(settings: Settings, *, data: bool, yes: bool) -> None:
     _end_with(left)
 
 
-def _list(rows: list[Place]) -> None:
+def _list(rows: list[UsedPath]) -> None:
     for place in _worth_saying(rows):
         click.echo(f"  {place.what} ({shown_size(place.size)}): {place.path}")
 
 
-def _worth_saying(rows: list[Place]) -> list[Place]:
+def _worth_saying(rows: list[UsedPath]) -> list[UsedPath]:
     """Return the places without locks, which are files of nothing."""
     return [place for place in rows if place.size or place.kind != "derived"]
 

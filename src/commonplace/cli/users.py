@@ -28,7 +28,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def _with_accounts(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Open the accounts of the home that the command line names, and close them whatever happens."""
+    """Return a command that gets the accounts of the home, closed afterwards in any case."""
 
     @click.pass_context
     @functools.wraps(command)
@@ -155,7 +155,7 @@ def revoke_key(accounts: AnyAccounts, key_id: str) -> None:
 
 
 def _collections(given: tuple[str, ...]) -> tuple[str, ...]:
-    """An empty name is refused: a key that names no collections shows them all."""
+    """Return the collections of an option. Raise InvalidInput for an empty name: a key without names shows all."""
     if not all(split_names([names]) for names in given):
         raise InvalidInput("--collections names no collection. Name those the key is for, or leave it out for all.")
     return split_names(given)

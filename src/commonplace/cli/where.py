@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from commonplace.cli.clients import CLIENTS
-from commonplace.cli.places import places, size_of, told_clients
+from commonplace.cli.places import configured_clients, places, size_of
 from commonplace.settings import Settings
 
 
@@ -26,9 +26,9 @@ def where(context: click.Context, as_json: bool) -> None:
         {"what": "home", "path": str(settings.home.expanduser().absolute()), "kind": "data"},
         *({"what": place.what, "path": str(place.path), "kind": place.kind} for place in places(settings)),
         *(
-            {"what": f"{CLIENTS[told.client].title}'s entry", "path": str(told.path), "kind": "entry"}
-            | {"names": list(told.names)}
-            for told in told_clients()
+            {"what": f"{CLIENTS[client.name].title}'s entry", "path": str(client.path), "kind": "entry"}
+            | {"names": list(client.names)}
+            for client in configured_clients()
         ),
     ]
     for row in rows:

@@ -1,4 +1,4 @@
-"""Which profiles there are. Each is loaded when it is first served."""
+"""The profiles by name. Each is loaded when it is first served."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROFILES = {
     "tables": "commonplace.kinds.tables.tools",
     "documents": "commonplace.kinds.documents.tools",
 }
-"""Where each profile is declared. One is loaded when it is served, so that none pays for the others."""
+"""The module that declares each profile, loaded only when the profile is served."""
 
 
 def profile_names() -> tuple[str, ...]:
@@ -29,17 +29,17 @@ def profile_names() -> tuple[str, ...]:
 
 @cache
 def profile(name: str) -> Profile:
-    """The profile of this name. `all` is everything there is, for inspection."""
+    """Return the profile of this name; `all` has every tool, for inspection. Raise InvalidInput for an unknown name."""
     if name == "all":
         return _everything()
     if name not in PROFILES:
         raise InvalidInput(f"There is no profile {name!r}. The profiles are {', '.join(profile_names())}.")
-    found: Profile = import_module(PROFILES[name]).PROFILE
-    return found
+    declared: Profile = import_module(PROFILES[name]).PROFILE
+    return declared
 
 
 def _everything() -> Profile:
-    """Every tool, under its own name where no earlier profile has it, else with its profile's name before it."""
+    """Return the profile of every tool; a name that an earlier profile has gets its profile's name as a prefix."""
     taken: dict[str, Tool] = {}
     for name in PROFILES:
         for tool in (*profile(name).tools, *profile(name).unlisted):

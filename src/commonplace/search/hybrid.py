@@ -53,7 +53,6 @@ PER_HIT = 5
 MODELS_S = 4.5
 """What all stages with a model may take together, whatever each may: so an answer is there within five seconds."""
 
-NO_VECTORS = "Vector index not found. Run 'qmd embed' first to create embeddings."
 _STAGES = ("lexical", "vector", "expand", "rerank")
 
 
@@ -77,6 +76,13 @@ class Question:
     rerank: bool = False
     candidates: int = 30
     """How many of the best a reranker looks at."""
+    embed: str = "commonplace embed"
+    """The command that makes vectors, as this caller types it."""
+
+    @property
+    def no_vectors(self) -> str:
+        """The sentence for a library without vectors."""
+        return f"Vector index not found. Run '{self.embed}' first to create embeddings."
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +277,9 @@ class _Finding:
         except Unavailable as error:
             missing = error.code == "vector_index_missing"
             if self._only_meaning:
-                raise (Unavailable(NO_VECTORS, code=error.code) if missing else error) from None
-            self._go_without(NO_VECTORS if missing else f"{error.reason[:1].upper()}{error.reason[1:]}.")
+                raise (Unavailable(self._question.no_vectors, code=error.code) if missing else error) from None
+            why = f"{error.reason[:1].upper()}{error.reason[1:]}."
+            self._go_without(self._question.no_vectors if missing else why)
             return None
         meanings = MeaningSearch(semantic, self._depth, self._engine.names_of)
         if not self._only_meaning and not meanings.reads(" ".join(task.meaning for task in wanted), self._languages):
@@ -302,8 +309,8 @@ class _Finding:
         bounded = any(task.scope.items is not None for task in wanted)
         if not bounded and not any(listed.items for listed in lists) and self._pending():
             if self._only_meaning:
-                raise Unavailable(NO_VECTORS, code="vector_index_missing")
-            self._go_without(NO_VECTORS)
+                raise Unavailable(self._question.no_vectors, code="vector_index_missing")
+            self._go_without(self._question.no_vectors)
             return []
         pairs = zip(wanted, lists, strict=True)
         return [Made(task.search, task.weight, listed, task.role) for task, listed in pairs]
@@ -466,7 +473,8 @@ class _Finding:
         if pending and not any(note.startswith("keyword search only") for note in self._notes):
             have = "document has" if pending == 1 else "documents have"
             self._notes.append(
-                f"{pending} {have} no vectors yet and could be found by words only. Run 'qmd embed' to make them."
+                f"{pending} {have} no vectors yet and could be found by words only. "
+                f"Run '{self._question.embed}' to make them."
             )
 
     def _forget_useless(self, made: Sequence[Made], hits: Sequence[Placed]) -> None:

@@ -1,4 +1,4 @@
-"""Which requests of a connection still wait for their answers: its end comes after them."""
+"""The answers a connection still owes: its end comes after them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from commonplace.errors import LONE_SURROGATE
-from commonplace.server.flaws import has_half, told, unread
+from commonplace.server.flaws import envelope_of, has_lone_surrogate, mark_flaw
 
 _NEVER_ANSWERED = frozenset({"subscriptions/listen"})
-"""Requests that go on as long as their connection does."""
+"""Requests that last as long as their connection."""
 MOST_OWED = 100
-"""How many requests of a connection are at work or wait to be heard: who asks on without reading waits, too."""
+"""How many unanswered requests a connection may have: a client that asks on without reading has to wait."""
 _HALF = re.compile("[\ud800-\udfff]")
 _WHAT_TO_SEND = "Send one message at a time, a JSON object."
 _TOO_MUCH = (
@@ -29,7 +29,7 @@ _TOO_MUCH = (
 
 
 class Answers:
-    """The way a connection's answers go, which knows what has been asked and not answered."""
+    """The outgoing side of a connection, with a count of the requests that are not answered yet."""
 
     def __init__(self, write: Any) -> None:
         self._write = write
@@ -37,7 +37,7 @@ class Answers:
         self._answered = anyio.Event()
 
     def expect(self, incoming: Any) -> None:
-        """Note what a message from the client asks for, or takes back."""
+        """Count a request from the client as unanswered, or drop one that it cancels."""
         message = getattr(incoming, "message", None)
         if isinstance(message, types.JSONRPCRequest) and message.method not in _NEVER_ANSWERED:
             self._asked[coerce_request_id(message.id)] += 1
@@ -47,35 +47,35 @@ class Answers:
                 self._drop(asked)
 
     async def refuse(self, error: Exception) -> None:
-        """Answer what is no message, which the SDK passes over in silence: whoever sent it may wait."""
+        """Answer input that is no message, which the SDK would ignore silently while its sender waits."""
         flaws = error.errors(include_url=False) if isinstance(error, ValidationError) else []
         read = [flaw["input"] for flaw in flaws]
         code, what = types.INVALID_REQUEST, f"This is not a message of JSON-RPC 2.0. {_WHAT_TO_SEND}"
         if (text := _no_json(error)) is not None:
             if not text.strip():
                 return  # a blank line is nothing
-            if (request := await to_thread.run_sync(unread, text)) is None:
+            if (request := await to_thread.run_sync(envelope_of, text)) is None:
                 code, what = types.PARSE_ERROR, f"This is not JSON. {_WHAT_TO_SEND}"
             else:
-                read, what = [request], LONE_SURROGATE if has_half(text) else _TOO_MUCH
-        named = (part["id"] for part in read if isinstance(part, dict) and _can_be_named(part.get("id")))
+                read, what = [request], LONE_SURROGATE if has_lone_surrogate(text) else _TOO_MUCH
+        ids = (part["id"] for part in read if isinstance(part, dict) and _is_writable_id(part.get("id")))
         said = types.ErrorData(code=code, message=what)
-        await self.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=next(named, None), error=said)))
+        await self.send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=next(ids, None), error=said)))
 
     @property
     def owed(self) -> bool:
-        """Whether the client waits for one."""
+        """True if the client waits for an answer."""
         return bool(self._asked)
 
     async def settle(self, seconds: float) -> None:
-        """Wait until everything is answered, but not longer than that."""
+        """Wait until everything is answered, but not longer than `seconds`."""
         with anyio.move_on_after(seconds):
             while self._asked:
                 self._answered = anyio.Event()
                 await self._answered.wait()
 
-    async def room(self, incoming: Any) -> None:
-        """Wait with a request until fewer are owed than may be: an answer that nobody reads is kept in memory."""
+    async def wait_for_room(self, incoming: Any) -> None:
+        """Wait with a request until fewer than `MOST_OWED` are unanswered: unread answers stay in memory."""
         asks = isinstance(getattr(incoming, "message", None), types.JSONRPCRequest)
         while asks and self._asked.total() >= MOST_OWED:
             self._answered = anyio.Event()
@@ -104,27 +104,27 @@ class Answers:
         await self.aclose()
 
 
-async def retold(error: Exception) -> SessionMessage | Exception:
-    """The same error, unless it is a call that only its arguments keep from being read: then one that says so.
+async def recover_message(error: Exception) -> SessionMessage | Exception:
+    """Return the same error, or the message if it is a call that only its arguments made unreadable, its flaw marked.
 
-    In a thread, as `unread` is: others go on meanwhile, whatever the size of it.
+    Runs in a thread, as `envelope_of` does, so that a large message delays nobody else.
     """
     text = _no_json(error)
     if text is None:
         return error
     try:
-        found = await to_thread.run_sync(told, text)
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(found, by_name=False))
+        marked = await to_thread.run_sync(mark_flaw, text)
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(marked, by_name=False))
     except ValueError:
         return error
 
 
-def _can_be_named(identity: Any) -> bool:
-    """Whether an answer can say which request it is for: half of a surrogate pair ends whoever writes it."""
+def _is_writable_id(identity: Any) -> bool:
+    """Return whether an answer can name this request: writing half of a surrogate pair would raise."""
     return type(identity) is int or (type(identity) is str and not _HALF.search(identity))
 
 
 def _no_json(error: Exception) -> str | None:
-    """The text that was taken for no JSON; None where something else is wrong."""
+    """Return the text that was not readable as JSON; None where something else is wrong."""
     flaws = error.errors(include_url=False) if isinstance(error, ValidationError) else []
     return str(flaws[0]["input"]) if flaws and flaws[0]["type"] == "json_invalid" else None

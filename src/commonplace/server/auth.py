@@ -1,4 +1,4 @@
-"""Who may come in through the HTTP and WebSocket doors."""
+"""Authentication for the HTTP and WebSocket doors."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from commonplace.store.sqlite.accounts import Accounts
 OPEN_PATHS = ("/healthz", "/readyz")
 INSTANCES = "/mcp/i/"
 OPEN_FOLDERS = ("/.well-known/", INSTANCES)
-"""What nobody's key opens: instances have keys of their own (`server.instances`)."""
+"""Paths that need no key of this server: instances have keys of their own (`server.instances`)."""
 METADATA = "/.well-known/oauth-protected-resource"
 SUBPROTOCOL = "bearer."
 RETRY_S = 15
 ANSWER_S = 20
-"""How long a database is asked for a key: longer than it takes to find another connection."""
+"""The seconds a database has to look up a key: more than it takes to find another connection."""
 _HOST = re.compile(rb"[A-Za-z0-9.:\[\]_-]{1,255}")
 
 Address = Callable[[Scope], str]
 
 
 class Gate(Protocol):
-    """Decides who a caller is."""
+    """The decision who a caller is."""
 
     async def admit(self, token: str | None) -> Principal | None:
-        """Whom a token stands for; None for nobody. Raises only what a caller may see, where it cannot tell now."""
+        """Return the principal of a token, or None. Raise only errors for the caller, where it cannot tell now."""
         ...
 
     def close(self) -> None: ...
 
 
 class OpenGate:
-    """Everyone is the owner: for a server that only this machine reaches."""
+    """A gate to which everyone is the owner: for a server that only this machine reaches."""
 
     def __init__(self, owner: Principal = OWNER) -> None:
         self._owner = owner
@@ -57,11 +57,11 @@ class OpenGate:
         return self._owner
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
 
 class KeyGate:
-    """Admits who bears a key of this home."""
+    """A gate that admits the bearers of this home's keys."""
 
     def __init__(self, accounts: AnyAccounts) -> None:
         self._accounts = accounts
@@ -73,11 +73,11 @@ class KeyGate:
             # On the event loop: one indexed read of a local file takes less than handing it to a thread.
             grant = self._accounts.verify(token)
         else:
-            grant = await self._asked(token)
+            grant = await self._verify_aside(token)
         return Principal(*grant) if grant else None
 
-    async def _asked(self, token: str) -> Grant | None:
-        """What a database that servers share says of a key. One that is there and does not answer holds nobody up."""
+    async def _verify_aside(self, token: str) -> Grant | None:
+        """Return the grant of a key from a shared database. Raise Unavailable if it does not answer in time."""
         try:
             with fail_after(ANSWER_S):
                 return await to_thread.run_sync(self._accounts.verify, token, abandon_on_cancel=True)
@@ -91,7 +91,7 @@ class KeyGate:
 
 
 class TokenGate:
-    """Admits who bears the one token there is."""
+    """A gate that admits the bearers of one token."""
 
     def __init__(self, token: str, owner: Principal) -> None:
         self._token, self._owner = token.encode(), owner
@@ -100,18 +100,18 @@ class TokenGate:
         return self._owner if token and hmac.compare_digest(token.encode(), self._token) else None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
 
 def make_gate(settings: Settings, accounts_path: Path | None = None, owner: Principal = OWNER) -> Gate:
-    """The gate that the settings ask for, or a BadSetting that says what does not go together."""
+    """Return the gate that the settings ask for. Raise BadSetting for settings that do not go together."""
     public = settings.public_url
     if public and not _is_address(public):
         raise BadSetting(f"public_url must be an http or https address, not {public!r}.")
     if settings.auth == "jwt":
-        from commonplace.server.tokens import make_token_gate  # cryptography, which only this mode needs
+        from commonplace.server.tokens import make_jwt_gate  # cryptography, which only this mode needs
 
-        return make_token_gate(settings)
+        return make_jwt_gate(settings)
     if settings.jwt_issuer or settings.jwt_audience or settings.jwt_jwks_url or settings.jwt_key:
         raise BadSetting(f"auth is {settings.auth}, but settings of jwt are given. Set auth to jwt or remove them.")
     if settings.auth == "keys":
@@ -124,7 +124,7 @@ def make_gate(settings: Settings, accounts_path: Path | None = None, owner: Prin
 
 
 def check_binding(settings: Settings, host: str) -> None:
-    """Refuse to offer a library without users to anyone but this machine."""
+    """Raise BadSetting if a library without users would be reachable from other machines."""
     if settings.auth not in ("keys", "jwt") and not _is_loopback(host):
         raise BadSetting(
             f"Without users only this machine is served, and {host or 'every address'} is reached from others. "
@@ -133,11 +133,11 @@ def check_binding(settings: Settings, host: str) -> None:
 
 
 def token_of(scope: Scope) -> str | None:
-    """The bearer token of a request: from its Authorization, or a WebSocket's `bearer.…` subprotocol; nowhere else."""
-    given = [value for name, value in scope["headers"] if name == b"authorization"]
-    if given:
-        kind, _, token = given[0].decode("latin-1").strip().partition(" ")
-        return token.strip() or None if len(given) == 1 and kind.lower() == "bearer" else None
+    """Return the bearer token of the Authorization header or of a WebSocket's `bearer.…` subprotocol, or None."""
+    values = [value for name, value in scope["headers"] if name == b"authorization"]
+    if values:
+        kind, _, token = values[0].decode("latin-1").strip().partition(" ")
+        return token.strip() or None if len(values) == 1 and kind.lower() == "bearer" else None
     offered = [name for name in scope.get("subprotocols") or () if name.startswith(SUBPROTOCOL)]
     if scope["type"] == "websocket" and len(offered) == 1:
         return str(offered[0]).removeprefix(SUBPROTOCOL) or None
@@ -145,12 +145,12 @@ def token_of(scope: Scope) -> str | None:
 
 
 class Authentication:
-    """ASGI middleware: `scope["principal"]` is who calls, and nobody gets further without one."""
+    """ASGI middleware that sets `scope["principal"]` to the caller, and refuses whoever has no valid key."""
 
     def __init__(
         self, app: ASGIApp, gate: Gate, metadata_url: Address | str | None = None, also_open: Sequence[str] = ()
     ) -> None:
-        """`also_open`: paths of this app that everyone may ask."""
+        """Take the app; `also_open` are its paths that need no key."""
         self._app, self._gate, self._metadata_url = app, gate, metadata_url
         self._open = (*OPEN_PATHS, *also_open)
 
@@ -183,20 +183,20 @@ class Authentication:
 
 
 def challenge(metadata_url: str | None, *, error: str | None = None, scope: str | None = None) -> str:
-    """A `WWW-Authenticate` as RFC 6750 and RFC 9728 write it; with `insufficient_scope` and a scope for a 403."""
+    """Return a `WWW-Authenticate` value by RFC 6750 and RFC 9728; a 403 has `insufficient_scope` and a scope."""
     parts = {"realm": "commonplace", "error": error, "scope": scope, "resource_metadata": metadata_url}
     return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
 
 
 def metadata_address(settings: Settings) -> Address | None:
-    """Where a client learns who issues tokens for this server. None where nobody does."""
+    """Return the function that gives the address of the resource metadata; None where nobody issues tokens."""
     if settings.auth != "jwt":
         return None
     return lambda scope: f"{base_address(settings, scope)}{METADATA}/mcp"
 
 
 def metadata_routes(settings: Settings) -> list[Route]:
-    """Protected-resource metadata (RFC 9728); 404 where no authorization server is set."""
+    """Return the routes of the protected-resource metadata (RFC 9728); 404 where no authorization server is set."""
 
     async def describe(request: Request) -> Response:
         if settings.auth != "jwt":
@@ -216,7 +216,7 @@ def metadata_routes(settings: Settings) -> list[Route]:
 
 
 def base_address(settings: Settings, scope: Scope) -> str:
-    """This server's address as the client knows it. What a client says of it is echoed only if it is a plain host."""
+    """Return this server's address for the client. A Host that the client sent is used only if it is a plain host."""
     if settings.public_url:
         return settings.public_url.rstrip("/")
     scheme = "https" if scope.get("scheme") in ("https", "wss") else "http"

@@ -1,4 +1,4 @@
-"""What a server does beside its calls: vectors and summaries that are pending, one space at a time, in one thread."""
+"""The work of a server between calls: pending vectors and summaries, one space at a time, in one thread."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from commonplace.server.libraries import Libraries
 log = logging.getLogger(__name__)
 
 SETTLE_S = 1.0
-"""After a write: what comes right behind it is done with it."""
+"""The seconds after a write before work begins: what follows at once is included."""
 AGAIN_S = 30.0
-"""When a space is looked at again: for what is left, and for what other processes wrote meanwhile."""
+"""The seconds until a space is looked at again: for work that is left, and for writes of other processes."""
 PATIENCE_S = 5.0
 
 
 class Background:
-    """Sleeps until a space is named. Never in the way of a call: it holds nothing that one waits for."""
+    """The thread that does pending work. It holds no lock or resource that a call waits for."""
 
     def __init__(self, libraries: Libraries) -> None:
         self._libraries = libraries
         self._due: dict[str, float] = {}
         self._looked: dict[str, float] = {}
-        """When a call last had a space looked at."""
+        """When a call last asked for each space to be looked at."""
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def nudge(self, space: str, *, wrote: bool) -> None:
-        """A call was made: look at the space soon, if the call wrote or is the first in a while."""
+        """Schedule a look at a space after a call, if the call wrote or is the first in a while."""
         now = time.monotonic()
         if not wrote and now < self._looked.get(space, -math.inf) + AGAIN_S:
             return
@@ -46,7 +46,7 @@ class Background:
             self._changed.notify()
 
     def _start(self) -> None:
-        """A call is no worse for it where the system has no thread to give: the next one tries again."""
+        """Start the thread; where the system has none to give, log it, and the next call tries again."""
         thread = threading.Thread(target=self._run, name="background", daemon=True)
         try:
             thread.start()
@@ -56,7 +56,7 @@ class Background:
             self._thread = thread
 
     def close(self) -> None:
-        """Begin nothing new, and wait a moment for the step that is under way. What is left is done another time."""
+        """Begin nothing new, and wait up to `PATIENCE_S` for the current step. The rest is done another time."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -74,7 +74,7 @@ class Background:
                     self._due.setdefault(space, time.monotonic() + AGAIN_S)
 
     def _next(self) -> str | None:
-        """The space whose time has come, or None when the server ends."""
+        """Wait for the next space that is due and return it; None when the server ends."""
         with self._changed:
             while not self._closed:
                 if self._due:
@@ -87,7 +87,7 @@ class Background:
         return None
 
     def _tend(self, space: str) -> bool:
-        """Whether something is left. A library that was closed meanwhile is left until somebody uses it again."""
+        """Do pending work of a space and return whether some is left. A closed library waits until it is used again."""
         if self._libraries.peek(space) is None:
             self._looked.pop(space, None)
             return False

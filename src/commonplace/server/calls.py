@@ -1,4 +1,4 @@
-"""One call of one tool, whichever door it came through: an answer, or an error in words."""
+"""One call of one tool through any door: an answer, or a failure with its sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What went wrong, as every door says it. `status` is the HTTP one."""
+    """A failed call, in the form that every door serves. `status` is the HTTP status."""
 
     code: str
     message: str
@@ -33,7 +33,7 @@ class Failure:
 
 
 def run(tool: Tool, call: Call, arguments: Mapping[str, JSON]) -> Answer | Failure:
-    """Never raises: a bug is logged under a number, and the caller gets the number."""
+    """Return the tool's answer or a Failure. Never raises: a bug is logged under a number that the caller gets."""
     try:
         return tool.call(call, arguments)
     except CommonplaceError as error:

@@ -1,4 +1,4 @@
-"""Lists that change while clients look at them: who listens, and how they are told, in both protocol eras."""
+"""Notifications about lists that change: who listens, and how they are notified in both protocol eras."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Work = Callable[[str, Callable[[Library], Any]], Awaitable[Any]]
 SpaceOf = Callable[[Context], str]
 
 POLL_S = 1.0
-"""How long a change made by another process may go unnoticed."""
+"""The seconds that a change by another process may go unnoticed."""
 PATIENCE_S = 5.0
-"""How long a client of the handshake era is given to take a notification before it goes without."""
+"""The seconds that a client of the handshake era has to take a notification before it is dropped."""
 _CONNECTED = "commonplace/changes"
 _EVENTS: dict[ListName, ServerEvent] = {
     "tools": ToolsListChanged(),
@@ -45,34 +45,34 @@ _EVENTS: dict[ListName, ServerEvent] = {
 
 
 class Changes:
-    """The lists that are listened to, each space's apart from every other's. Lives on the event loop."""
+    """The lists that somebody listens to, by space and profile. Lives on the event loop."""
 
     def __init__(self, work: Work, libraries: Libraries, most: int) -> None:
         self._work = work
         self._libraries = libraries
         self._most = most
-        """How many may listen to one profile of one space."""
+        """The largest number of listeners to one profile of one space."""
         self._watches: dict[tuple[str, str], _Watch] = {}
 
     @property
     def watched(self) -> int:
-        """How many profiles of how many spaces somebody listens to."""
+        """The number of (space, profile) pairs that somebody listens to."""
         return len(self._watches)
 
     def nudge(self, space: str) -> None:
-        """Something was written there: look at once rather than at the next turn."""
+        """Look at the lists of a space at once rather than at the next turn, after a write."""
         for (watched, _), watch in self._watches.items():
             if watched == space:
                 watch.wake.set()
 
     def close(self) -> None:
-        """End every stream of changes in good order: the clients are told that it ends."""
+        """End every stream of changes and notify its clients."""
         for watch in self._watches.values():
             watch.listen.close()
 
     @asynccontextmanager
     async def watch(self, space: str, profile: Profile) -> AsyncIterator[_Watch]:
-        """For as long as the block lasts, whoever subscribes to the watch hears of changes since it began."""
+        """Watch a profile's lists during the block: subscribers to the watch hear of changes since it began."""
         key = (space, profile.name)
         watch = self._watches.get(key)
         if watch is None:
@@ -90,7 +90,7 @@ class Changes:
 
 
 class _Watch:
-    """Looks at the lists of one profile in one space, once for all who listen."""
+    """The watch over the lists of one profile in one space, shared by all who listen."""
 
     def __init__(self, space: str, lists: Lists, work: Work, libraries: Libraries, most: int) -> None:
         self.bus = InMemorySubscriptionBus()
@@ -107,7 +107,7 @@ class _Watch:
         self._starting = anyio.Lock()
 
     async def ready(self) -> None:
-        """Know how the lists are before anybody is told that they will hear of changes."""
+        """Take the state of the lists, before anybody is promised to hear of changes."""
         async with self._starting:
             if self._task is None:
                 await self._work(self._space, self._look)
@@ -135,7 +135,7 @@ class _Watch:
                 await self.bus.publish(_EVENTS[name])
 
     def _look(self, library: Library) -> list[ListName]:
-        """What has changed since the last look. The log says whether anything can have."""
+        """Return the lists that changed since the last look. The log tells first whether anything can have."""
         state: Callable[[], int] = getattr(library.store, "tables_state", lambda: 0)
         number = (library.store.last_change(), state())
         if number == self._number:
@@ -147,41 +147,43 @@ class _Watch:
 
 
 ProfileOf = Profile | Callable[[Context], Profile]
-"""One profile, or the one that a request is about."""
+"""A profile, or a function that returns the profile of a request."""
 
 
 def _profile(of: ProfileOf, context: Context) -> Profile:
     return of if isinstance(of, Profile) else of(context)
 
 
-def listening(changes: Changes, of: ProfileOf, space_of: SpaceOf) -> Any:
-    """The handler of `subscriptions/listen`: a client of 2026-07-28 hears of the lists of its own space."""
+def listen_handler(changes: Changes, of: ProfileOf, space_of: SpaceOf) -> Any:
+    """Return the handler of `subscriptions/listen`: clients of 2026-07-28 hear of the lists of their own space."""
 
     async def listen(
         context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         profile = _profile(of, context)
         async with changes.watch(space_of(context), profile) as watch:
-            return await watch.listen(context, _honoured(params, profile.lists))
+            return await watch.listen(context, _without_constant_lists(params, profile.lists))
 
     return listen
 
 
-def _honoured(params: types.SubscriptionsListenRequestParams, lists: Lists) -> types.SubscriptionsListenRequestParams:
-    """The request without what never comes, which is then not acknowledged either."""
-    asked = params.notifications
-    kept = types.SubscriptionFilter(
-        tools_list_changed=asked.tools_list_changed if "tools" in lists else None,
-        prompts_list_changed=asked.prompts_list_changed if "prompts" in lists else None,
-        resources_list_changed=asked.resources_list_changed if "resources" in lists else None,
+def _without_constant_lists(
+    params: types.SubscriptionsListenRequestParams, lists: Lists
+) -> types.SubscriptionsListenRequestParams:
+    """Return the request without lists that never change, so that these are not acknowledged either."""
+    wanted = params.notifications
+    supported = types.SubscriptionFilter(
+        tools_list_changed=wanted.tools_list_changed if "tools" in lists else None,
+        prompts_list_changed=wanted.prompts_list_changed if "prompts" in lists else None,
+        resources_list_changed=wanted.resources_list_changed if "resources" in lists else None,
     )
-    return params.model_copy(update={"notifications": kept})
+    return params.model_copy(update={"notifications": supported})
 
 
-def telling(changes: Changes, of: ProfileOf, space_of: SpaceOf) -> Any:
-    """Middleware: a client is told what may change, and one of the handshake era hears of it while it is connected."""
+def announce_changes(changes: Changes, of: ProfileOf, space_of: SpaceOf) -> Any:
+    """Return middleware that announces the lists that change, and connects clients of the handshake era to them."""
 
-    async def tell(ctx: Context, call_next: CallNext) -> HandlerResult:
+    async def announce(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
             profile = _profile(of, ctx)
@@ -190,11 +192,11 @@ def telling(changes: Changes, of: ProfileOf, space_of: SpaceOf) -> Any:
                 await _connect(changes, profile, space_of(ctx), ctx)
         return result
 
-    return tell
+    return announce
 
 
 def _announce(capabilities: dict[str, Any], lists: Lists, *, modern: bool) -> None:
-    """The SDK knows of no list that changes, or of all; which, only the profile does."""
+    """Set `listChanged` for each list: the SDK sets it for all or none, and only the profile knows which change."""
     for name in _EVENTS:
         if name in capabilities:
             capabilities[name]["listChanged"] = name in lists
@@ -203,7 +205,7 @@ def _announce(capabilities: dict[str, Any], lists: Lists, *, modern: bool) -> No
 
 
 async def _connect(changes: Changes, profile: Profile, space: str, context: Context) -> None:
-    """Forward to this connection until it ends; what comes before the client is ready, it has not asked for yet."""
+    """Forward changes to this connection until it ends, but none before the client is ready."""
     connection = context.session._connection  # where the SDK keeps what is to be done when a client leaves
     if connection.state.setdefault(_CONNECTED, context) is not context:
         return  # it has said hello before

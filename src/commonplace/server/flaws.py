@@ -1,4 +1,4 @@
-"""Arguments that no reader could keep as they were sent, found in a message's own text before the SDK has read it.
+"""Flaws in arguments: what no JSON reader could keep as sent, found in a message's text before the SDK reads it.
 
 The SDK drops all but the last of two members with one key, and refuses a message for a number that it cannot hold, or
 for half of a surrogate pair, without saying which, if it says anything. A message like that is passed on without its
@@ -20,26 +20,29 @@ FLAW_META = "commonplace/flaw"
 ARGUMENTS = ("params", "arguments")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _PART = re.compile(r'[\[\]{}]|"((?:[^"\\]+|\\.)*+)"?')
-"""A string without an end is one to the end: looked for again from each of its quotes, it would take hours."""
+"""A string without an end counts to the end: searching again from each of its quotes could take hours."""
 
 
-def told(message: str, *, exact: bool = True) -> str:
-    """A message as it is, unless it calls a tool with such arguments. `exact`: whether numbers and keys matter."""
-    if has_half(message):
+def mark_flaw(message: str, *, exact: bool = True) -> str:
+    """Return a message; arguments with a flaw are replaced by its description in `_meta`.
+
+    `exact` checks numbers and keys too, beside halves of surrogate pairs.
+    """
+    if has_lone_surrogate(message):
         from commonplace.kinds.tables.values import half
 
         flaw = half(message, "The message", within=ARGUMENTS)
-        return _telling(message, flaw if exact else InvalidInput(str(flaw)))  # other errors have members of their own
-    return _told_exactly(message) if exact else message
+        return _replace_arguments(message, flaw if exact else InvalidInput(str(flaw)))  # no details
+    return _mark_inexact(message) if exact else message
 
 
-def has_half(message: str) -> bool:
-    """Whether it holds half of a surrogate pair, written out or as it is."""
+def has_lone_surrogate(message: str) -> bool:
+    """Return whether a message has half of a surrogate pair, escaped or as it is."""
     return bool(_SURROGATE.search(message)) and not _is_text(message)
 
 
 def _is_text(message: str) -> bool:
-    """Whether all that it says can be written; what is no JSON is the SDK's to refuse."""
+    """Return whether all strings of a message can be encoded. True for what is not JSON: the SDK refuses it."""
     try:
         json.dumps(json.loads(message), ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -49,7 +52,7 @@ def _is_text(message: str) -> bool:
     return True
 
 
-def _told_exactly(message: str) -> str:
+def _mark_inexact(message: str) -> str:
     from commonplace.kinds.tables.values import parsed  # servers of other profiles never need it
 
     if "call" not in message:
@@ -57,23 +60,23 @@ def _told_exactly(message: str) -> str:
     try:
         parsed(message, "The message", within=ARGUMENTS)
     except InvalidInput as error:
-        return _telling(message, error)
+        return _replace_arguments(message, error)
     except ValueError:  # it is no JSON: the SDK says so
         return message
     return message
 
 
-def told_body(body: bytes) -> bytes:
-    """The same of a request's body."""
+def mark_flaw_in_body(body: bytes) -> bytes:
+    """Return a request's body with its flaw marked as `mark_flaw` does."""
     try:
         message = body.decode("utf-8")
     except UnicodeDecodeError:
         return body
-    found = told(message)
-    return body if found is message else found.encode("utf-8", "surrogatepass")
+    marked = mark_flaw(message)
+    return body if marked is message else marked.encode("utf-8", "surrogatepass")
 
 
-def _telling(message: str, error: InvalidInput) -> str:
+def _replace_arguments(message: str, error: InvalidInput) -> str:
     try:
         read: Any = json.loads(_without(message, ARGUMENTS))
         if read["method"] != "tools/call":
@@ -87,26 +90,26 @@ def _telling(message: str, error: InvalidInput) -> str:
 
 
 def _without(message: str, place: Sequence[str]) -> str:
-    """A message with nothing in the container at a place, which may be what nobody can read."""
+    """Return a message with an empty container at a place, whose content may be unreadable."""
     keys: list[str] = [""]  # of the containers that a part is in, the last string of each
     start = 0
-    for found in _PART.finditer(message):
-        part = found.group()
+    for match in _PART.finditer(message):
+        part = match.group()
         if part in "[{":
             keys.append("")
             if len(keys) == len(place) + 2 and keys[1:-1] == [*place]:
-                start = found.start()
+                start = match.start()
         elif part in "]}":
             keys.pop()
             if start and len(keys) == len(place) + 1:
-                return f"{message[:start]}{{}}{message[found.end() :]}"
+                return f"{message[:start]}{{}}{message[match.end() :]}"
         else:
-            keys[-1] = found.group(1)
+            keys[-1] = match.group(1)
     return message
 
 
-def unread(message: str) -> dict[str, Any] | None:
-    """What a message is beside its params, where it is JSON and yet no reader takes it; None where it is not JSON."""
+def envelope_of(message: str) -> dict[str, Any] | None:
+    """Return a message without its params, where it is JSON that no reader accepts; None where it is not JSON."""
     try:
         with suppress(RecursionError):
             json.loads(message, parse_int=len)  # a number may be as long as it likes
@@ -117,10 +120,11 @@ def unread(message: str) -> dict[str, Any] | None:
 
 
 def flaw_of(meta: Any) -> Failure | None:
-    """What is wrong with the arguments of a call, as its `_meta` says."""
-    found = (meta or {}).get(FLAW_META)
-    if not isinstance(found, dict):
+    """Return the failure that the `_meta` of a call carries as its flaw, or None."""
+    flaw = (meta or {}).get(FLAW_META)
+    if not isinstance(flaw, dict):
         return None
-    details = found.get("details")
-    told_more = details if isinstance(details, dict) else {}
-    return Failure(InvalidInput.code, str(found.get("message")), InvalidInput.status, told_more)
+    details = flaw.get("details")
+    return Failure(
+        InvalidInput.code, str(flaw.get("message")), InvalidInput.status, details if isinstance(details, dict) else {}
+    )

@@ -1,4 +1,4 @@
-"""Requests that a page of another site made a browser send, kept out: the Host and Origin must be ours."""
+"""Protection from requests that a page of another site makes a browser send: Host and Origin must be ours."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-"""This machine's most common names; it has all of 127.0.0.0/8 to itself."""
+"""The most common names of this machine; all of 127.0.0.0/8 is its own too."""
 
 
 class OriginGuard:
-    """Lets a request through when its Host, and its Origin if it has one, is among those served here."""
+    """ASGI middleware that refuses a request unless its Host, and its Origin if it has one, is served here."""
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = ()) -> None:
         self._app = app

@@ -1,7 +1,4 @@
-"""What of a request the app does not see: its head before it is whole, trailers, and what comes after the answer.
-
-How long it is waited for, and how long it is.
-"""
+"""Time and size limits for what the app never sees: an unfinished head, trailers, and bytes after the answer."""
 
 from __future__ import annotations
 
@@ -16,17 +13,17 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from commonplace.server.limits import too_late
 
 MOST_BYTES = 65_536
-"""How long a head may be, and what stands in and behind a body in chunks and is no part of it.
+"""The most bytes of a head, and of what surrounds the pieces of a chunked body.
 
-What comes with its last piece is not counted.
+Bytes that arrive with the last piece are not counted.
 """
 
 
 class Heads(HttpToolsProtocol):
-    """One connection as the server has it, which gives up on half of a head, and on who never begins one.
+    """One HTTP connection, closed when a head stops halfway or never begins.
 
-    So it does on the rest of a request that is answered already, which nobody reads. The app's state says after how
-    many seconds: `idle_seconds`.
+    It is also closed when the rest of a request that is already answered does not come. The app's state has the limit
+    in seconds: `idle_seconds`.
     """
 
     def __init__(self, *args: Any, **named: Any) -> None:
@@ -34,15 +31,15 @@ class Heads(HttpToolsProtocol):
         self._seconds: float = self.config.app.state.idle_seconds  # type: ignore[union-attr]
         self._waiting: asyncio.TimerHandle | None = None
         self._begun = False
-        """Whether a head has begun and not ended."""
+        """Whether a head has begun and not ended yet."""
         self._whole = True
-        """Whether the request that came last has ended."""
+        """Whether the latest request has ended."""
         self._size = 0
-        """How much has come of the head, or since something of the body came last."""
+        """The bytes of the head, or since the last piece of the body."""
         self._fed = False
-        """Whether what came last has something of a body."""
+        """Whether the latest bytes contain a part of a body."""
         self._earlier: deque[RequestResponseCycle] = deque()
-        """Requests that others came behind before they were answered."""
+        """Requests behind which others came before they were answered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -60,7 +57,7 @@ class Heads(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._begun:  # a trailer is none: the app has seen the headers, and who calls is settled
+        if self._begun:  # trailers are ignored: the app has seen the headers, and the caller is known
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -110,7 +107,7 @@ class Heads(HttpToolsProtocol):
             self.transport.close()
 
     def _refuse(self, response: Response) -> None:
-        """Answer and hang up; only hang up, once it is sent, where an answer to an earlier request is under way."""
+        """Answer and close; while an earlier request is still being answered, only close after that."""
         self._wait_no_more()
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.keep_alive = False

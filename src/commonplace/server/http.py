@@ -30,22 +30,22 @@ from commonplace.server.instances import InstanceDoor
 from commonplace.server.limits import Patience
 from commonplace.server.mcp import make_server
 from commonplace.server.metrics import Metrics
-from commonplace.server.rest import routes, unanswered
+from commonplace.server.rest import error_response, routes
 from commonplace.server.service import Service
-from commonplace.server.transport import Endpoint, MakeServer, memory_body_bytes
-from commonplace.server.websocket import Connections, Wire
+from commonplace.server.transport import MakeServer, ProfileEndpoint, memory_body_bytes
+from commonplace.server.websocket import Connections, WebSocketProtocol
 from commonplace.server.welcome import Welcome
 from commonplace.settings import Settings
 from commonplace.tools.view import View
 
 ALIVE = "/health"
-"""Where clients of other servers ask whether this one runs."""
+"""The path of the health check that clients of other servers use."""
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
-"""Where a server listens on every address, which is none that a client could name."""
+"""The hosts that mean every address; no client can use one as a name."""
 QMD_ENDPOINTS = "commonplace.qmd.http.routes"
 """The module of qmd's endpoints, found by name: it is built on the server."""
 QMD = "/qmd"
-"""Where the qmd endpoints are."""
+"""The path that the qmd endpoints are under."""
 
 
 def make_app(
@@ -57,16 +57,16 @@ def make_app(
     view: View = View(),
     host: str = "",
 ) -> Starlette:
-    """Everything a client can reach over HTTP, `first` being the profile at /mcp and `host` where it listens.
+    """Return the app with all that is served over HTTP; `first` is the profile at /mcp, `host` where it listens.
 
-    It closes what it opens.
+    Its lifespan opens and closes the service.
     """
     qmd = import_module(QMD_ENDPOINTS)
     metrics = Metrics()
     service = Service(settings, metrics.observe, view)
     metrics.watch(service)
     registries = {name: service.registry(name) for name in profile_names()}
-    endpoints = {name: Endpoint(service, registry, make_server) for name, registry in registries.items()}
+    endpoints = {name: ProfileEndpoint(service, registry, make_server) for name, registry in registries.items()}
     connections = Connections(service, gate, make_server)
     instances = InstanceDoor(service)
 
@@ -97,7 +97,7 @@ def make_app(
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings), also_open=(ALIVE,)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],
-        exception_handlers={HTTPException: _refused, CommonplaceError: unanswered},
+        exception_handlers={HTTPException: _routing_error, CommonplaceError: error_response},
         lifespan=lifespan,
     )
 
@@ -112,8 +112,8 @@ def make_app(
     return app
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    """An address there is none of, or a method that does not go there, in the words of every other refusal."""
+def _routing_error(request: Request, error: Exception) -> Response:
+    """Return the answer to an unknown address or a wrong method, in the form of every other error."""
     assert isinstance(error, HTTPException)  # noqa: S101  # no other is sent here
     path, headers = request.url.path, dict(error.headers or {})
     if error.status_code == 405:
@@ -129,20 +129,20 @@ async def _alive(request: Request) -> Response:
 
 
 def own_hosts(settings: Settings, host: str = "") -> list[str]:
-    """The names this server goes by beside this machine's own; `host` is where it listens."""
+    """Return the host names of this server beside this machine's own; `host` is where it listens."""
     named = [host.strip() for host in settings.hosts.split(",") if host.strip()]
     public = urlsplit(settings.public_url).hostname if settings.public_url else None
     return [*named, *([public] if public else []), *([host] if host not in _EVERYWHERE else [])]
 
 
 class PortTaken(CommonplaceError):
-    """The address to listen on is another's, or none of this machine's."""
+    """The error that the address to listen on is in use, or is not this machine's."""
 
     code, status, exit_code = "port_taken", 503, 1
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there. Raises PortTaken in words."""
+    """Return a socket that listens there. Raise PortTaken with the reason."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
@@ -164,20 +164,20 @@ def serve_http(
     view: View = View(),
     ready: Callable[[int], None] = lambda port: None,
 ) -> None:
-    """Serve any number of clients until told to stop. `ready` is told the port once it is listened on."""
-    listen(host, port).close()  # what keeps it from there is said before anything is opened
+    """Serve any number of clients until told to stop. `ready` gets the port once it is listened on."""
+    listen(host, port).close()  # an address that is taken is reported before anything is opened
     _allow_many_files()
-    # It would cut off calls under way; who only listens is let go when the server says farewell.
+    # It would cut off calls under way; streams that only listen are closed in `Farewell.shutdown`.
     AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
     config = uvicorn.Config(
         make_app(settings, gate, make_server, first=first, view=view, host=host),
         host=host,
         port=port,
         access_log=False,
-        log_config=None,  # its lines go where ours go (`logs.py`), without colours
+        log_config=None,  # its lines go where ours go (`logs.py`), without colors
         proxy_headers=proxy_headers,
         http=Heads,
-        ws=Wire,
+        ws=WebSocketProtocol,
         ws_max_size=max(settings.body_bytes, memory_body_bytes(settings)),
         ws_per_message_deflate=False,  # a hundred kilobytes would be a hundred megabytes here
         timeout_graceful_shutdown=5,
@@ -190,14 +190,14 @@ def serve_http(
 
 
 class Farewell(uvicorn.Server):
-    """Lets those go who listen before it waits for requests to end: theirs would not. Told to end, it ends well."""
+    """The server, which ends streams that only listen before it waits for requests to end: these would not."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[int], None] = lambda port: None) -> None:
         super().__init__(config)
         self._ready = ready
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """uvicorn raises what it was ended by once more in the end, and a process that was killed has failed."""
+        """Run until told to end. uvicorn would raise the signal again at the end, as if the process had failed."""
         before = {number: signal.signal(number, self._end) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             super().run(sockets)
@@ -206,18 +206,18 @@ class Farewell(uvicorn.Server):
                 signal.signal(number, handler)
 
     def _end(self, number: int, frame: object) -> None:
-        """Also heard before uvicorn hears: then it ends as soon as it is there."""
+        """Note a signal, also before uvicorn listens for signals: it then ends as soon as it has started."""
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: object) -> None:
-        """Told twice is told once: some terminals and wrappers send every interrupt twice, and it ends in seconds."""
+        """End at the first signal and ignore a second: some terminals and wrappers send every interrupt twice."""
         self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for server in self.servers:
             for listener in server.sockets:
-                _give_up_who_reads_nothing(listener, self.config.app.state.idle_seconds)  # type: ignore[union-attr]
+                _limit_unread_time(listener, self.config.app.state.idle_seconds)  # type: ignore[union-attr]
         self._ready(self.servers[0].sockets[0].getsockname()[1])
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -225,14 +225,14 @@ class Farewell(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def _give_up_who_reads_nothing(listener: socket.socket, seconds: int) -> None:
-    """Have the system drop a connection whose client takes nothing of its answer for so long, even of a closed one."""
+def _limit_unread_time(listener: socket.socket, seconds: int) -> None:
+    """Have the system drop a connection whose client reads nothing of its answer for `seconds`, even a closed one."""
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # which its connections have from the socket that they come through
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, min(1000 * seconds, 2**31 - 1))
 
 
 def _allow_many_files() -> None:
-    """A connection is a file, and many systems allow a process 1,024 of them unless it asks for more."""
+    """Raise the limit of open files: each connection is one, and many systems allow 1,024 unless a process asks."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))

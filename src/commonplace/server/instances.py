@@ -1,4 +1,4 @@
-"""Instances over MCP: endpoints that serve the tools bound to them and nothing else, looked up anew at each call."""
+"""Instances over MCP: endpoints that serve only the tools bound to them, looked up anew at each call."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from commonplace.kinds.tables.tools.types import bound_tool
 from commonplace.library import Library, space_folder
 from commonplace.model import JSON
 from commonplace.server.auth import challenge, token_of
-from commonplace.server.changes import listening, telling
+from commonplace.server.changes import announce_changes, listen_handler
 from commonplace.server.flaws import flaw_of
 from commonplace.server.mcp import (
     LISTS_FRESH_MS,
     Context,
     Handler,
     VisitorOf,
+    add_instructions,
     declared,
-    in_words,
-    introduction,
+    errors_as_protocol_errors,
     progress_of,
+    raw_content,
+    restore_dropped_fields,
     result_of,
     serve_server,
-    unsieved,
-    whole,
 )
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
-from commonplace.server.stdio import told_to_end
-from commonplace.server.transport import Endpoint
+from commonplace.server.stdio import end_signals
+from commonplace.server.transport import ProfileEndpoint
 from commonplace.store.opening import has_space
 from commonplace.store.table_rows import InstanceRow, ToolRow
 from commonplace.tools.profile import Lists, Profile, Registry
@@ -54,7 +54,7 @@ _INSTRUCTIONS = (
 
 
 def principal_of(instance: InstanceRow, space: str) -> Principal:
-    """Who calls through an instance: the instance itself. What is not bound to it, it cannot reach."""
+    """Return the principal of an instance: the instance itself. It reaches only what is bound to it."""
     return Principal(f"{_NAME}{instance.id}", space, _SCOPES)
 
 
@@ -63,7 +63,7 @@ def _instance_of(principal: Principal) -> str:
 
 
 def _profile(instance_id: str) -> Profile:
-    """An instance as those know it who tell of lists that change."""
+    """Return the profile by which `Changes` watches an instance's list of tools."""
     lists: Lists = {"tools": lambda library: library.tables.instances.state(instance_id)}
     return Profile(f"{_NAME}{instance_id}", (), lambda library: _INSTRUCTIONS, always_writes=True, lists=lists)
 
@@ -74,14 +74,14 @@ async def _served(service: Service, principal: Principal, name: str | None = Non
 
 
 def make_instance_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> Server[Any]:
-    """A server of all instances: which one is meant, the visitor of each request says."""
+    """Return one server for all instances: the visitor of each request says which is meant."""
     server: Server[Any] = Server(
         "commonplace",
         version=__version__,
         title="Commonplace",
         cache_hints={"tools/list": CacheHint(ttl_ms=LISTS_FRESH_MS)},
     )
-    server.middleware.append(in_words)
+    server.middleware.append(errors_as_protocol_errors)
     server.add_request_handler("tools/list", types.PaginatedRequestParams, _list_tools(service, visitor_of))
     server.add_request_handler("tools/call", types.CallToolRequestParams, _call_tool(service, visitor_of))
 
@@ -91,10 +91,10 @@ def make_instance_server(service: Service, registry: Registry, visitor_of: Visit
     def profile_of(context: Context) -> Profile:
         return _profile(_instance_of(visitor_of(context).principal))
 
-    listen = listening(service.changes, profile_of, space_of_context)
+    listen = listen_handler(service.changes, profile_of, space_of_context)
     server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, listen)
-    server.middleware.append(telling(service.changes, profile_of, space_of_context))
-    server.middleware += [introduction(service, registry, visitor_of), whole]
+    server.middleware.append(announce_changes(service.changes, profile_of, space_of_context))
+    server.middleware += [add_instructions(service, registry, visitor_of), restore_dropped_fields]
     return server
 
 
@@ -118,20 +118,20 @@ def _call_tool(service: Service, visitor_of: VisitorOf) -> Handler:
             visitor, _registry((tool,)), tool, given, progress_of(context)
         )
         result = result_of(answer)
-        unsieved.set(result["content"])
+        raw_content.set(result["content"])
         return result
 
     return call_tool
 
 
 def _registry(tools: tuple[Tool, ...] = ()) -> Registry:
-    """Tools that are bound may do what they are for: whoever bound them has allowed it."""
+    """Return a registry of bound tools; all may write, as whoever bound them has allowed it."""
     profile = Profile("instance", tools, lambda library: _INSTRUCTIONS, always_writes=True, exact=True)
     return Registry(profile, writable=True)
 
 
-class InstanceEndpoint(Endpoint):
-    """MCP over HTTP for all instances."""
+class InstanceEndpoint(ProfileEndpoint):
+    """The MCP endpoint of all instances over HTTP."""
 
     def __init__(self, service: Service) -> None:
         super().__init__(service, _registry(), make_instance_server)
@@ -142,7 +142,7 @@ class InstanceEndpoint(Endpoint):
 
 
 class InstanceDoor:
-    """An ASGI application: an instance's own key is what opens it, and nothing else does."""
+    """An ASGI app that admits the bearer of an instance's own key and nobody else."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -158,22 +158,22 @@ class InstanceDoor:
             look = partial(_admitted, name, key)
             instance = await self._service.look(space, look)
         if instance is None or space is None:
-            await _refused()(scope, receive, send)
+            await _unauthorized()(scope, receive, send)
         elif not instance.enabled:
-            await _said("denied", "This instance is disabled. Its owner can enable it.", 403)(scope, receive, send)
+            await _error("denied", "This instance is disabled. Its owner can enable it.", 403)(scope, receive, send)
         else:
             scope["principal"] = principal_of(instance, space)
             await self._endpoint(scope, receive, send)
 
     async def _space(self, key: str | None) -> str | None:
-        """The space that a key names, if it is there: none is made because somebody says so."""
+        """Return the space that a key names, or None if it does not exist: a key creates none."""
         space, settings = space_of(key) if key else None, self._service.settings
         if space is None or space_folder(settings.home, space).is_dir():
             return space
         if not settings.store:
             return None
-        made: bool = await anyio.to_thread.run_sync(has_space, settings, space)  # perhaps by another server
-        return space if made else None
+        exists: bool = await anyio.to_thread.run_sync(has_space, settings, space)  # perhaps made by another server
+        return space if exists else None
 
 
 def _admitted(name: str, key: str, library: Library) -> InstanceRow | None:
@@ -181,30 +181,30 @@ def _admitted(name: str, key: str, library: Library) -> InstanceRow | None:
 
 
 def key_of(scope: Scope) -> str | None:
-    """The key of a request: its bearer token or its X-API-KEY; never a part of its address."""
+    """Return the key of a request: its bearer token or X-API-KEY; None for both, or for none."""
     own = [value.decode("latin-1").strip() for name, value in scope["headers"] if name == b"x-api-key"]
     bearer = token_of(scope)
-    given = {*own, *([bearer] if bearer else [])}
-    return given.pop() if len(given) == 1 else None
+    keys = {*own, *([bearer] if bearer else [])}
+    return keys.pop() if len(keys) == 1 else None
 
 
-def _refused() -> Response:
-    """The same for a missing or wrong key, another instance's and an instance that is not there."""
+def _unauthorized() -> Response:
+    """Return the same answer for a missing or wrong key, another instance's, and an unknown instance."""
     headers = {"WWW-Authenticate": challenge(None, error="invalid_token"), "Cache-Control": "no-store"}
     message = "An instance is opened by its own key. Send it as `Authorization: Bearer …` or `X-API-KEY`."
-    return _said("unauthorized", message, 401, headers)
+    return _error("unauthorized", message, 401, headers)
 
 
-def _said(code: str, message: str, status: int, headers: dict[str, str] | None = None) -> Response:
+def _error(code: str, message: str, status: int, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": {"code": code, "message": message}}, status_code=status, headers=headers)
 
 
 def serve_instance(service: Service, principal: Principal) -> None:
-    """Serve one client of an instance on standard input and output until its end of input, or until told to end."""
+    """Serve one client of an instance on standard input and output until its end of input or a signal."""
     visitor = Visitor(principal)
 
     async def run() -> None:
-        async with told_to_end() as ending:
+        async with end_signals() as ending:
             server = make_instance_server(service, _registry(), lambda context: visitor)
             await serve_server(server, ending, exact=True)
 

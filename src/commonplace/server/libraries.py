@@ -1,4 +1,4 @@
-"""The libraries a server has open: as many as it may, each opened once, none closed while someone uses it."""
+"""The open libraries of a server: a bounded number, each opened once, none closed while in use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from commonplace.settings import Settings
 from commonplace.store.sqlite.connection import identity_of
 
 
-class _Place:
-    """Room for one space's library, whether it is open yet or not."""
+class _Slot:
+    """The entry of one space, whether its library is open yet or not."""
 
     def __init__(self) -> None:
         self.library: Library | None = None
@@ -24,25 +24,25 @@ class _Place:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a store that servers share was replaced by a backup: its indexes follow the log of another then."""
+        """True if a shared store was replaced by a backup: the library's indexes follow another log then."""
         return self.library is not None and self.library.store.replaced
 
 
 class Libraries:
-    """Open libraries by space, the least recently used first to go. Threads may share it."""
+    """The open libraries by space; the least recently used is closed first. Threads may share it."""
 
     def __init__(self, settings: Settings, most: int | None = None) -> None:
         self._settings = settings
         self._most = settings.open_libraries if most is None else most
-        self._places: OrderedDict[str, _Place] = OrderedDict()  # the least recently used first
+        self._slots: OrderedDict[str, _Slot] = OrderedDict()  # the least recently used first
         self._lock = threading.Lock()
         self._closed = False
         self._home = settings.home.expanduser() / SPACES
-        self._found = self._which_home()
+        self._known_home = self._home_identity()
 
     def check_home(self) -> None:
-        """Refuse a home that is not the one it was: a space that is not open yet would be made anew in its place."""
-        if self._found is not None and self._which_home() != self._found:
+        """Raise StorageBroken if the home was removed or replaced: a space would be created anew in its place."""
+        if self._known_home is not None and self._home_identity() != self._known_home:
             raise StorageBroken(
                 f"{self._home.parent} was removed or replaced while it was served. Nothing was stored: put it back, or "
                 "start Commonplace again."
@@ -50,102 +50,102 @@ class Libraries:
 
     @contextmanager
     def borrow(self, space: str) -> Iterator[Library]:
-        """A space's library, open until the block ends at least. The bound is passed only while all are in use."""
-        place = self._enter(space)
+        """Lend a space's library for a block. More than the bound are open only while all of them are in use."""
+        slot = self._enter(space)
         try:
-            yield self._library(place, space)
+            yield self._library(slot, space)
         finally:
-            self._leave(space, place, self._most)
+            self._leave(space, slot, self._most)
 
     @contextmanager
     def borrow_open(self, space: str) -> Iterator[Library | None]:
-        """The library if it is open, and until the block ends at least. Nothing is opened, closed or waited for."""
+        """Lend the library for a block if it is open, else None. Opens, closes and waits for nothing."""
         with self._lock:
-            place = self._places.get(space)
-            library = place.library if place else None
-            if place is not None and library is not None:
-                place.borrowers += 1
+            slot = self._slots.get(space)
+            library = slot.library if slot else None
+            if slot is not None and library is not None:
+                slot.borrowers += 1
         try:
             yield library
         finally:
-            if place is not None and library is not None:
-                self._leave(space, place, math.inf)
+            if slot is not None and library is not None:
+                self._leave(space, slot, math.inf)
 
     def peek(self, space: str) -> Library | None:
-        """The library if it is open, and perhaps not any more. Nothing is opened, or kept from being closed."""
-        place = self._places.get(space)
-        return place.library if place else None
+        """Return the library if it is open now; it may be closed at any time. Opens and holds nothing."""
+        slot = self._slots.get(space)
+        return slot.library if slot else None
 
     def opened(self) -> Iterator[Library]:
-        """Those that are open, one after another: each is while it is looked at."""
+        """Yield the open libraries one after another, each lent while it is used."""
         with self._lock:
-            spaces = list(self._places)
+            spaces = list(self._slots)
         for space in spaces:
             with self.borrow_open(space) as library:
                 if library is not None:
                     yield library
 
     def close(self) -> None:
-        """Close every library: those in use when they are given back. From now on nothing is lent."""
+        """Close every library, those in use once they are returned. Nothing is lent from now on."""
         with self._lock:
             self._closed = True
             idle = self._take_idle(0)
         _close(idle)
 
-    def _enter(self, space: str) -> _Place:
+    def _enter(self, space: str) -> _Slot:
         with self._lock:
             if self._closed:
                 raise Unavailable("The server is shutting down. Try again in a moment.")
             outdated = self._take_outdated(space)
-            place = self._places.setdefault(space, _Place())
-            place.borrowers += 1
-            self._places.move_to_end(space)
+            slot = self._slots.setdefault(space, _Slot())
+            slot.borrowers += 1
+            self._slots.move_to_end(space)
             idle = self._take_idle(self._most)
         _close(outdated + idle)
-        return place
+        return slot
 
-    def _library(self, place: _Place, space: str) -> Library:
-        with place.opening:  # others who want this space wait here, and nobody else does
-            if place.library is None:
+    def _library(self, slot: _Slot, space: str) -> Library:
+        with slot.opening:  # others who want this space wait here, and nobody else does
+            if slot.library is None:
                 self.check_home()
-                place.library = Library.open(self._settings.home, space, self._settings)
-                self._found = self._found or self._which_home()
-            return place.library
+                slot.library = Library.open(self._settings.home, space, self._settings)
+                self._known_home = self._known_home or self._home_identity()
+            return slot.library
 
-    def _which_home(self) -> tuple[int, int] | None:
-        """What tells it from another; None where there is none yet, or it holds no more than indexes."""
+    def _home_identity(self) -> tuple[int, int] | None:
+        """Return what tells the home's folder from another; None for no folder yet, or one that holds only indexes."""
         return None if self._settings.store else identity_of(self._home)
 
-    def _leave(self, space: str, place: _Place, most: float) -> None:
-        """Give it back. Those that nobody uses are closed until no more than `most` are left."""
+    def _leave(self, space: str, slot: _Slot, most: float) -> None:
+        """Return a library, and close idle ones until no more than `most` are left."""
         with self._lock:
-            place.borrowers -= 1
-            if place.library is None and not place.borrowers:
-                del self._places[space]  # it could not be opened
-            is_out = self._places.get(space) is not place
-            outdated = [place.library] if place.library and is_out and not place.borrowers else []
+            slot.borrowers -= 1
+            if slot.library is None and not slot.borrowers:
+                del self._slots[space]  # it could not be opened
+            is_out = self._slots.get(space) is not slot
+            outdated = [slot.library] if slot.library and is_out and not slot.borrowers else []
             idle = self._take_idle(0 if self._closed else most)
         _close(outdated + idle)
 
     def _take_outdated(self, space: str) -> list[Library]:
-        """Take out what nobody may borrow any more; the last who still uses it closes it. Needs the lock."""
-        place = self._places.get(space)
-        if place is None or place.library is None or not place.is_outdated:
+        """Remove an outdated library and return it if idle; else its last user closes it. Needs the lock."""
+        slot = self._slots.get(space)
+        if slot is None or slot.library is None or not slot.is_outdated:
             return []
-        del self._places[space]
-        return [] if place.borrowers else [place.library]
+        del self._slots[space]
+        return [] if slot.borrowers else [slot.library]
 
     def _take_idle(self, most: float) -> list[Library]:
-        """Take out the least recently used that nobody uses, until no more than `most` are left. Needs the lock."""
-        surplus = len(self._places) - most
+        """Remove and return the least recently used idle libraries until `most` are left. Needs the lock."""
+        surplus = len(self._slots) - most
         if surplus <= 0:
             return []
-        idle = [space for space, place in self._places.items() if not place.borrowers][: int(surplus)]
-        taken = [self._places.pop(space).library for space in idle]
+        idle = [space for space, slot in self._slots.items() if not slot.borrowers][: int(surplus)]
+        taken = [self._slots.pop(space).library for space in idle]
         return [library for library in taken if library is not None]
 
 
 def _close(libraries: list[Library]) -> None:
-    """Outside the lock: closing writes to the disk, and a space that comes back meanwhile may open its own."""
+    """Close libraries. Not under the lock: closing writes to disk, and a space may be opened again meanwhile."""
     for library in libraries:
         library.close()

@@ -1,4 +1,4 @@
-"""How much a caller may ask: allowances that refill, and clients that must not keep others waiting."""
+"""Limits of callers: allowances that refill, and time limits for slow clients."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BUCKETS = 10_000
 LONG = 65_536
-"""What is read on the event loop: beyond that, a message takes longer to read than to hand to a thread."""
+"""The longest message that is read on the event loop; reading a longer one takes more time than a thread."""
 
 Text = TypeVar("Text", str, bytes)
 T = TypeVar("T")
 
 
 class Buckets:
-    """Token buckets by key: each holds a minute's allowance and refills evenly."""
+    """Token buckets by key, each with a minute's allowance that refills evenly."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._buckets: dict[Hashable, tuple[float, float]] = {}
-        """What is left, and when that was so."""
+        """(tokens left, time of that count) by key."""
 
     def take(self, key: Hashable, per_minute: int) -> float:
-        """Take one; returns 0, or the seconds until there is one to take. No allowance means no limit."""
+        """Take one token and return 0, or return the seconds until there is one. An allowance of 0 means no limit."""
         return self.take_all({key: per_minute})
 
     def take_all(self, allowances: Mapping[Hashable, int]) -> float:
-        """The same of several at once: one from each, or none from any and the longest of the waits."""
+        """Take one token from each key, or none from any, and return 0 or the longest wait in seconds."""
         now, wait = self._clock(), 0.0
         left: dict[Hashable, float] = {}
         for key, per_minute in allowances.items():
@@ -50,22 +50,22 @@ class Buckets:
         return wait
 
     def _forget(self, now: float) -> None:
-        """Those not used for a minute are full again, as good as never used."""
+        """Drop buckets unused for a minute: they are full again, like new ones."""
         self._buckets = {key: bucket for key, bucket in self._buckets.items() if now - bucket[1] < 60}
 
 
 def come_back_in(seconds: float) -> dict[str, str]:
-    """The header that says when to try again: whole seconds, and never too few."""
+    """Return the Retry-After header in whole seconds, rounded up, at least 1."""
     return {"Retry-After": str(max(1, math.ceil(seconds)))}
 
 
 async def aside(read: Callable[[Text], T], message: Text) -> T:
-    """Read a message, a long one in a thread: it may take seconds, and others go on meanwhile."""
+    """Read a message, a long one in a thread so that others are not delayed."""
     return read(message) if len(message) <= LONG else await anyio.to_thread.run_sync(read, message)
 
 
 class Patience:
-    """Gives up on a client that stops in the middle of sending its request, or leaves: half of one is worth no work."""
+    """ASGI middleware that gives up on a client that stops halfway in its request, or leaves."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         self._app = app
@@ -98,7 +98,7 @@ class Patience:
 
 
 def too_late(seconds: float) -> Response:
-    """What a client gets that stopped in the middle."""
+    """Return the answer (408) to a client that stopped halfway in its request."""
     said = f"The rest of the request did not come within {seconds:g} s. Send it again."
     error = {"error": {"code": "invalid_argument", "message": said}}
     return JSONResponse(error, status_code=408, headers={"Connection": "close"})

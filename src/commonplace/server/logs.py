@@ -1,4 +1,4 @@
-"""What a server says on standard error: our own loggers at the level that is set, everybody else's warnings.
+"""The log of a server on standard error: our own loggers at the set level, others at warnings.
 
 A log holds names of tools, sizes and times, and never what documents, queries, settings or keys say. So libraries are
 heard from `warning` on, whatever our own level is: at `debug` they print the bytes they carry. And of an error the log
@@ -19,7 +19,7 @@ _Exception = tuple[type[BaseException], BaseException, TracebackType | None] | t
 
 
 def log_to(stream: TextIO | None = None, level: str = "warning") -> None:
-    """Send log lines of `level` and worse to a stream, standard error by default, in place of what was set before."""
+    """Send log lines of `level` and worse to a stream (standard error by default), replacing an earlier call's."""
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(_Formatter("%(levelname)s %(message)s"))
     handler.setLevel(level.upper())
@@ -32,7 +32,7 @@ def log_to(stream: TextIO | None = None, level: str = "warning") -> None:
 
 
 class _Formatter(logging.Formatter):
-    """Writes tracebacks without the messages of their exceptions."""
+    """A formatter that writes tracebacks without the messages of their exceptions."""
 
     def format(self, record: logging.LogRecord) -> str:
         record = copy(record)

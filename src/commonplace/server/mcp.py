@@ -23,13 +23,13 @@ from commonplace import __version__
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import JSON
-from commonplace.server.answers import Answers, retold
+from commonplace.server.answers import Answers, recover_message
 from commonplace.server.calls import Failure
-from commonplace.server.changes import listening, telling
-from commonplace.server.flaws import flaw_of, told
+from commonplace.server.changes import announce_changes, listen_handler
+from commonplace.server.flaws import flaw_of, mark_flaw
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
-from commonplace.server.stdio import Ending, Input, Output, told_to_end
+from commonplace.server.stdio import Ending, Input, Output, end_signals
 from commonplace.tools.profile import Profile, Prompts, Registry, Resources
 from commonplace.tools.schema import outline, parts_of
 from commonplace.tools.soft_config import parse_config
@@ -42,16 +42,16 @@ Work = Callable[[Context, Callable[[Call], Any]], Awaitable[Any]]
 Complete = Callable[[Call, Mapping[str, JSON], str, str], Sequence[str]]
 
 LISTS_FRESH_MS = 300_000
-"""How long a client may keep a list: a list changes when the server is started differently, or says so."""
+"""The milliseconds a client may cache a list: it changes when the server restarts differently, or says so."""
 PATIENCE_S = 5.0
-"""How long calls that are under way when the input ends are waited for."""
+"""The seconds that calls under way have when the input ends."""
 PROGRESS_EVERY_S = 0.1
 CONFIG_META = "commonplace/config"
 SESSION_META = "commonplace/session"
 
 
 def make_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> Server[Any]:
-    """A server of one profile. `visitor_of` says whom a request comes from: that is up to the door."""
+    """Return a server of one profile. `visitor_of`, which depends on the door, returns the visitor of a request."""
     profile = registry.profile
     server: Server[Any] = Server(
         "commonplace",
@@ -60,7 +60,7 @@ def make_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> 
         cache_hints=dict.fromkeys(_LISTS, CacheHint(ttl_ms=LISTS_FRESH_MS)),
         get_tool_input_schema=lambda name: tool.input if (tool := registry.find(name)) else None,
     )
-    server.middleware.append(in_words)
+    server.middleware.append(errors_as_protocol_errors)
     work = partial(_work, service, visitor_of)
     server.add_request_handler("tools/list", types.PaginatedRequestParams, _list_tools(registry))
     server.add_request_handler("tools/call", types.CallToolRequestParams, _call_tool(service, registry, visitor_of))
@@ -72,7 +72,7 @@ def make_server(service: Service, registry: Registry, visitor_of: VisitorOf) -> 
         _add_completion(server, profile.complete, work)
     if profile.lists:
         _add_changes(server, service, profile, visitor_of)
-    server.middleware += [introduction(service, registry, visitor_of), whole]
+    server.middleware += [add_instructions(service, registry, visitor_of), restore_dropped_fields]
     return server
 
 
@@ -117,7 +117,7 @@ def _call_tool(service: Service, registry: Registry, visitor_of: VisitorOf) -> H
             visitor_of(context), registry, tool, given, progress_of(context)
         )
         result = result_of(answer)
-        unsieved.set(result["content"])
+        raw_content.set(result["content"])
         return result
 
     return call_tool
@@ -137,13 +137,13 @@ def result_of(answer: Reply | Failure) -> dict[str, JSON]:
 
 
 def progress_of(context: Context) -> Report:
-    """How a working thread tells a client how far it is. Who did not ask is told nothing, by the SDK."""
-    told, loop = 0.0, asyncio.get_running_loop()
+    """Return the function by which a thread reports progress. The SDK sends nothing to clients that did not ask."""
+    reported_at, loop = 0.0, asyncio.get_running_loop()
 
     def report(done: float, total: float | None, words: str) -> None:
-        nonlocal told
-        if (now := time.monotonic()) - told >= PROGRESS_EVERY_S or done == total:
-            told = now
+        nonlocal reported_at
+        if (now := time.monotonic()) - reported_at >= PROGRESS_EVERY_S or done == total:
+            reported_at = now
             # Not waited for: work does not stop because its client is slow to listen.
             asyncio.run_coroutine_threadsafe(context.session.report_progress(done, total, words), loop)
 
@@ -151,7 +151,7 @@ def progress_of(context: Context) -> Report:
 
 
 async def _work(service: Service, visitor_of: VisitorOf, context: Context, task: Callable[[Call], Any]) -> Any:
-    """Do something for a visitor that is not a tool call."""
+    """Run a task for a visitor that is not a tool call. Raise MCPError for a key that is limited to collections."""
     visitor = visitor_of(context)
     if visitor.principal.collections:
         raise MCPError(types.INVALID_PARAMS, "This key is limited to collections of documents.")
@@ -163,7 +163,7 @@ async def _work(service: Service, visitor_of: VisitorOf, context: Context, task:
 
 
 _RESOURCE_NOT_FOUND = -32002
-"""What revisions before 2026-07-28 say of a resource that is not there."""
+"""The error code of a missing resource in revisions before 2026-07-28."""
 
 
 def _add_resources(server: Server[Any], resources: Resources, work: Work) -> None:
@@ -175,7 +175,7 @@ def _add_resources(server: Server[Any], resources: Resources, work: Work) -> Non
 
     async def read(context: Context, params: types.ReadResourceRequestParams) -> dict[str, JSON]:
         content = await work(context, lambda call: _content(context, resources, call, str(params.uri)))
-        unsieved.set([content])
+        raw_content.set([content])
         return {"contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
     server.add_request_handler("resources/list", types.PaginatedRequestParams, entries)
@@ -222,13 +222,13 @@ def _add_changes(server: Server[Any], service: Service, profile: Profile, visito
     def space_of(context: Context) -> str:
         return visitor_of(context).principal.space
 
-    listen = listening(service.changes, profile, space_of)
+    listen = listen_handler(service.changes, profile, space_of)
     server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, listen)
-    server.middleware.append(telling(service.changes, profile, space_of))
+    server.middleware.append(announce_changes(service.changes, profile, space_of))
 
 
-async def in_words(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Middleware: what fails outside of a tool's call is a protocol error with its sentence."""
+async def errors_as_protocol_errors(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Turn errors outside of tool calls into protocol errors with their sentences. (Middleware.)"""
     try:
         return await call_next(ctx)
     except (InvalidInput, NotFound) as error:
@@ -237,10 +237,10 @@ async def in_words(ctx: Context, call_next: CallNext) -> HandlerResult:
         raise MCPError(types.INTERNAL_ERROR, str(error)) from None
 
 
-def introduction(service: Service, registry: Registry, visitor_of: VisitorOf) -> Any:
-    """Middleware: what is said when a client connects is of its own library, and what it asks for is kept."""
+def add_instructions(service: Service, registry: Registry, visitor_of: VisitorOf) -> Any:
+    """Return middleware that adds the library's instructions to the greeting, and stores the session's defaults."""
 
-    async def introduce(ctx: Context, call_next: CallNext) -> HandlerResult:
+    async def greet(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
         if ctx.method in ("initialize", "server/discover") and isinstance(result, dict):
             visitor = visitor_of(ctx)
@@ -252,11 +252,11 @@ def introduction(service: Service, registry: Registry, visitor_of: VisitorOf) ->
                 await _keep_session(service, visitor, ctx.session._connection.session_id or visitor.session)
         return result
 
-    return introduce
+    return greet
 
 
 async def _keep_session(service: Service, visitor: Visitor, session: str | None) -> None:
-    """What a client asks for when it begins a session holds for the whole of it, and so does its name."""
+    """Store the name and the defaults that a client begins its session with, for all of the session."""
     defaults = parse_config(visitor.config).defaults
     if session is None or not (defaults or visitor.client):
         return
@@ -270,17 +270,17 @@ async def _keep_session(service: Service, visitor: Visitor, session: str | None)
     await service.work(visitor.principal.space, keep)
 
 
-unsieved: ContextVar[Sequence[Mapping[str, JSON]]] = ContextVar("unsieved", default=())
-"""The content of the result that this request's handler gave."""
+raw_content: ContextVar[Sequence[Mapping[str, JSON]]] = ContextVar("raw_content", default=())
+"""The content blocks that this request's handler returned, before the SDK's models drop fields."""
 
 
-async def whole(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Middleware: a document keeps its name and title, which clients show and the SDK's models drop."""
-    unsieved.set(())
+async def restore_dropped_fields(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Restore fields that clients show and the SDK's models drop, such as a document's name and title. (Middleware.)"""
+    raw_content.set(())
     result = await call_next(ctx)
     if isinstance(result, dict):
         content: list[dict[str, JSON]] = result.get("content") or result.get("contents") or []
-        for sent, given in zip(content, unsieved.get(), strict=False):
+        for sent, given in zip(content, raw_content.get(), strict=False):
             if "resource" in given:
                 sent["resource"] = {**given["resource"], **sent["resource"]}
             elif "uri" in given:
@@ -289,26 +289,26 @@ async def whole(ctx: Context, call_next: CallNext) -> HandlerResult:
 
 
 async def serve_streams(server: Server[Any], read: Any, answers: Answers) -> None:
-    """Serve one connection until its input ends and the calls that were under way are answered."""
+    """Serve one connection until its input ends and the calls under way are answered."""
     async with _lasting(read, answers) as lasting:
         await server.run(lasting, cast(Any, answers), server.create_initialization_options())
 
 
 @asynccontextmanager
 async def _lasting(read: Any, answers: Answers) -> AsyncIterator[Any]:
-    """The same stream, but its end comes after the answers: the SDK drops what is under way when its input ends."""
+    """Yield the stream, ending only after the answers: the SDK drops calls under way when its input ends."""
     sink, source = anyio.create_memory_object_stream[Any](0)
 
     async def relay() -> None:
         async with sink:
             async for message in read:
                 if isinstance(message, Exception):
-                    message = await retold(message)
+                    message = await recover_message(message)
                 if isinstance(message, Exception):
                     with anyio.move_on_after(PATIENCE_S):  # a client that does not read must not hold up the end
                         await answers.refuse(message)
                 else:
-                    await answers.room(message)
+                    await answers.wait_for_room(message)
                     answers.expect(message)
                     await sink.send(message)
             await answers.settle(PATIENCE_S)
@@ -320,17 +320,17 @@ async def _lasting(read: Any, answers: Answers) -> AsyncIterator[Any]:
 
 
 def serve_stdio(service: Service, profile: str, principal: Principal) -> None:
-    """Serve one client on standard input and output until its end of input, or until told to end."""
+    """Serve one client on standard input and output until its end of input or a signal."""
 
     async def run() -> None:
-        async with told_to_end() as ending:
+        async with end_signals() as ending:
             await serve_input(service, profile, principal, ending)
 
     anyio.run(run)
 
 
 async def serve_input(service: Service, profile: str, principal: Principal, ending: Ending) -> None:
-    """The same, on an event loop that may have other things to do, until `ending` is set at the latest."""
+    """Serve one client on standard input and output, on a running event loop, until `ending` is set at the latest."""
     registry = service.registry(profile)
     server = make_server(
         service, registry, lambda context: Visitor(principal, config=meta_config(context), client=client_of(context))
@@ -339,16 +339,16 @@ async def serve_input(service: Service, profile: str, principal: Principal, endi
 
 
 async def serve_server(server: Server[Any], ending: Ending, *, exact: bool) -> None:
-    """A server on standard input and output; `exact` as its profile is."""
-    gc.freeze()  # what is there now stays: looking it through for garbage again and again is lost time
-    lines, output = Input(ending, partial(told, exact=exact)), Output(ending, PATIENCE_S)
+    """Run a server on standard input and output; `exact` as in its profile."""
+    gc.freeze()  # what is loaded stays loaded: no garbage collection has to look through it again
+    lines, output = Input(ending, partial(mark_flaw, exact=exact)), Output(ending, PATIENCE_S)
     async with stdio_server(cast(Any, lines), cast(Any, output)) as (read, write):
         await serve_streams(server, read, Answers(write))
         output.over()
 
 
 def client_of(context: Context) -> str:
-    """Return what a client calls itself, when it says hello or, in the era without that, with each request; or ""."""
+    """Return the client's own name, from its greeting or, in the era without one, from each request; else ""."""
     if context.method == "initialize":  # which the connection remembers once it is answered
         info: Any = (context.params or {}).get("clientInfo")
         return str(info.get("name", "")) if isinstance(info, dict) else ""
@@ -357,7 +357,7 @@ def client_of(context: Context) -> str:
 
 
 def meta_config(context: Context) -> Mapping[str, JSON] | str | None:
-    """The soft defaults a request carries beside its arguments."""
+    """Return the soft defaults in a request's `_meta`, or None."""
     meta: Any = context.meta or {}
-    found: Mapping[str, JSON] | str | None = meta.get(CONFIG_META)
-    return found
+    config: Mapping[str, JSON] | str | None = meta.get(CONFIG_META)
+    return config

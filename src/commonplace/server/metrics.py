@@ -1,4 +1,4 @@
-"""What a server has done and how it is, for Prometheus."""
+"""The metrics of a server, for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 1
 
 
 class Metrics:
-    """Counts calls as they end; asks the open libraries how they are when it is read."""
+    """Counters of calls, and gauges that are read from the open libraries at each scrape."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -48,7 +48,7 @@ class Metrics:
 
 
 class _State(Collector):
-    """Sums over the open libraries: a space's name is nobody's business here."""
+    """A collector of sums over the open libraries; the names of spaces are not published."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -14,13 +14,13 @@ from commonplace.errors import CommonplaceError, Denied, InvalidInput, TooLarge
 from commonplace.kinds.tables.values import half, parsed
 from commonplace.model import JSON
 from commonplace.server.calls import Failure
-from commonplace.server.flaws import has_half
+from commonplace.server.flaws import has_lone_surrogate
 from commonplace.server.limits import aside, come_back_in
 from commonplace.server.mcp import declared
 from commonplace.server.metrics import CONTENT_TYPE, Metrics
 from commonplace.server.principal import OWNER
 from commonplace.server.service import Service, Visitor
-from commonplace.server.transport import HEADER, asked_for, read_body
+from commonplace.server.transport import HEADER, collections_of, read_body
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Tool
 
@@ -39,7 +39,7 @@ _CONTENT = {"type": "object", "properties": {"content": {"type": "array", "items
 
 
 def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route]:
-    """All routes beside the protocol's own. The registry is of every profile: here a tool has one name."""
+    """Return the routes of plain HTTP. The registry is that of all profiles, where each tool has one name."""
     listed = {"tools": [declared(tool) for tool in registry.tools]}
     described = openapi(registry)
 
@@ -47,23 +47,22 @@ def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route
         name = request.path_params["name"]
         tool = registry.find(name)
         if tool is None:
-            return said(Failure("not_found", registry.unknown(name), 404))
+            return failure_response(Failure("not_found", registry.unknown(name), 404))
         try:
             arguments = await _arguments(request, service.settings.body_bytes)
         except CommonplaceError as error:
-            return said(Failure.of(error))
+            return failure_response(Failure.of(error))
         query = request.query_params
-        narrowed = asked_for(query)
         visitor = Visitor(
             request.scope["principal"],
             query.get(HEADER),
             query.get("config"),
-            collections=narrowed,
+            collections=collections_of(query),
             client=request.headers.get("user-agent", ""),
         )
         answer = await service.call(visitor, registry, tool, arguments)
         if isinstance(answer, Failure):
-            return said(answer)
+            return failure_response(answer)
         return JSONResponse({"content": answer.content} if answer.structured is None else answer.structured)
 
     async def tools(request: Request) -> Response:
@@ -80,12 +79,12 @@ def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route
             service.libraries.check_home()
             await service.work(OWNER.space, lambda library: library.store.last_change())
         except CommonplaceError as error:
-            return said(Failure(error.code, str(error), 503))
+            return failure_response(Failure(error.code, str(error), 503))
         return JSONResponse({"status": "ready"})
 
     async def measured(request: Request) -> Response:
         if not request.scope["principal"].may("admin"):
-            return said(Failure.of(Denied("/metrics needs a key with the admin scope.")))
+            return failure_response(Failure.of(Denied("/metrics needs a key with the admin scope.")))
         return Response(await service.work(OWNER.space, lambda library: metrics.text()), media_type=CONTENT_TYPE)
 
     return [
@@ -99,7 +98,7 @@ def routes(service: Service, registry: Registry, metrics: Metrics) -> list[Route
 
 
 def openapi(registry: Registry) -> dict[str, JSON]:
-    """The document that describes the tools to clients of plain HTTP."""
+    """Return the OpenAPI document of the tools."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "Commonplace", "version": __version__},
@@ -129,7 +128,7 @@ async def _arguments(request: Request, most: int) -> dict[str, Any]:
 
 
 def read_object(body: bytes) -> dict[str, Any]:
-    """The JSON object a body is, or an error that says what to send."""
+    """Return the JSON object in a body. Raise InvalidInput, which says what to send, for anything else."""
     try:
         text = body.decode(json.detect_encoding(body), "surrogatepass")
         arguments = parsed(text, "The body", within=())
@@ -137,19 +136,19 @@ def read_object(body: bytes) -> dict[str, Any]:
         raise InvalidInput("The body is not JSON. Send one JSON object with the tool's arguments.") from None
     if not isinstance(arguments, dict):
         raise InvalidInput("The body is not an object. Send one JSON object with the tool's arguments.")
-    if has_half(text):
+    if has_lone_surrogate(text):
         raise half(text, "The body", within=())
     return arguments
 
 
-async def unanswered(connection: HTTPConnection, error: Exception) -> Response:
-    """What kept a request from whoever would have answered it, such as a store that is not there."""
+async def error_response(connection: HTTPConnection, error: Exception) -> Response:
+    """Return the answer for an error outside of a tool call, such as a store that cannot be reached."""
     assert isinstance(error, CommonplaceError)  # noqa: S101  # no other is sent here
-    return said(Failure.of(error))
+    return failure_response(Failure.of(error))
 
 
-def said(failure: Failure) -> Response:
-    """A failure as HTTP says it; one that passes by itself says when to come back."""
+def failure_response(failure: Failure) -> Response:
+    """Return a failure as an HTTP response, with Retry-After where it passes by itself."""
     retry: Any = failure.details.get("retry_after")
     headers = {} if retry is None else come_back_in(retry)
     return JSONResponse(failure.record(), status_code=failure.status, headers=headers)

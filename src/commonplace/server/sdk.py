@@ -1,8 +1,8 @@
-"""The MCP SDK, of which only what serves is loaded.
+"""Lazy loading of the MCP SDK: only the parts that serve are loaded.
 
 `mcp` and `mcp.server` import all that the SDK has as soon as one module of theirs is imported: its clients, its other
 server, httpx2, cryptography. A server on standard input and output uses none of it, and it is 12 MB and a tenth of a
-second. So both packages are put in their place without being run. Whoever asks one of them for a name gets the whole.
+second. So both packages are registered without being run, and run when somebody asks one of them for a name.
 
 `sse_starlette`, which the SDK imports, loads uvicorn, and with it all that uvicorn may reload code by, to put itself in
 the way of its signals. Who serves HTTP says farewell otherwise (`http.Farewell`), so that it is not to find it.
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 _PACKAGES = ("mcp", "mcp.server")
 
 
-def load_when_asked() -> None:
-    """Before anything of the SDK is imported. What somebody else has imported already stays as it is."""
+def load_lazily() -> None:
+    """Register the SDK's packages without running them. Call it before the SDK is imported; loaded packages stay."""
     for name in _PACKAGES:
         if name not in sys.modules and (spec := find_spec(name)) and spec.loader:
             parent, _, own = name.rpartition(".")
-            module = sys.modules[name] = _unrun(spec, spec.loader)
+            module = sys.modules[name] = _deferred_module(spec, spec.loader)
             if parent:
                 setattr(sys.modules[parent], own, module)
     _load_without("uvicorn.main", "sse_starlette")
 
 
 def _load_without(unwanted: str, name: str) -> None:
-    """Load a module that does without another one where there is none."""
+    """Load a module as if another, which it can do without, were not installed."""
     if unwanted not in sys.modules:
         sys.modules[unwanted] = None  # type: ignore[assignment]  # so importing it raises ImportError
         try:
@@ -45,8 +45,8 @@ def _load_without(unwanted: str, name: str) -> None:
             del sys.modules[unwanted]
 
 
-def _unrun(spec: ModuleSpec, loader: Loader) -> ModuleType:
-    """A package whose modules can be imported; it runs itself when it is asked for a name that it does not have yet."""
+def _deferred_module(spec: ModuleSpec, loader: Loader) -> ModuleType:
+    """Return a package whose modules can be imported; it runs when asked for a name it does not have yet."""
     module, running, begun = module_from_spec(spec), threading.RLock(), False
 
     def ask(name: str) -> Any:

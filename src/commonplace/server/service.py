@@ -1,4 +1,4 @@
-"""What every door shares: the open libraries, the limits, and how a call is carried out."""
+"""The service behind every door: the open libraries, the limits, and the execution of calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from commonplace.server.libraries import Libraries
 from commonplace.server.limits import Buckets
 from commonplace.server.principal import Principal
 from commonplace.server.watching import Watching
-from commonplace.server.workers import Workers
+from commonplace.server.workers import WorkerThreads
 from commonplace.settings import Settings
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Answer, Call, Reply, Report, Tool
@@ -31,34 +31,34 @@ from commonplace.tools.view import View
 
 T = TypeVar("T")
 Observer = Callable[[str, str, float], None]
-"""Told of every call: the tool, `ok` or the code of its error, and its seconds."""
+"""Called after every call with the tool, `ok` or the error's code, and the seconds."""
 
 CHARS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who came through which door, for one call or one connection."""
+    """The caller behind one call or one connection, and what their door knows of them."""
 
     principal: Principal
     session: str | None = None
     config: Mapping[str, JSON] | str | None = None
-    """Soft defaults as they were sent."""
+    """Soft defaults, as the caller sent them."""
     metered: bool = False
-    """The door has taken this call off the caller's allowance already, to answer in its own way."""
+    """Whether the door has already taken this call off the caller's allowance, to answer in its own way."""
     collections: tuple[str, ...] = ()
-    """The collections of documents they ask to be shown, of those they may see."""
+    """The collections of documents they ask to see, of those they may see."""
     client: str = ""
-    """What their program calls itself."""
+    """The name their program gives itself."""
 
     def call(self, library: Library, view: View) -> Call:
-        """`view` is what the server shows to anybody."""
+        """Return the context of a call on a library; `view` is what the server shows to everybody."""
         shown = view.only(self.principal.collections).only(self.collections)
         return Call(library, self.principal.name, self.session, self.config, view=shown, client=self.client)
 
 
 class Service:
-    """Carries out calls for all doors. Lives on the event loop; libraries work in threads."""
+    """The executor of calls for all doors. Lives on the event loop; libraries work in threads."""
 
     def __init__(self, settings: Settings, observe: Observer | None = None, view: View = View()) -> None:
         self.settings = settings
@@ -66,23 +66,23 @@ class Service:
         self.libraries = Libraries(settings)
         self.observe = observe
         self.waiting = 0
-        """Calls that have come and not been answered."""
+        """The number of calls that have come and not been answered."""
         self._buckets = Buckets()
-        self._workers = Workers(settings.concurrency)
+        self._workers = WorkerThreads(settings.concurrency)
         self.changes = Changes(self.work, self.libraries, settings.connections)
         self._background = Background(self.libraries) if settings.background else None
-        self._watching = Watching(self.libraries, self.brought) if settings.watch else None
+        self._watching = Watching(self.libraries, self.embed_soon) if settings.watch else None
 
     def registry(self, name: str) -> Registry:
         underscored = self.settings.tool_names == "underscore"
-        found = profile(name)
-        hidden, aliases = found.hidden(self.settings), self.settings.list_aliases
+        served = profile(name)
+        hidden, aliases = served.hidden(self.settings), self.settings.list_aliases
         return Registry(
-            found, writable=self.settings.allow_writes, underscored=underscored, hidden=hidden, aliases=aliases
+            served, writable=self.settings.allow_writes, underscored=underscored, hidden=hidden, aliases=aliases
         )
 
     def permit(self, principal: Principal, registry: Registry, tool: Tool) -> None:
-        """Raise what keeps a caller from a tool altogether."""
+        """Raise WritesDisabled or Denied if the caller may not use the tool at all."""
         if not registry.allows(tool):
             raise WritesDisabled(tool.name)
         scope = "write" if tool.writes else "read"
@@ -92,7 +92,7 @@ class Service:
             raise Denied(f"{tool.name} shows the whole library, and this key is limited to collections of documents.")
 
     def meter(self, principal: Principal, tool: Tool) -> None:
-        """Take one call off the caller's allowance, or raise RateLimited."""
+        """Take one call off the caller's allowance. Raise RateLimited if there is none left."""
         allowances: dict[Hashable, int] = {(principal.name, tool.name): self.settings.rate_limit_per_minute}
         if tool.writes:
             allowances[principal.name, None] = self.settings.write_limit_per_minute
@@ -108,7 +108,7 @@ class Service:
         arguments: Mapping[str, JSON],
         progress: Report | None = None,
     ) -> Reply | Failure:
-        """One call, to its end or to the end of its time. Never raises but when the caller went away."""
+        """Run one call until it ends or times out, and return its reply or failure. Raise only if cancelled."""
         started = time.perf_counter()
         self.waiting += 1
         try:
@@ -116,7 +116,7 @@ class Service:
             if not visitor.metered:
                 self.meter(visitor.principal, tool)
             with anyio.fail_after(self.settings.call_seconds):
-                answer = await self.unhurried(
+                answer = await self.run_in_thread(
                     visitor.principal.space, partial(self._run, visitor, tool, arguments, progress)
                 )
         except CommonplaceError as error:
@@ -133,27 +133,27 @@ class Service:
         return answer
 
     async def work(self, space: str, task: Callable[[Library], T]) -> T:
-        """Do something with a space's library that is no call, and for no longer than one may take."""
+        """Run a task that is no call on a space's library. Raise Unavailable if it takes longer than a call may."""
         try:
             with anyio.fail_after(self.settings.call_seconds):
-                return await self.unhurried(space, task)
+                return await self.run_in_thread(space, task)
         except TimeoutError:
             raise Unavailable(
                 f"The library has not answered for {self.settings.call_seconds:g} s. Try again in a minute."
             ) from None
 
     async def look(self, space: str, task: Callable[[Library], T]) -> T:
-        """The same for a plain read: where the library is open and in a file, no thread is needed."""
+        """Run a quick read on a space's library, without a thread where the library is open and in a file."""
         if not self.settings.store:
             with self.libraries.borrow_open(space) as library:
                 if library is not None:
                     return task(library)
         return await self.work(space, task)
 
-    async def unhurried(self, space: str, task: Callable[[Library], T]) -> T:
-        """Do something with a space's library, in a thread. A caller who goes away leaves it to finish on its own.
+    async def run_in_thread(self, space: str, task: Callable[[Library], T]) -> T:
+        """Run a task on a space's library in a thread, without a time limit. If the caller goes, it still finishes.
 
-        As many threads as may be busy at once, so that there is nothing else to count; spaces take turns at them.
+        There are as many threads as calls may run at once; spaces take turns at them.
         """
 
         def run() -> T:
@@ -165,17 +165,17 @@ class Service:
         return await self._workers.run(run, whose=space)
 
     def begin(self) -> None:
-        """Watch the folders of the server's own space, if there is one yet: nobody has to call first."""
+        """Watch the folders of the server's own space, if it exists, without waiting for a first call."""
         if space_folder(self.settings.home, self.view.space).exists():
             self.follow(self.view.space)
 
     def follow(self, space: str) -> None:
-        """Watch the folders of a space from now on, where the settings have them watched."""
+        """Watch the folders of a space from now on, if the settings ask for it."""
         if self._watching:
             self._watching.visit(space)
 
-    def brought(self, space: str) -> None:
-        """A folder has brought something: its vectors are made beside the calls."""
+    def embed_soon(self, space: str) -> None:
+        """Schedule the vectors of documents that a watched folder has brought."""
         if self._background:
             self._background.nudge(space, wrote=True)
 
@@ -202,7 +202,7 @@ class Service:
         answer = run(tool, call, arguments)
         if self._background:  # here, where the call has ended: its caller may have gone long before
             self._background.nudge(visitor.principal.space, wrote=tool.writes)
-        return answer if isinstance(answer, Failure) else self._capped(tool, worded(answer))
+        return answer if isinstance(answer, Failure) else self._capped(tool, with_text(answer))
 
     def _capped(self, tool: Tool, reply: Reply) -> Reply:
         size = sum(len(block.get("text", "")) for block in reply.content) // CHARS_PER_TOKEN
@@ -215,8 +215,8 @@ class Service:
         return reply
 
 
-def worded(answer: Answer) -> Reply:
-    """An answer with its text: its own JSON, unless it says otherwise."""
+def with_text(answer: Answer) -> Reply:
+    """Return an answer as a reply with text: its own content, or else its JSON."""
     if isinstance(answer, Reply):
         return answer
     compact = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""The keys tokens are signed with: one from the settings, or those an issuer publishes. None ever fits two families."""
+"""The keys that check tokens: one from the settings, or those an issuer publishes. No key fits two families."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import BadSetting
 
 FRESH_S = 300.0
-"""How long published keys are used without asking again: so long does a key that was withdrawn still count."""
+"""The seconds that published keys are used without fetching again: so long a withdrawn key still counts."""
 KEPT_S = 3600.0
-"""How long they are used when the issuer does not answer."""
+"""The seconds that they are used while the issuer does not answer."""
 FETCH_S = 5.0
 BURST, REFILL_S = 4, 15.0
-"""How often an issuer is asked at most: nobody can make us hammer it with tokens that name unknown keys."""
+"""A burst of fetches, then one in `REFILL_S`: tokens with unknown keys cannot make us flood an issuer."""
 LARGEST_SET = 512 * 1024
 MOST_KEYS = 100
 SMALLEST_RSA = 2048
 
 _SECRETS = {"HS256": 32, "HS384": 48, "HS512": 64}
-"""Algorithms of shared secrets, and the bytes a secret must have."""
+"""The algorithms of shared secrets, and the bytes a secret must have."""
 _RSA = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"})
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _KNOWN = {*_SECRETS, *_RSA, *_CURVES.values(), "EdDSA"}
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SigningKey:
-    """Something to check signatures with, and the only algorithms it may be used for."""
+    """A key to check signatures with, and the only algorithms it may be used for."""
 
     id: str | None
     material: Any
@@ -66,15 +66,15 @@ class SigningKey:
 
 
 class Keyring(Protocol):
-    """Where signing keys come from."""
+    """A source of signing keys."""
 
     async def find(self, key_id: str | None, algorithm: str) -> list[SigningKey]:
-        """The keys a token with this header may have been signed with. Unavailable where they cannot be had."""
+        """Return the keys that may have signed a token with this header. Raise Unavailable if none can be read now."""
         ...
 
 
 def algorithms_of(setting: str) -> frozenset[str]:
-    """The algorithms a setting allows. Secrets and public keys never meet in one: a public key is no secret."""
+    """Return the algorithms a setting allows. Raise BadSetting for unknown ones, or secrets beside public keys."""
     names = frozenset(name for part in setting.split(",") if (name := part.strip()))
     unknown = sorted(names - _KNOWN)
     if unknown or not names:
@@ -88,7 +88,7 @@ def algorithms_of(setting: str) -> frozenset[str]:
 
 
 class StaticKey:
-    """The one key of the settings."""
+    """The keyring of the one key in the settings."""
 
     def __init__(self, setting: str, allowed: frozenset[str]) -> None:
         text = _read(setting)
@@ -108,7 +108,7 @@ class StaticKey:
 
 
 class PublishedKeys:
-    """The keys at an issuer's address: kept for a while, and fetched again when a token names one that is not here."""
+    """The keys at an issuer's address: cached, and fetched again when a token names an unknown one."""
 
     def __init__(self, url: str, allowed: frozenset[str], clock: Callable[[], float] = time.monotonic) -> None:
         if allowed & set(_SECRETS):
@@ -119,22 +119,22 @@ class PublishedKeys:
         self._tries, self._counted = float(BURST), clock()
         self._asked = 0
         self._failed = False
-        """Whether the issuer did not answer when it was asked last."""
+        """Whether the last fetch failed."""
         self._asking = anyio.Lock()
 
     async def find(self, key_id: str | None, algorithm: str) -> list[SigningKey]:
         if algorithm not in self._allowed:
             return []
-        asked = self._age() > FRESH_S and (not self._asking.locked() or self._age() > KEPT_S)
-        if asked:
+        is_stale = self._age() > FRESH_S and (not self._asking.locked() or self._age() > KEPT_S)
+        if is_stale:
             await self._ask()
-        found = self._fitting(key_id, algorithm)
-        if not found and not asked:
+        keys = self._fitting(key_id, algorithm)
+        if not keys and not is_stale:
             await self._ask()
-            found = self._fitting(key_id, algorithm)
-        if self._age() > KEPT_S or (self._failed and not found):
+            keys = self._fitting(key_id, algorithm)
+        if self._age() > KEPT_S or (self._failed and not keys):
             raise Unavailable("The authorization server's keys cannot be read at the moment. Try again in a minute.")
-        return found
+        return keys
 
     def _fitting(self, key_id: str | None, algorithm: str) -> list[SigningKey]:
         return [
@@ -147,7 +147,7 @@ class PublishedKeys:
         return self._clock() - self._fetched
 
     async def _ask(self) -> None:
-        """Fetch the keys, one request at a time and not too often. Failing leaves those that are here."""
+        """Fetch the keys, one request at a time and not too often. A failure keeps those that are here."""
         before = self._asked
         async with self._asking:
             if self._asked != before or not self._may_ask():
@@ -175,7 +175,7 @@ class PublishedKeys:
 
 
 def published(document: bytes, allowed: frozenset[str]) -> list[SigningKey]:
-    """The usable keys of a JWK set. One that cannot be used is passed over; a set with none is a ValueError."""
+    """Return the usable keys of a JWK set, ignoring others. Raise ValueError for a set without any."""
     try:
         entries = json.loads(document)["keys"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -187,7 +187,7 @@ def published(document: bytes, allowed: frozenset[str]) -> list[SigningKey]:
 
 
 def fitting(material: Any) -> frozenset[str]:
-    """The algorithms a public key is for. Private keys, weak ones and strange curves are for none."""
+    """Return the algorithms a public key can be used for; none for private or weak keys and unknown curves."""
     if isinstance(material, RSAPublicKey):
         return _RSA if material.key_size >= SMALLEST_RSA else frozenset()
     if isinstance(material, EllipticCurvePublicKey):
@@ -214,7 +214,7 @@ def _entry(entry: Any, allowed: frozenset[str]) -> SigningKey | None:
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """An issuer's keys come from the address that was set, not from wherever it points."""
+    """A handler that follows no redirect: keys come from the address that was set."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -255,7 +255,7 @@ def _read(setting: str) -> str:
 
 
 def _public_key(text: str) -> Any:
-    """The public key a text holds, in PEM or as the bare base64 some consoles show. None: it is a secret."""
+    """Return the public key in a text, as PEM or bare base64 DER; None for a secret. Raise BadSetting for others."""
     if "PRIVATE KEY" in text:
         raise BadSetting("jwt_key is a private key. Only its public half belongs here: set jwt_key to that.")
     try:

@@ -1,4 +1,4 @@
-"""Standard input and output as a server uses them: until the input ends, or somebody tells the process to end."""
+"""Standard input and output of a server, until the input ends or a signal tells the process to end."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
 class StreamBroken(CommonplaceError):
-    """The input cannot be read, or the output goes to a place that takes none of it, such as a file on a full disk."""
+    """The error that the input cannot be read, or the output cannot be written, as on a full disk."""
 
     code, exit_code = "stream_broken", 74
 
 
 class Ending:
-    """That a server is to end, and why where it cannot go on."""
+    """The event that a server is to end, with the error if it cannot go on."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
@@ -49,23 +49,23 @@ class Ending:
 
 
 @contextmanager
-def noting_the_end() -> Iterator[Sequence[int]]:
-    """The SIGTERM and SIGINT that come before `told_to_end` hears them.
+def note_end_signals() -> Iterator[Sequence[int]]:
+    """Collect the SIGTERM and SIGINT that come before `end_signals` listens for them.
 
-    Python's own way would raise wherever the process is, and in the middle of an import that leaves a lock behind.
+    Python would raise wherever the process is, and in the middle of an import that leaves a lock behind.
     """
-    noted: list[int] = []
-    before = {number: signal.signal(number, lambda number, _: noted.append(number)) for number in _ENDING}
+    signals: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: signals.append(number)) for number in _ENDING}
     try:
-        yield noted
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 @asynccontextmanager
-async def told_to_end(noted: Sequence[int] = ()) -> AsyncIterator[Ending]:
-    """What SIGTERM and SIGINT set, instead of what they do otherwise. Why it was set is raised when all has ended."""
+async def end_signals(noted: Sequence[int] = ()) -> AsyncIterator[Ending]:
+    """Yield an event that SIGTERM and SIGINT set instead of killing the process, and raise its error at the end."""
     ending = Ending()
 
     async def hear() -> None:
@@ -87,17 +87,17 @@ async def told_to_end(noted: Sequence[int] = ()) -> AsyncIterator[Ending]:
 
 
 class Input:
-    """The lines of standard input, which end when it does or when `ending` is set, whichever comes first.
+    """The lines of standard input, until it ends or `ending` is set.
 
-    They are read in a thread of their own: one that waits for a line cannot be called back, and is left waiting when
-    the process ends. Children of this process find the null device where the input was. What some programs put before
-    a text to say that it is UTF-8 is no part of a line.
+    They are read in a thread of their own: a thread that waits for a line cannot be interrupted, and is left waiting
+    when the process ends. Children of this process find the null device in place of the input. The byte order mark
+    that some programs write first is no part of a line.
     """
 
     def __init__(self, ending: Ending, each: Callable[[str], str] = str) -> None:
-        """`each`: what a line is made into, in that thread."""
+        """Take over standard input; `each` is applied to every line in the reading thread."""
         self._ending, self._each = ending, each
-        self._descriptor = _taken(0, os.open(os.devnull, os.O_RDONLY))
+        self._descriptor = _move_descriptor(0, os.open(os.devnull, os.O_RDONLY))
         self._poll = select.poll()
         self._poll.register(self._descriptor, select.POLLIN)
         self._lines: deque[str | None] = deque()
@@ -138,7 +138,7 @@ class Input:
             self._hand_over([self._each(_text(rest)), None] if rest else [None], loop)
 
     def _more(self, loop: asyncio.AbstractEventLoop) -> bytes:
-        """What comes next, and nothing at the end."""
+        """Wait for the next bytes and return them; b"" at the end."""
         try:
             self._poll.poll()  # it may be one that says at once that nothing has come yet
             return os.read(self._descriptor, _READ_BYTES)
@@ -159,12 +159,12 @@ class Input:
 
 
 class Output:
-    """Standard output, for messages alone: what anything else prints goes to standard error."""
+    """Standard output for messages alone: anything else that prints goes to standard error."""
 
     def __init__(self, ending: Ending, patience: float) -> None:
-        """`patience`: for how many seconds a client that reads nothing is waited for once it is `over`."""
+        """Take over standard output; `patience` is the seconds a client that reads nothing has once it is `over`."""
         self._ending, self._patience, self._over = ending, patience, False
-        self._descriptor = _taken(1, os.dup(2))
+        self._descriptor = _move_descriptor(1, os.dup(2))
         self._poll = select.poll()
         self._poll.register(self._descriptor, select.POLLOUT)
 
@@ -180,10 +180,10 @@ class Output:
             self._ending.set(StreamBroken(f"The output could not be written: {error.strerror}."))
 
     async def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: nothing is buffered."""
 
     def over(self) -> None:
-        """Nothing new is to come: from now on a client that does not read keeps the process from ending no longer."""
+        """Note that nothing new will come: from now on a client that does not read no longer delays the end."""
         self._over = True
 
     def _write(self, data: bytes) -> None:
@@ -200,8 +200,8 @@ def _text(line: bytes) -> str:
     return line.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace")
 
 
-def _taken(descriptor: int, instead: int) -> int:
-    """A descriptor of our own for what this one is, with something else in its place."""
+def _move_descriptor(descriptor: int, instead: int) -> int:
+    """Return a new descriptor for a file, and put another file in its old place."""
     own = os.dup(descriptor)
     os.dup2(instead, descriptor)
     os.close(instead)

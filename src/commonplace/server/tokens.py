@@ -1,4 +1,4 @@
-"""Tokens of an authorization server: checked here, and turned into callers."""
+"""Tokens of an authorization server, checked here and mapped to principals."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from commonplace.store.accounts import SCOPES
 LEEWAY_S = 30
 LONGEST_TOKEN = 16 * 1024
 MOST_TRIED = 4
-"""How many keys a token that names none is tried with."""
+"""The number of keys that are tried for a token that names none."""
 
 
-class TokenGate:
-    """Admits who bears a token that this issuer signed, for this audience, and that is valid now."""
+class JwtGate:
+    """A gate that admits bearers of tokens which the issuer signed for the audience and which are valid now."""
 
     def __init__(self, issuer: str, audience: str, keys: Keyring) -> None:
         self._issuer, self._audience, self._keys = issuer, audience, keys
@@ -44,7 +44,7 @@ class TokenGate:
         return None
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
     def _claims(self, token: str, key: SigningKey) -> dict[str, Any] | None:
         try:
@@ -61,8 +61,8 @@ class TokenGate:
             return None
 
 
-def make_token_gate(settings: Settings) -> TokenGate:
-    """The gate the settings describe, or a BadSetting that says which is missing or wrong."""
+def make_jwt_gate(settings: Settings) -> JwtGate:
+    """Return the gate that the settings describe. Raise BadSetting for one that is missing or wrong."""
     if not settings.jwt_issuer or not settings.jwt_audience:
         missing = "jwt_audience" if settings.jwt_issuer else "jwt_issuer"
         raise BadSetting(f"auth is jwt and {missing} is not set. Set it to what the tokens carry.")
@@ -74,11 +74,11 @@ def make_token_gate(settings: Settings) -> TokenGate:
     )
     if settings.jwt_jwks_url:  # whose form the line above has checked
         require_allowed(urlsplit(settings.jwt_jwks_url).hostname or "", "jwt_jwks_url", offline=settings.offline)
-    return TokenGate(settings.jwt_issuer, settings.jwt_audience, keys)
+    return JwtGate(settings.jwt_issuer, settings.jwt_audience, keys)
 
 
 def space_of(issuer: str, subject: str) -> str:
-    """The space of a subject. Made from a hash, so that no subject can spell another's space, or a path."""
+    """Return the space of a subject. It is a hash, so that no subject can spell another's space, or a path."""
     return "jwt-" + hashlib.sha256(json.dumps([issuer, subject]).encode()).hexdigest()[:48]
 
 
@@ -91,9 +91,9 @@ def _principal(issuer: str, claims: dict[str, Any]) -> Principal | None:
 
 
 def _scopes(claims: dict[str, Any]) -> frozenset[str]:
-    """Our scopes among those of `scope` and `scp`, each a list or a text with blanks. None of ours: `read`."""
-    given: set[str] = set()
+    """Return our scopes among the `scope` and `scp` claims, lists or texts with blanks; `read` where there is none."""
+    names: set[str] = set()
     for claim in (claims.get("scope"), claims.get("scp")):
         words = claim.split() if isinstance(claim, str) else claim if isinstance(claim, list) else []
-        given.update(word for word in words if isinstance(word, str))
-    return frozenset(given & set(SCOPES)) or frozenset({"read"})
+        names.update(word for word in words if isinstance(word, str))
+    return frozenset(names & set(SCOPES)) or frozenset({"read"})

@@ -21,7 +21,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from commonplace.errors import CommonplaceError, Denied, RateLimited, WritesDisabled
 from commonplace.library import Library
-from commonplace.server.flaws import told_body
+from commonplace.server.flaws import mark_flaw_in_body
 from commonplace.server.limits import aside, come_back_in
 from commonplace.server.mcp import Context, client_of, meta_config
 from commonplace.server.principal import Principal
@@ -34,39 +34,39 @@ from commonplace.tools.tool import Tool
 _MIB = 1 << 20
 HEADER = "mcp-session-id"
 METERED = "commonplace.metered"
-"""Where a request's scope says that its call has been taken off the caller's allowance."""
+"""The key in a request's scope that says its call has been taken off the caller's allowance."""
 MOST_CONNECTIONS = 1000
-"""How many sessions of a profile have a connection in this process while one of them is idle: 40 KB each."""
+"""The most connections of a profile's sessions in this process, if one is idle: each takes 40 KB."""
 _NO_QUERY = QueryParams()
 MakeServer = Callable[[Service, Registry, Callable[[Context], Visitor]], Server[Any]]
 
 
 def visitor_of(context: Context) -> Visitor:
-    """Whom a request over HTTP comes from: its principal was settled before it got here."""
+    """Return the visitor of a request over HTTP; the middleware has set its principal."""
     request: Request = cast(Request, context.request)
     query = request.query_params if request.scope["query_string"] else _NO_QUERY
-    # The stateless era has no such header: there it is whatever a client made up.
-    issued = request.headers.get(HEADER) if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else None
+    # In the stateless era there is no such header, and a client could have made it up.
+    session_id = request.headers.get(HEADER) if context.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS else None
     return Visitor(
         principal=request.scope["principal"],
-        session=query.get(HEADER) or issued,
+        session=query.get(HEADER) or session_id,
         config=meta_config(context) or query.get("config"),
         metered=METERED in request.scope,
-        collections=asked_for(query),
+        collections=collections_of(query),
         client=client_of(context),
     )
 
 
-def asked_for(query: QueryParams) -> tuple[str, ...]:
-    """The names that an address's `?collections=A,B` narrows to, which may be written more than once."""
+def collections_of(query: QueryParams) -> tuple[str, ...]:
+    """Return the names in an address's `?collections=A,B`, which may occur more than once."""
     return tuple(filter(None, map(str.strip, ",".join(query.getlist("collections")).split(","))))
 
 
-class Endpoint:
-    """An ASGI application for one profile.
+class ProfileEndpoint:
+    """An ASGI app that serves one profile over MCP.
 
-    The handshake era has sessions. Their ids are minted by the SDK and kept in the space's store, so that they belong
-    to one principal, end for every process at once, and outlive the process that issued them: another one serves their
+    The handshake era has sessions. The SDK generates their ids, and the space's store has them, so that they belong to
+    one principal, end for every process at once, and outlive the process that issued them: another one serves their
     calls without the connection's own state, which only server-to-client requests need.
     """
 
@@ -80,9 +80,9 @@ class Endpoint:
         )
         self._stateless = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=most_bytes)
         self._here = self._stateful._server_instances
-        """The sessions whose connections live in this process: the SDK's own book, which it tells nobody of."""
+        """The sessions whose connections are in this process: the SDK's own, which it has no public name for."""
         self._owners: WeakKeyDictionary[Any, tuple[str, str]] = WeakKeyDictionary()
-        """Whose they are, by space and name: anybody may name a session of their own after another's."""
+        """The space and principal of each: anybody may name a session of their own after another's."""
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -90,7 +90,7 @@ class Endpoint:
             yield
 
     def hang_up(self) -> None:
-        """End the streams of those who only listen, which would not end; calls under way have their own."""
+        """End streams that only listen and would never end; calls under way have streams of their own."""
         for connection in self._here.values():
             connection.close_standalone_sse_stream()
 
@@ -105,10 +105,10 @@ class Endpoint:
             await self._too_large()(scope, receive, send)
             return
         if request.method == "POST" and (self._exact or self._service.settings.limits_calls):
-            looked_at = await self._looked_at(request, receive, send)
-            if looked_at is None:
+            replay = await self._read_ahead(request, receive, send)
+            if replay is None:
                 return
-            receive = looked_at
+            receive = replay
         session = request.headers.get(HEADER)
         era = request.headers.get("mcp-protocol-version")
         if era is not None and era not in HANDSHAKE_PROTOCOL_VERSIONS:
@@ -116,7 +116,7 @@ class Endpoint:
         elif session is None:
             await self._begin(principal, request, receive, send)
         elif not await self._knows(principal, session):
-            await _said(404, types.INVALID_REQUEST, "Session not found")(scope, receive, send)
+            await _error(404, types.INVALID_REQUEST, "Session not found")(scope, receive, send)
         elif session in self._here:
             await self._in_session(session, principal, scope, receive, send)
         elif request.method == "POST":
@@ -136,7 +136,7 @@ class Endpoint:
             self._let_go(session)
 
     def _make_room(self) -> None:
-        """The connection that was idle for longest gives way: its session goes on, as in another process."""
+        """Drop the connection that was idle longest, if there are too many; its session goes on without it."""
         if len(self._here) >= MOST_CONNECTIONS:
             session, connection = min(self._here.items(), key=lambda one: _idle_until(one[1]))
             if _idle_until(connection) < math.inf:
@@ -153,25 +153,25 @@ class Endpoint:
         await self._stateful.handle_request(scope, receive, send)
 
     async def _knows(self, principal: Principal, session: str) -> bool:
-        """Whether this is a living session of this principal."""
+        """Return whether this is a session of this principal that is alive, and note that it is in use."""
         if session in self._here and self._owners.get(self._here[session]) != (principal.space, principal.name):
             return False
 
         def find(library: Library) -> Session | None:
             return library.sessions.of(principal.name).find(session)
 
-        found = await self._service.look(principal.space, find)
-        if found is not None and found.fades:
-            await self._service.work(principal.space, lambda library: found.touch())
-        return found is not None
+        known = await self._service.look(principal.space, find)
+        if known is not None and known.fades:
+            await self._service.work(principal.space, lambda library: known.touch())
+        return known is not None
 
     async def _end(self, principal: Principal, session: str) -> None:
         await self._service.work(principal.space, lambda library: library.sessions.of(principal.name).end(session))
 
     def _registering(self, principal: Principal, request: Request, send: Send, refused: list[str]) -> Send:
-        """Notes the session a reply announces, before the client hears of it: where that fails, it hears why.
+        """Return a `send` that stores the session a reply announces before the client gets it, or answers the error.
 
-        `refused` takes the session then.
+        A session that could not be stored is added to `refused`.
         """
 
         async def registering(message: Message) -> None:
@@ -183,7 +183,7 @@ class Endpoint:
                         await self._register(principal, session, request)
                     except CommonplaceError as error:
                         refused.append(session)
-                        refusal = _said(error.status, types.INTERNAL_ERROR, str(error))
+                        refusal = _error(error.status, types.INTERNAL_ERROR, str(error))
                         await refusal(request.scope, request.receive, send)
             if not refused:
                 await send(message)
@@ -203,31 +203,31 @@ class Endpoint:
             self._owners[self._here[session]] = (principal.space, principal.name)
 
     async def _tool(self, request: Request, name: str) -> Tool | None:
-        """The tool of a name, for whoever asks."""
+        """Return the tool of a name, or None; subclasses look at who asks."""
         return self._registry.find(name)
 
-    async def _looked_at(self, request: Request, receive: Receive, send: Send) -> Receive | None:
+    async def _read_ahead(self, request: Request, receive: Receive, send: Send) -> Receive | None:
         """Read a request's body before the SDK does.
 
-        Returns what to read the request from now, or None when it has been answered.
+        Return what to read the request from now, or None when it has been answered.
         """
         body = await read_body(request, self._most_bytes)
         if body is None:
             await self._too_large()(request.scope, receive, send)
             return None
         if self._exact:
-            body = await aside(told_body, body)
+            body = await aside(mark_flaw_in_body, body)
         if self._service.settings.limits_calls and not await self._metered(request, body, receive, send):
             return None
-        return _again(body, receive)
+        return _replay(body, receive)
 
     def _too_large(self) -> Response:
         sentence = f"A request has at most {self._most_bytes} bytes. Send less at once."
-        return _said(413, types.INVALID_REQUEST, sentence)
+        return _error(413, types.INVALID_REQUEST, sentence)
 
     async def _metered(self, request: Request, body: bytes, receive: Receive, send: Send) -> bool:
-        """Take tool calls off the caller's allowance; one too many is answered as HTTP does, with 429."""
-        name, asked = await aside(_called, body)
+        """Take a tool call off the caller's allowance. Return False for one too many, after answering with 429."""
+        name, request_id = await aside(_called_tool, body)
         tool = await self._tool(request, name) if name else None
         if tool is not None:
             principal: Principal = request.scope["principal"]
@@ -239,7 +239,7 @@ class Endpoint:
             except RateLimited as error:
                 if self._service.observe:
                     self._service.observe(tool.counted_as, error.code, 0.0)
-                refusal = _said(429, types.INVALID_REQUEST, str(error), asked, error.retry_after)
+                refusal = _error(429, types.INVALID_REQUEST, str(error), request_id, error.retry_after)
                 await refusal(request.scope, receive, send)
                 return False
             request.scope[METERED] = True
@@ -247,22 +247,22 @@ class Endpoint:
 
 
 def _idle_until(connection: StreamableHTTPServerTransport) -> float:
-    """When nobody will have asked it anything for as long as one may live; never, while somebody asks or listens."""
+    """Return the loop time at which a connection expires; infinity while somebody asks or listens."""
     return math.inf if connection.idle_scope is None else connection.idle_scope.deadline
 
 
 def most_body_bytes(settings: Settings, registry: Registry) -> int:
-    """How large a request to a profile may be. That of memories takes what the settings of its images allow."""
+    """Return the largest request of a profile in bytes. That of memories depends on the settings of its images."""
     return memory_body_bytes(settings) if registry.profile.name == "memory" else settings.body_bytes
 
 
 def memory_body_bytes(settings: Settings) -> int:
-    """One entry with all it may hold: images as base64, a text that JSON may double, and everything else."""
+    """Return the bytes of the largest memory entry: images as base64, a text that JSON may double, and the rest."""
     return _MIB * (-(-settings.memory_max_images_mb * 4 // 3) + 2 * settings.memory_max_text_mb + 6)
 
 
 async def read_body(request: Request, most: int) -> bytes | None:
-    """The body of a request, or None as soon as it proves longer than it may be."""
+    """Return the body of a request, or None as soon as it is longer than `most` bytes."""
     pieces: list[bytes] = []
     size = 0
     async for piece in request.stream():
@@ -273,8 +273,8 @@ async def read_body(request: Request, most: int) -> bytes | None:
     return b"".join(pieces)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    """The request's body once more, then whatever comes after it."""
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body again, then whatever comes after it."""
     waiting = [body]
 
     async def again() -> Message:
@@ -285,8 +285,8 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-def _called(body: bytes) -> tuple[str | None, Any]:
-    """The tool a message calls and the message's id; nothing where it calls none."""
+def _called_tool(body: bytes) -> tuple[str | None, Any]:
+    """Return the tool a message calls and the message's id; None for what is missing."""
     try:
         message = json.loads(body)
         return str(message["params"]["name"]) if message["method"] == "tools/call" else None, message.get("id")
@@ -294,7 +294,7 @@ def _called(body: bytes) -> tuple[str | None, Any]:
         return None, None
 
 
-def _said(status: int, code: int, sentence: str, asked: Any = None, retry_after: float | None = None) -> Response:
+def _error(status: int, code: int, sentence: str, request_id: Any = None, retry_after: float | None = None) -> Response:
     headers = {} if retry_after is None else come_back_in(retry_after)
-    error = {"jsonrpc": "2.0", "id": asked, "error": {"code": code, "message": sentence}}
+    error = {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": sentence}}
     return JSONResponse(error, status_code=status, headers=headers)

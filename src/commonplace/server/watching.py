@@ -1,7 +1,7 @@
-"""The folders of the spaces a server is asked about, watched beside its calls.
+"""The folders of the spaces that a server serves, watched between its calls.
 
-Of all the servers of a home one watches a space, whichever has its lock; the system takes the lock back from a process
-that ends, however it ends, and the next one goes on. Nothing is loaded for it before the first call is over.
+Of all the servers of a home, the one with its lock watches a space. The system releases the lock when a process ends,
+however it ends, and the next server goes on. Nothing is loaded for this before the first call is over.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MOST_SPACES = 16
-"""How many spaces are watched at once, those that were used last. Each takes one of the listeners the system has."""
+"""The number of spaces watched at once, the last used. Each takes one of the system's file listeners."""
 SETTLE_S = 1.0
-"""After the first call of a space: those that come right behind it have the machine to themselves."""
+"""The seconds after the first call of a space before watching begins, so that calls right behind it are not slowed."""
 TURN_S = 1.0
-"""How long who waits for the lock lets it be before it asks again."""
+"""The seconds between attempts to take the lock."""
 AGAIN_S = 30.0
-"""When watching that failed is begun again."""
+"""The seconds until watching that failed begins again."""
 PATIENCE_S = 5.0
 
 Wrote = Callable[[str], None]
-"""Told of a space whose folders brought something new."""
+"""Called with a space whose folders brought something new."""
 
 
 class Watching:
-    """Threads may share it."""
+    """The watches of all spaces. Threads may share it."""
 
     def __init__(self, libraries: Libraries, wrote: Wrote = lambda space: None, say: Callable[[str], None] = log.info):
-        """`say` hears what was read of a folder, and why one cannot be read."""
+        """Take the libraries; `say` is called with what was read of a folder, and why one cannot be read."""
         self._libraries, self._wrote, self._say = libraries, wrote, say
         self._spaces: OrderedDict[str, _SpaceWatch] = OrderedDict()  # the least recently used first
         self._lock = threading.Lock()
         self._closed = False
 
     def visit(self, space: str) -> None:
-        """A space is used: watch its folders from now on, in place of those of another where that is one too many."""
+        """Watch the folders of a space from now on; where that is one too many, the least recently used is dropped."""
         with self._lock:
             if self._closed:
                 return
@@ -64,7 +64,7 @@ class Watching:
                 self._spaces.popitem(last=False)[1].stop.set()
 
     def close(self) -> None:
-        """End, and wait a moment for the files that are being read. What is left is read another time."""
+        """End, and wait up to `PATIENCE_S` for files that are being read. The rest is read another time."""
         with self._lock:
             self._closed = True
             watches = list(self._spaces.values())
@@ -95,7 +95,7 @@ class _SpaceWatch(threading.Thread):
                 self.stop.wait(AGAIN_S)
 
     def _watch(self, library: Library) -> None:
-        """Wait until no other process watches, and do it until told to stop, or until the library is outdated."""
+        """Wait until no other process watches, then watch until told to stop or until the library is outdated."""
         from commonplace.kinds.documents.folders.locks import watch_lock
 
         def updated(name: str, report: Report) -> None:

@@ -21,23 +21,23 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.server.answers import Answers
 from commonplace.server.auth import Gate, token_of
-from commonplace.server.flaws import told
+from commonplace.server.flaws import mark_flaw
 from commonplace.server.limits import aside
 from commonplace.server.mcp import Context, client_of, meta_config, serve_streams
 from commonplace.server.principal import Principal
 from commonplace.server.service import Service, Visitor
-from commonplace.server.transport import HEADER, MakeServer, asked_for, most_body_bytes
+from commonplace.server.transport import HEADER, MakeServer, collections_of, most_body_bytes
 from commonplace.tools.profile import Registry
 
 WRONG_OWNER, OVER_LIMIT, IDLE, ENDING, TOO_LARGE = 1008, 1013, 1001, 1012, 1009
 SUBPROTOCOL = "mcp"
 _LONGEST_REASON = 123  # bytes that a close frame has room for
 _FAREWELL_S = 1.0
-"""How long a client is waited for that does not answer a close frame, once the server ends."""
+"""The seconds a client has to answer a close frame once the server ends."""
 
 
-class Wire(WebSocketsSansIOProtocol):
-    """One connection as the server has it, which does not end with the server before its calls are answered."""
+class WebSocketProtocol(WebSocketsSansIOProtocol):
+    """One WebSocket connection, which stays open at the server's end until its calls are answered."""
 
     def shutdown(self) -> None:
         if self.close_sent or not self.handshake_complete:
@@ -48,7 +48,7 @@ class Wire(WebSocketsSansIOProtocol):
             self.queue.put_nowait({"type": "websocket.disconnect", "code": ENDING})
 
     def keepalive_timeout(self) -> None:
-        """A pong that did not come: unless it waits behind messages that we do not read yet, of one who reads ours."""
+        """Close for a missing pong, unless it may wait behind unread messages of a client that reads ours."""
         if self.read_paused and self.writable.is_set():
             self.pong_timer = self.pending_ping_payload = None
             self.schedule_ping()
@@ -88,20 +88,20 @@ class Connections:
             if session is None:
                 await socket.close(WRONG_OWNER, "There is no such session of yours.")
                 return
-            visitor = Visitor(principal, session, collections=asked_for(socket.query_params))
+            visitor = Visitor(principal, session, collections=collections_of(socket.query_params))
             connection = _Connection(self._service, self._gate, socket, visitor)
             await connection.serve(registry, self._make_server)
         finally:
             self._open -= 1
 
     async def _session(self, socket: WebSocket, principal: Principal) -> str | None:
-        """A new session for this connection, or the one of its own that it asks to go on with."""
-        asked = socket.query_params.get(HEADER) or socket.headers.get(HEADER)
+        """Return a new session for this connection, or its own one that it asks for; None if that is not alive."""
+        wanted = socket.query_params.get(HEADER) or socket.headers.get(HEADER)
 
         def find_or_issue(library: Library) -> str | None:
             sessions = library.sessions.of(principal.name)
-            if asked is not None:
-                return asked if sessions.find(asked) is not None else None
+            if wanted is not None:
+                return wanted if sessions.find(wanted) is not None else None
             return sessions.issue(client=socket.headers.get("user-agent", ""))
 
         return await self._service.work(principal.space, find_or_issue)
@@ -115,7 +115,7 @@ class _Connection:
     visitor: Visitor
 
     async def serve(self, registry: Registry, make_server: MakeServer) -> None:
-        """Until the client leaves, is silent for too long, or may no longer be here."""
+        """Serve until the client leaves, is silent for too long, or its key is no longer valid."""
         server = make_server(self.service, registry, self._visitor_of)
         inbox, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         write, outbox = anyio.create_memory_object_stream[SessionMessage](0)
@@ -155,10 +155,10 @@ class _Connection:
                 if not await self._still_admitted():
                     tasks.cancel_scope.cancel()
                     break
-                await inbox.send(_message(await aside(partial(told, exact=registry.profile.exact), frame)))
+                await inbox.send(_message(await aside(partial(mark_flaw, exact=registry.profile.exact), frame)))
 
     async def _still_admitted(self) -> bool:
-        """Whether the key is still good. One that is not, or cannot be told now, ends the connection."""
+        """Return whether the key is still valid; otherwise, or if that cannot be known now, end the connection."""
         try:
             principal = await self.gate.admit(token_of(self.socket.scope))
         except CommonplaceError as error:
@@ -169,7 +169,7 @@ class _Connection:
         return principal == self.visitor.principal
 
     async def _frame(self) -> str:
-        """The next frame's text; empty when the client has left."""
+        """Return the next frame's text; "" when the client has left."""
         try:
             message = await self.socket.receive()
         except (WebSocketDisconnect, RuntimeError):
@@ -193,7 +193,7 @@ class _Connection:
 
 
 def _reason(error: CommonplaceError) -> str:
-    """As much of a sentence as a close frame takes."""
+    """Return as much of an error's sentence as a close frame has room for."""
     return str(error).encode("utf-8", "replace")[:_LONGEST_REASON].decode(errors="ignore")
 
 

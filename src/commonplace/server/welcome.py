@@ -1,4 +1,4 @@
-"""What a browser is shown that opens an address of this server: what it is, what is in it, how to connect."""
+"""The page for a browser that opens an address of this server: what it is, what it holds, how to connect."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ _HEADERS = {
 class Welcome:
     """ASGI middleware: answers a browser that opens `/`, an address of MCP, or one that there is not.
 
-    A browser is who asks with GET for `text/html`; everybody else gets what the app says. Stands before authentication,
-    so what is in the library is shown only where everyone may see it.
+    A request with GET for `text/html` is from a browser; all others go to the app. It comes before authentication, so
+    what is in the library is shown only where everyone may see it.
     """
 
     def __init__(self, app: ASGIApp, service: Service, gate: Gate) -> None:
@@ -127,7 +127,7 @@ def _wants_html(headers: Iterable[tuple[bytes, bytes]]) -> bool:
 
 
 def _html(*, missing: str | None, address: str, inside: str | None) -> str:
-    """`inside` is markup; None where only those may see it who have a key."""
+    """Return the page; `inside` is markup of what the library holds, None where a key is needed to see it."""
     keyed = inside is None
     header = ' --header "Authorization: Bearer YOUR_KEY"' if keyed else ""
     entry: dict[str, object] = {"type": "http", "url": address}

@@ -1,4 +1,4 @@
-"""Threads that work for an event loop: as many as may be busy at once, started as they are needed.
+"""Threads that work for an event loop: as many as may be busy at once, started when needed.
 
 The standard library's pool does the same at twice the cost (bench/doors.py): it makes a second future for every call,
 and it keeps a process from ending while one of its threads is busy.
@@ -21,25 +21,24 @@ T = TypeVar("T")
 Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[], Any]]
 
 
-class Workers:
-    """Lives on the event loop."""
+class WorkerThreads:
+    """A pool of threads with a fair queue. Lives on the event loop."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._given = 0
-        """Jobs that have been given to threads and are not done."""
+        """The number of jobs that threads have and that are not done."""
         self._waiting: dict[Hashable, deque[Job]] = {}
-        """The others, by whose they are; whose turn it is comes first."""
+        """The waiting jobs by owner; the owner whose turn is next comes first."""
         self._threads = 0
         self._idle = 0
         self._closed = False
 
     async def run(self, task: Callable[[], T], whose: Hashable = None) -> T:
-        """Do it in a thread and wait for it. A caller that is cancelled leaves what has begun to end on its own.
+        """Run a task in a thread and return its result. If the caller is cancelled, a task that has begun still ends.
 
-        While all threads are busy, those who wait take turns: who asks for a thousand things keeps nobody waiting for
-        more than one of them.
+        While all threads are busy, owners take turns: one with a thousand tasks delays nobody by more than one of them.
         """
         if self._closed:
             raise RuntimeError("the workers have been sent home")
@@ -70,7 +69,7 @@ class Workers:
                 self._give(job)
 
     def _start(self) -> None:
-        """One thread more. Where the system has none to give, those that are there do the work, if there are any."""
+        """Start one more thread. Where the system has none to give, the others do the work; raise Busy without any."""
         try:
             threading.Thread(target=self._work, name=f"call-{self._threads + 1}", daemon=True).start()
         except RuntimeError as error:
@@ -82,7 +81,7 @@ class Workers:
             self._threads += 1
 
     def close(self) -> None:
-        """Begin nothing new. What is under way ends by itself."""
+        """Begin nothing new; running tasks end by themselves."""
         self._closed = True
         for job in chain.from_iterable(self._waiting.values()):
             self._jobs.put(job)

@@ -1,7 +1,7 @@
-"""Whether a value follows a schema, for the few keywords that our tools use and the answer yes.
+"""A check whether a value follows a schema, for the few keywords our tools use and for valid values only.
 
-jsonschema knows all keywords and says what is wrong. It also takes 3 MB, and as long to load as twenty searches, which
-a server does without while it is asked rightly.
+jsonschema knows all keywords and says what is wrong. It also takes 3 MB, and as long to load as twenty searches, so a
+server loads it only for the first call whose arguments are wrong.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from commonplace.tools.schema import Schema
 
 
 def accepts(schema: Schema, value: JSON) -> bool:
-    """True: jsonschema would find nothing wrong. False: ask it."""
-    return all(keyword in _SAID or _follows(keyword, asked, value, schema) for keyword, asked in schema.items())
+    """Return True if the value is valid, False if it is not or a keyword is not known here: jsonschema decides then."""
+    return all(keyword in _ANNOTATIONS or _follows(keyword, asked, value, schema) for keyword, asked in schema.items())
 
 
 def _follows(keyword: str, asked: Any, value: Any, schema: Schema) -> bool:
@@ -47,7 +47,7 @@ def _holds_others(asked: bool | Schema, value: dict[str, Any], schema: Schema) -
     return asked is True or (asked is False and value.keys() <= schema.get("properties", {}).keys())
 
 
-_SAID = frozenset({"title", "description", "default", "examples"})
+_ANNOTATIONS = frozenset({"title", "description", "default", "examples"})
 _TYPES: dict[str, type] = {"string": str, "boolean": bool, "array": list, "object": dict, "null": type(None)}
 _CHECKS: dict[str, tuple[str, Callable[[Any, Any, Schema], bool]]] = {
     "type": ("any", _is_one_of),
@@ -64,4 +64,4 @@ _CHECKS: dict[str, tuple[str, Callable[[Any, Any, Schema], bool]]] = {
     "properties": ("object", _holds),
     "additionalProperties": ("object", _holds_others),
 }
-"""Each keyword with the kind of values it is about, any other being no matter to it. Enumerations are of strings."""
+"""Each keyword with the type it applies to; a value of another type passes, except for enums, which are of strings."""

@@ -10,18 +10,18 @@ CHUNK = re.compile(r"chunk-(\d{1,7})$")
 
 
 def whole(uri: str) -> str:
-    """The address of the item that an address is of, whatever part of it that says."""
+    """Return the address of the item, without the `#part` or the lines it names."""
     address, mark, _ = uri.partition("#")
     return address if mark else LINES.sub("", address)
 
 
 def inside(path: str) -> str:
-    """Return a path in a filter as it was meant: of an address what follows its scheme, which encodes some letters."""
+    """Return the path of a filter: of an address, the decoded text after its scheme; of anything else, itself."""
     _, mark, rest = path.partition("://")
     return unquote(rest) if mark else path
 
 
 def span(lines: re.Match[str]) -> tuple[int, int | None]:
-    """The first line that is meant, counted from 1, and the last, unless it is all from there on."""
+    """Return the first line, counted from 1, and the last; None means to the end."""
     first = max(1, int(lines[1]))
     return first, first + int(lines[3]) - 1 if lines[3] else None

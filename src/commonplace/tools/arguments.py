@@ -1,4 +1,4 @@
-"""What a caller sent, held against a tool's schema: accepted, or refused in one sentence that names the argument."""
+"""The check of arguments against a tool's schema: accepted, or refused in one sentence that names the argument."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
 _FEW = 10
-"""How many entries of a list are told to be wrong: one is said, and a list may have millions."""
+"""How many wrong entries of a list are examined: one is reported, and a list may have millions."""
 _ARTICLES = {"array": "a list", "object": "an object", "integer": "a whole number", "null": "null"}
 
 
 class Signature:
-    """A schema made ready to be checked against, once for all calls."""
+    """A schema prepared once for checking the arguments of all calls."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -30,7 +30,7 @@ class Signature:
         self.defaults = {name: spec["default"] for name, spec in schema["properties"].items() if "default" in spec}
 
     def problems(self, given: Mapping[str, JSON]) -> list[ValidationError]:
-        """What is wrong, in the order found; of a list, its first entries that are."""
+        """Return the errors in the arguments, in schema order; of a long list, those of its first wrong entries."""
         return [] if accepts(self._schema, given) else list(self._validator.iter_errors(given))
 
     @cached_property
@@ -38,17 +38,17 @@ class Signature:
         from jsonschema import Draft202012Validator  # a tenth of a start-up, and only what is wrong needs it
         from jsonschema.validators import extend
 
-        made: Validator = extend(Draft202012Validator, {"items": _few_entries})(self._schema)  # type: ignore[no-untyped-call]
-        return made
+        validator: Validator = extend(Draft202012Validator, {"items": _few_entries})(self._schema)  # type: ignore[no-untyped-call]
+        return validator
 
     def plain(self, given: Mapping[str, JSON]) -> dict[str, JSON]:
-        """What was accepted, with whole numbers as such: to JSON Schema, and to many clients, 5.0 is one."""
-        found: dict[str, JSON] = _plain(self._schema, given)
-        return found
+        """Return accepted arguments with 5.0 as 5 where an integer is declared: JSON Schema takes both."""
+        arguments: dict[str, JSON] = _plain(self._schema, given)
+        return arguments
 
 
 def _few_entries(validator: Any, items: Schema, value: JSON, schema: Schema) -> Iterator[ValidationError]:
-    """What is wrong with the entries of a list. What jsonschema says of one takes a thousand times its room."""
+    """Yield the errors in the first wrong entries of a list: an error takes a thousand times an entry's memory."""
     if isinstance(value, list):
         wrong = ((place, part) for place, part in enumerate(value) if not accepts(items, part))
         yield from islice((flaw for place, part in wrong for flaw in validator.descend(part, items, path=place)), _FEW)
@@ -66,7 +66,7 @@ def _plain(schema: Schema, value: JSON) -> JSON:
 
 
 def check(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The arguments with defaults filled in. Null means "not given"; the first thing that is wrong is said."""
+    """Return the arguments with defaults filled in; null is "not given". Raise InvalidInput for an error."""
     given = {name: value for name, value in arguments.items() if value is not None}
     problem = min(signature.problems(given), key=_urgency, default=None)
     if problem is not None:
@@ -75,7 +75,7 @@ def check(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dic
 
 
 def refusal(tool: str, problem: ValidationError) -> InvalidInput:
-    """The error that tells a caller of one problem."""
+    """Return the error for one problem: its sentence names the argument and the rule."""
     place = place_of(problem)
     schema: Any = problem.schema
     given: Any = problem.instance
@@ -102,7 +102,7 @@ def place_of(problem: ValidationError) -> str:
 
 
 def rule(problem: ValidationError) -> str:
-    """What is asked of a value, as the end of a sentence that begins with its name."""
+    """Return the rule a value broke, as the end of a sentence that begins with the argument's name."""
     asked: Any = problem.validator_value
     given: Any = problem.instance
     schema: Any = problem.schema
@@ -136,7 +136,7 @@ def rule(problem: ValidationError) -> str:
 
 
 def _shown(value: JSON) -> str:
-    """A scalar as it was sent, short; of anything else only what it is."""
+    """Return a scalar as it was sent, at most 60 characters; of a list or an object only its type."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     if isinstance(value, bool) or value is None:
@@ -146,5 +146,5 @@ def _shown(value: JSON) -> str:
 
 
 def _urgency(problem: ValidationError) -> int:
-    """A misspelled name explains a missing one, so it is said first."""
+    """Return the rank of a problem, lowest first: a misspelled name explains a missing one."""
     return {"additionalProperties": 0, "required": 1}.get(str(problem.validator), 2)

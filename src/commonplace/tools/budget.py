@@ -22,9 +22,9 @@ _CURSOR = re.compile(
 
 
 def fit(records: Iterable[dict[str, JSON]], max_tokens: int, trimmed: str) -> tuple[list[dict[str, JSON]], int, int]:
-    """The records that fit, their tokens, and how many were left out.
+    """Return the records that fit in `max_tokens`, their tokens, and how many records were left out.
 
-    The first is trimmed rather than lost, else nobody would ever come past it: an address is all that is never cut.
+    The first is cut (`trimmed`, headings, title) rather than left out, or paging could never pass it.
     """
     kept: list[dict[str, JSON]] = []
     used, left_out, room = 0, 0, max(1, max_tokens - FRAME)
@@ -46,7 +46,7 @@ def tokens_of(value: JSON) -> int:
 
 
 def cut_down(record: dict[str, JSON], names: Iterable[str], room: int) -> dict[str, JSON]:
-    """The record with as much cut off these, one after the other, as there is no room for."""
+    """Return the record with the fields `names` cut, one after the other, until it has at most `room` tokens."""
     for name in names:
         while (excess := tokens_of(record) - room) > 0 and record.get(name) not in (None, "", "…", []):
             record = {**record, name: []} if isinstance(record[name], list) else _trim(record, name, excess)
@@ -60,18 +60,18 @@ def _trim(record: dict[str, JSON], name: str, excess: int) -> dict[str, JSON]:
 
 
 class Passed(NamedTuple):
-    """What of a list came before: its first `offset`, and the items that were `shown` since."""
+    """The part of a list that earlier pages returned: its first `offset`, and the items `shown` since."""
 
     offset: int = 0
     shown: frozenset[int] = frozenset()
 
     @property
     def before(self) -> int:
-        """How many came before."""
+        """The number of items on earlier pages."""
         return self.offset + len(self.shown)
 
     def and_then(self, items: Sequence[int]) -> Passed:
-        """These items, too. All of them are named while they are few: the list may change from page to page."""
+        """Return this with more items. Few enough are all named, because the list may change from page to page."""
         if len(self.shown) + len(items) <= MOST_NAMED:
             return Passed(self.offset, self.shown.union(items))
         named = items[-MOST_NAMED:]
@@ -79,27 +79,27 @@ class Passed(NamedTuple):
 
 
 def make_cursor(passed: Passed, arguments: Mapping[str, JSON]) -> str:
-    """Where the next page of this very call begins: an offset, what was called, and the items shown, as steps between.
+    """Return the cursor of the next page: the offset, a digest of the call, and the shown items as hexadecimal steps.
 
-    An agent has to write it down, so it is short.
+    It is short because an agent has to repeat it.
     """
     steps = [high - low for low, high in pairwise([0, *sorted(passed.shown)])]
     return ".".join([f"{passed.offset}", digest(arguments), *(f"{step:x}" for step in steps)])
 
 
 def read_cursor(arguments: Mapping[str, JSON]) -> Passed:
-    """Where a call is to go on. A cursor of another call is refused."""
+    """Return what earlier pages returned, by the call's cursor. Raise InvalidInput for the cursor of another call."""
     if "cursor" not in arguments:
         return Passed()
-    found = _CURSOR.fullmatch(arguments["cursor"])
-    if found is None or found["called"] != digest(arguments):
+    cursor = _CURSOR.fullmatch(arguments["cursor"])
+    if cursor is None or cursor["called"] != digest(arguments):
         raise InvalidInput("cursor does not belong to this call; repeat it without cursor.")
-    steps = (int(step, 16) for step in found["steps"].split(".")[1:])
-    return Passed(int(found["offset"]), frozenset(accumulate(steps)))
+    steps = (int(step, 16) for step in cursor["steps"].split(".")[1:])
+    return Passed(int(cursor["offset"]), frozenset(accumulate(steps)))
 
 
 def digest(arguments: Mapping[str, Any]) -> str:
-    """Of what decides the order: page parameters may change from page to page."""
+    """Return a digest of the arguments that decide the order; page parameters may change from page to page."""
     pages = ("cursor", "limit", "max_tokens", "detail", "explain", "session")
-    kept = {name: value for name, value in arguments.items() if name not in pages}
-    return fingerprint(json.dumps(kept, sort_keys=True), size=6).hex()
+    ordering = {name: value for name, value in arguments.items() if name not in pages}
+    return fingerprint(json.dumps(ordering, sort_keys=True), size=6).hex()

@@ -1,4 +1,4 @@
-"""What stands between everything and an item when it is browsed: tags, and the folders of documents."""
+"""The levels between a whole library and an item when it is browsed: tags, and the folders of documents."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from commonplace.library import Library
 
 _BELOW = re.compile("(/*[^/]+)/")
-"""A folder: slashes in a row are one, as in documents whose paths are addresses of the web."""
+"""One folder of a path. Slashes in a row count as one: the paths of some documents are web addresses."""
 TAGS = "tags"
-"""Where tags are browsed, beside the kinds."""
+"""The name that tags are browsed under, beside the kinds."""
 MOST_SUGGESTED = 3
 _LETTERS_A_SLIP = 3
-"""How many letters of a name allow for one slip, when others are looked for that may have been meant."""
+"""One slip is allowed for each so many letters of a name, when similar names are suggested."""
 
 
 def level(paths: Iterable[str], folder: str) -> tuple[dict[str, int], list[str]]:
@@ -49,12 +49,12 @@ def folder_called(folder: str, paths: Iterable[str]) -> str:
 
 
 def no_folder(folder: str, collection: str, paths: Iterable[str]) -> str:
-    """Return what is said of a folder that is not there, with the nearest of those that are."""
+    """Return the sentence for a folder that does not exist, with the nearest names."""
     return f'There is no folder "{folder}" in {collection}.{guess(folder, sorted(_folders_of(paths)))}'
 
 
 def unknown_tags(library: Library, tags: Sequence[str], hits: Iterable[Hit] = ()) -> list[str]:
-    """Return what is said of tags that no item has, with the nearest of those that some have."""
+    """Return a sentence for each tag that no item has, with the nearest tags."""
     found = {fold_tag(tag) for hit in hits for tag in hit.item.tags}
     wanted = [tag for tag in dict.fromkeys(tags) if fold_tag(tag) not in found]
     there: Mapping[str, int] = library.store.tags() if wanted else {}
@@ -64,7 +64,7 @@ def unknown_tags(library: Library, tags: Sequence[str], hits: Iterable[Hit] = ()
 
 
 def unknown_path(library: Library, path: str) -> list[str]:
-    """Return what is said of a folder or glob that no document is in, with the nearest folders."""
+    """Return a sentence if no document is in a folder or glob, with the nearest folders; else nothing."""
     if library.store.scan(Filter(kinds=("document",), paths=(path,)), limit=1):
         return []
     files = library.store.document_files()[1]
@@ -77,6 +77,6 @@ def _folders_of(paths: Iterable[str]) -> set[str]:
 
 
 def guess(name: str, names: Sequence[str]) -> str:
-    """Return the question whether another name was meant, a blank before it; "" where none is near."""
+    """Return ' Did you mean …?' with the nearest names; "" where none is near."""
     near = nearest(name, names, most=MOST_SUGGESTED, furthest=max(1, len(name) // _LETTERS_A_SLIP))
     return f" Did you mean {or_of(near)}?" if near else ""

@@ -1,4 +1,4 @@
-"""Where a name leads: an address, a path, or as much of the end of a path as tells it from the others.
+"""The item that a name leads to: an address, a path, or enough of the end of a path to tell it from the others.
 
 Case does not count, and an ending such as `.md` may be left out. `#heading`, `:line` and `:line:count` name a part.
 Everything is answered from the store's own index of names: nothing is read from disk, and nothing is guessed.
@@ -26,25 +26,25 @@ if TYPE_CHECKING:  # it reads Markdown, which most commands do not
 MOST_NAMED = 10
 MOST_SUGGESTED = 3
 LONGEST = 10_000
-"""Of a name: longer than any path, written with percent signs too."""
+"""Characters of a name at most: longer than any path, percent signs included."""
 _FURTHEST = 5
-"""Slips a whole path may have to be suggested still."""
+"""The slips a whole path may have and still be suggested."""
 _FURTHEST_COLLECTION = 2
 _BY_KEY = ("note", "media", "conversation", "character", "prompt", "memory")
 
 
 class Located(NamedTuple):
-    """An item, and the part of it that was asked for: a heading, a passage, or lines."""
+    """An item, and the part of it that a name means: a heading, a passage, or lines."""
 
     item: Item
     part: str = ""
-    """What stands behind the `#`."""
+    """The text after the `#`."""
     lines: re.Match[str] | None = None
-    """What stands behind the path, as `addresses.LINES` reads it."""
+    """The lines after the path, as `addresses.LINES` reads them."""
 
 
 class Ambiguous(NotFound):
-    """Several documents end so."""
+    """An error: several documents have a path with this end."""
 
     code, status, exit_code = "ambiguous", 409, 1
 
@@ -55,7 +55,7 @@ class Ambiguous(NotFound):
 
 
 def locate(library: Library, given: str, *, body: bool = True) -> Located:
-    """Return the item a name leads to. Raise Ambiguous where several would do, NotFound with the nearest where none."""
+    """Return the item a name leads to. Raise Ambiguous for several, NotFound with the nearest names for none."""
     located = find(library, given, body=body)
     if located is None:
         raise missing(library, given)
@@ -63,15 +63,15 @@ def locate(library: Library, given: str, *, body: bool = True) -> Located:
 
 
 def missing(library: Library, given: str) -> NotFound:
-    """Return the error for a name that leads nowhere, with the nearest of those there are."""
+    """Return the error for a name that leads nowhere, with the nearest names."""
     readings = [text for text, _, _ in _readings(given)]
-    meant = (readings[0] if "://" in given else readings[-1]) or given  # without the part that was named of it
-    near = suggested(library, meant)
-    return NotFound(f"There is no {meant}. {f'Did you mean {or_of(near)}?' if near else 'Find it with a search.'}")
+    name = (readings[0] if "://" in given else readings[-1]) or given  # without the part that was named of it
+    near = suggested(library, name)
+    return NotFound(f"There is no {name}. {f'Did you mean {or_of(near)}?' if near else 'Find it with a search.'}")
 
 
 def item_called(library: Library, given: str, *, body: bool = True) -> Item:
-    """Return the item a name leads to, whatever part it names, for who takes whole items: a whole name comes first."""
+    """Return the item a name leads to, for callers that take whole items: a full name comes before one with a part."""
     for address in _addresses(given):
         item = library.store.item(*address, body=body)
         if item is not None:
@@ -80,7 +80,7 @@ def item_called(library: Library, given: str, *, body: bool = True) -> Item:
 
 
 def find(library: Library, given: str, *, body: bool = True, to_the_letter: bool = False) -> Located | None:
-    """Return the item a name leads to, or None where there is none. Raise Ambiguous where several would do."""
+    """Return the item a name leads to, or None. Raise Ambiguous for several, InvalidInput for an overlong name."""
     if len(given) > LONGEST:
         raise InvalidInput(f"A name has at most {LONGEST} characters, not {len(given)}.")
     library.sweep()
@@ -97,7 +97,7 @@ def find(library: Library, given: str, *, body: bool = True, to_the_letter: bool
 
 
 def headings_of(library: Library, located: Located) -> list[Heading]:
-    """Return the headings of an item, or those below the one that was named, or in the lines that were."""
+    """Return the headings of an item; of a located part, those below its heading or in its lines."""
     from commonplace.text.outline import contents  # it reads Markdown, which most commands do not
 
     item = located.item
@@ -112,32 +112,32 @@ def headings_of(library: Library, located: Located) -> list[Heading]:
 
 
 def collection_called(library: Library, name: str) -> str | None:
-    """Return the collection of documents that goes by a name, or by such an end of one, in any case.
+    """Return the collection of documents with this name, or with this end of a name, in any case.
 
-    None where none does, or several.
+    Return None for no such collection, or several.
     """
     store = library.store
     if store.item("collection", "", name, body=False):
         return name
-    there = _collections(library)
-    if name in there:
+    keys = _collections(library)
+    if name in keys:
         return name
-    wanted = name.casefold()
-    same = [key for key in there if key.casefold() == wanted]
-    found = same or [key for key in there if key.casefold().endswith(f"/{wanted}")]
-    return found[0] if len(found) == 1 else None
+    folded = name.casefold()
+    same = [key for key in keys if key.casefold() == folded]
+    matches = same or [key for key in keys if key.casefold().endswith(f"/{folded}")]
+    return matches[0] if len(matches) == 1 else None
 
 
 def require_collection(library: Library, name: str) -> str:
-    """Return the collection that goes by a name. Raise NotFound with the nearest where none does, or several."""
-    called = collection_called(library, name)
-    if called is None:
+    """Return the collection with this name. Raise NotFound with the nearest names for none, or several."""
+    collection = collection_called(library, name)
+    if collection is None:
         raise no_collection(library, name, "`commonplace collections list` names them.")
-    return called
+    return collection
 
 
 def no_collection(library: Library, name: str, advice: str) -> NotFound:
-    """Return the error for a name that no collection has, with the nearest of those there are or what to do."""
+    """Return the error for a name that no collection has, with the nearest names and the advice."""
     near = nearest(name, _collections(library), most=MOST_SUGGESTED, furthest=_FURTHEST_COLLECTION)
     guess = f"Did you mean {or_of(near)}? " if near else ""
     return NotFound(f'There is no collection called "{name}". {guess}{advice}')
@@ -149,7 +149,7 @@ def _collections(library: Library) -> list[str]:
 
 
 def _readings(given: str) -> Iterator[tuple[str, str, re.Match[str] | None]]:
-    """What a text may mean: an address, and a part of the item there.
+    """Yield the readings of a text, likeliest first: an address, and the `#part` or the lines it names.
 
     An address encodes what would begin a part. A path does not: one that has such signs in its name comes first.
     """
@@ -168,7 +168,7 @@ def _readings(given: str) -> Iterator[tuple[str, str, re.Match[str] | None]]:
 
 
 def _addresses(text: str) -> Iterator[tuple[str, str | None, str]]:
-    """Where a text may lead to the letter, the likeliest first.
+    """Yield the (kind, parent, key) that a text may spell exactly, likeliest first.
 
     A percent sign encodes something in an address and nothing in a path, unless only the other reading names anything.
     """
@@ -183,7 +183,7 @@ def _addresses(text: str) -> Iterator[tuple[str, str | None, str]]:
 
 
 def _paths(text: str) -> list[str]:
-    """The paths, or ends of paths, of documents that a text may be."""
+    """Return the document paths, or ends of paths, that a text may be; none for an address of another kind."""
     scheme, mark, rest = text.partition("://")
     if mark and scheme.lower() != SCHEMES["document"]:
         return []
@@ -192,22 +192,22 @@ def _paths(text: str) -> list[str]:
 
 
 def _by_end(library: Library, path: str) -> Name | None:
-    """The document that ends so, in any case: the one that is called so altogether, else the only one."""
+    """Return the document whose path has this end, in any case; a full match comes before an end. Raise Ambiguous."""
     for with_ending in (True, False):
         names, total = library.store.documents_in_any_case(path, MOST_NAMED + 1, with_ending=with_ending)
         depth = path.count("/")
         whole = [name for name in names if name.file.count("/") == depth]
         exact = [name for name in whole if name.file == path]
-        for found in (exact, whole, names):
-            if len(found) == 1 and (found is not names or total == 1):
-                return found[0]
+        for matches in (exact, whole, names):
+            if len(matches) == 1 and (matches is not names or total == 1):
+                return matches[0]
         if names:
             raise Ambiguous(path, whole or names, len(whole) or total)
     return None
 
 
 def suggested(library: Library, text: str) -> list[str]:
-    """What else goes by such a name: items of other kinds by their keys and titles, documents with similar paths."""
+    """Return up to three names to suggest: items of other kinds by key or title, documents with similar paths."""
     paths = _paths(text)
     if not paths:
         return []

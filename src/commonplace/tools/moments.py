@@ -1,4 +1,4 @@
-"""Dates and times as callers of our own tools write them."""
+"""Dates and times as callers of our tools write them."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from commonplace.errors import InvalidInput
 
 
 def moment(name: str, value: str, *, end: bool = False) -> datetime:
-    """A date or a time, in UTC, which it is in unless it says otherwise. The end of a bare date is its last moment.
+    """Return a date or time in UTC, also the default time zone. With `end`, a bare date means its last moment.
 
-    What is beyond the years that can be told is their first or last moment.
+    Years out of range become the first or last moment. Raise InvalidInput, naming the argument, for anything else.
     """
     try:
-        found = datetime.fromisoformat(value)
+        time = datetime.fromisoformat(value)
     except ValueError:
         raise InvalidInput(
             f'{name} "{value}" is not an ISO 8601 date; write 2026-05-01 or 2026-05-01T09:30:00Z.', argument=name
         ) from None
     if end and is_date(value):
-        found = found.replace(hour=23, minute=59, second=59, microsecond=999_999)
+        time = time.replace(hour=23, minute=59, second=59, microsecond=999_999)
     try:
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     except OverflowError:
-        return (datetime.min if found.year == 1 else datetime.max).replace(tzinfo=UTC)
+        return (datetime.min if time.year == 1 else datetime.max).replace(tzinfo=UTC)
 
 
 def is_date(value: str) -> bool:
-    """In any of the ways a date can be written: 2026-05-01, 20260501, 2026-W18-5."""
+    """Return whether a text is a date without a time, in any ISO form: 2026-05-01, 20260501, 2026-W18-5."""
     try:
         date.fromisoformat(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What people call what they are shown: by its title, its conversation's, or how it begins."""
+"""Names for items that are shown: their title, their conversation's, or how they begin."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from commonplace.library import Library
 
 _NAME = 80
-"""Characters of what something without a title is called by."""
+"""The characters of a beginning that stands for a missing title."""
 
 
 def titled(library: Library, hits: Sequence[Hit]) -> Sequence[Hit]:
-    """Each with a title: a message has its conversation's, and what has none at all is called by how it begins."""
+    """Return the hits, each with a title: a message has its conversation's, anything else without one its beginning."""
     untitled = [hit for hit in hits if not hit.title]
     if not untitled:
         return hits
@@ -28,14 +28,14 @@ def titled(library: Library, hits: Sequence[Hit]) -> Sequence[Hit]:
 
 
 def conversations(library: Library, keys: Iterable[str]) -> dict[str, str]:
-    """The titles of conversations, by their keys."""
+    """Return the titles of conversations by key."""
     addresses = [("conversation", "", key) for key in dict.fromkeys(keys)]
     ids = library.store.ids_of(addresses) if addresses else []
     return {item.key: item.title for item in library.store.items(ids)} if ids else {}
 
 
 def beginnings(library: Library, items: Iterable[Item]) -> dict[int, str]:
-    """How those without a title begin, as memories and messages, by their ids."""
+    """Return the beginnings of the items without a title, by id."""
     ids = [item.id for item in items if not item.title]
     return {item.id: _beginning(item) for item in library.store.heads(ids, 2 * _NAME)} if ids else {}
 

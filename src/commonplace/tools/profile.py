@@ -16,57 +16,57 @@ if TYPE_CHECKING:
 
 ListName = Literal["tools", "prompts", "resources"]
 Lists = Mapping[ListName, Callable[["Library"], Hashable]]
-"""The lists that change while the server runs, each with what is different once it has: a count, a change number."""
+"""The lists that change while the server runs, each with a function whose value differs once its list has changed."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What can be read by address. Entries and contents are as MCP writes them."""
+    """The resources of a profile. Entries and contents are as MCP writes them."""
 
     read: Callable[[Call, str], Mapping[str, JSON]]
-    """One content: `uri`, `mimeType`, and `text` or `blob`. Raises NotFound."""
+    """Return one content: `uri`, `mimeType`, and `text` or `blob`. Raises NotFound."""
     templates: Sequence[Mapping[str, JSON]] = ()
     entries: Callable[[Call], Sequence[Mapping[str, JSON]]] = lambda call: ()
     missing_by_era: bool = True
-    """Whether what is missing has a code of its own before 2026-07-28, as those revisions would have it."""
+    """Whether a missing resource has an error code of its own before 2026-07-28, as those revisions ask."""
 
 
 @dataclass(frozen=True)
 class Prompts:
-    """Texts a person may start from. As MCP writes them."""
+    """The prompts of a profile, as MCP writes them."""
 
     page: Callable[[Call, str | None], tuple[Sequence[Mapping[str, JSON]], str | None]]
-    """The prompts from a cursor on, and where the next page begins."""
+    """Return the prompts from a cursor on, and the next cursor or None."""
     get: Callable[[Call, str, Mapping[str, str]], Mapping[str, JSON]]
-    """`description` and `messages` of one, its arguments filled in. Raises NotFound or InvalidInput."""
+    """Return `description` and `messages` of a prompt with its arguments. Raises NotFound or InvalidInput."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What one kind of client sees."""
+    """A set of tools, resources and prompts for one kind of client."""
 
     name: str
     tools: tuple[Tool, ...]
     instructions: Callable[[Library], str]
-    """What is inside, for an agent that has never seen the server."""
+    """Return the text a client gets when it connects: what is in the library, for an agent that is new to it."""
     unlisted: tuple[Tool, ...] = ()
-    """Callable here, but not listed."""
+    """Tools that can be called but are not listed."""
     aliases: tuple[Tool, ...] = ()
-    """The same, but listed after the others where `list_aliases` is set."""
+    """More such tools, listed after the others where `list_aliases` is set."""
     always_writes: bool = False
-    """Its tools that write are listed whatever `allow_writes` says: writing is what it is for."""
+    """Whether its tools that write are listed whatever `allow_writes` says, because writing is its purpose."""
     resources: Resources | None = None
     prompts: Prompts | None = None
     complete: Callable[[Call, Mapping[str, JSON], str, str], Sequence[str]] | None = None
-    """(reference, name of the argument, what was typed) -> how it may go on."""
+    """Return completions for (call, reference, argument name, typed text)."""
     lists: Lists = field(default_factory=dict)
-    """Clients are told when one of these changes."""
+    """The lists whose changes clients are notified of."""
     exact: bool = False
-    """Whether its tools keep JSON as it was sent, so that a call is refused which no reader of JSON could keep so."""
+    """Whether its tools keep JSON exactly as it was sent, so that calls which no JSON reader could keep are refused."""
     brief: bool = False
-    """Whether its list leaves out titles, answers, and what objects in arguments are made of: descriptions say it."""
+    """Whether its tool list leaves out titles, output schemas and nested properties: the descriptions say it."""
     hidden: Callable[[Settings], Collection[str]] = lambda settings: ()
-    """The names of tools that the settings turn off. Callers cannot tell them from unknown ones."""
+    """Return the tools that the settings turn off. To callers they are the same as unknown ones."""
 
 
 class Registry:
@@ -86,19 +86,19 @@ class Registry:
         offered = [tool for tool in profile.tools if tool.name not in hidden]
         listed = (tool for tool in (*offered, *(profile.aliases if aliases else ())) if self.allows(tool))
         self.tools = tuple(replace(tool, name=spelled(tool.name)) if underscored else tool for tool in listed)
-        """What is listed, in order."""
+        """The listed tools, in order."""
         everything = (*offered, *profile.unlisted, *profile.aliases)
         self._by_name = {spelled(name): tool for tool in everything for name in (tool.name, *tool.aliases)}
 
     def find(self, name: str) -> Tool | None:
-        """A tool by any of its names, also one that writes where that is not allowed."""
+        """Return a tool by any of its names, or None; also one that writes where writing is not allowed."""
         return self._by_name.get(spelled(name))
 
     def allows(self, tool: Tool) -> bool:
         return self._writable or not tool.writes
 
     def unknown(self, name: str) -> str:
-        """What to say of a name that is no tool's."""
+        """Return the sentence for a name that no tool has, with the nearest name."""
         from difflib import get_close_matches
 
         close = get_close_matches(name, [tool.name for tool in self.tools], n=1)

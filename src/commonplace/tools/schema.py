@@ -1,4 +1,4 @@
-"""JSON Schema in few words: what a tool takes and gives back."""
+"""JSON Schema in few words: the arguments and answers of tools."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ OBJECT: Schema = {"type": "object"}
 
 
 def obj(*, required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    """An object of exactly these properties."""
+    """Return the schema of an object with exactly these properties."""
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
 
 def answer(*, required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    """What a tool gives back: these properties, and others in later versions. Their names say what they are."""
+    """Return the schema of an answer: these properties, all required by default, and more in later versions."""
     return {"type": "object", "properties": properties, "required": list(required or properties)}
 
 
@@ -40,7 +40,7 @@ def integer(description: str, *, default: int, least: int, most: int) -> Schema:
 
 
 def choice(description: str, *values: str) -> Schema:
-    """One of these; the first if left out."""
+    """Return the schema of one of these values; the first is the default."""
     return {"type": "string", "description": description, "enum": list(values), "default": values[0]}
 
 
@@ -53,14 +53,14 @@ def texts(description: str, **more: JSON) -> Schema:
 
 
 def one_or_many(description: str, most: int) -> Schema:
-    """A string, or a list of them."""
+    """Return the schema of a string, or of a list of up to `most` strings."""
     one: Schema = {"type": "string", "minLength": 1}
     several: Schema = {"type": "array", "items": one, "minItems": 1, "maxItems": most}
     return {"description": description, "anyOf": [one, several]}
 
 
 def outline(schema: Schema, *, levels: int) -> Schema:
-    """Return a schema without what objects further down than `levels` are made of. All that it allowed, it allows."""
+    """Return a schema without the properties of objects deeper than `levels`; it accepts all that the full one does."""
     shallow: dict[str, JSON] = dict(schema)
     if "properties" in schema and levels == 0:
         for name in ("properties", "required", "additionalProperties"):
@@ -76,13 +76,13 @@ def outline(schema: Schema, *, levels: int) -> Schema:
 
 
 def parts_of(output: Schema) -> Schema:
-    """Return an output schema that names the parts of an answer and no more, so that it is true of failures too.
+    """Return an output schema that only names the parts of an answer, so that failures are valid too.
 
-    Some clients hold failures against it, and would show nothing else of them if a part were required.
+    Some clients check failures against it, and would show nothing but that check's error if a part were required.
     """
     return {"type": "object", "properties": {name: {} for name in output.get("properties", {})}}
 
 
 def maybe(schema: Schema) -> Schema:
-    """The same, or null."""
+    """Return the schema of the same type or null."""
     return {**schema, "type": [schema["type"], "null"]}

@@ -23,9 +23,9 @@ from commonplace.store.rows import Returned, SessionList, SessionRow
 from commonplace.tools.soft_config import read_defaults
 
 NEW = "new"
-"""The handle that asks for a session nobody can guess."""
+"""The handle for a new session with an id nobody can guess."""
 MOST_ATTEMPTS = 50
-"""How often a page is made anew because other calls of its session returned a part of it first."""
+"""How often a page is computed again because other calls of its session returned a part of it first."""
 _TOUCHES_PER_LIFE = 60
 _HANDLE = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _LONGEST_CLIENT = 200
@@ -34,54 +34,54 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
-    """What a search found that was asked to leave some URIs out, and the answer made of it."""
+class SearchAnswer(Generic[T]):
+    """The answer of a search that left some URIs out, and its counts."""
 
     answer: T
     uris: Sequence[str]
-    """What the answer returns, in its order."""
+    """The URIs in the answer, in its order."""
     found: int
-    """How many are known to match, those left out not counted: `Page.found`."""
+    """The number of known matches, without those left out: `Page.found`."""
     skipped: int = 0
-    """How many match and were left out: `Page.skipped`."""
+    """The number of matches left out: `Page.skipped`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a reply says of its session."""
+class SessionReport:
+    """The part of a reply that is about its session."""
 
     id: str
     seen: int
-    """How many URIs the session has seen, this reply's included."""
+    """The number of URIs the session has seen, this reply's included."""
     skipped: int
-    """How many matches were left out because they had been seen."""
+    """The number of matches left out because the session had seen them."""
     replayed: bool
-    """Whether all matches had been seen, so that they are shown again."""
+    """Whether the session had seen all matches, so that they are shown again."""
 
     def record(self) -> dict[str, JSON]:
         return {"id": self.id, "seen": self.seen, "skipped": self.skipped, "replayed": self.replayed}
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """One list of results, as one of its pages needs it."""
+class ResultList:
+    """A list of results of one session, as one of its pages needs it."""
 
     key: str
     without: frozenset[str]
-    """The URIs this list leaves out."""
+    """The URIs that every page of this list leaves out."""
     begins: bool
-    """Whether this page is the first that is asked of it."""
+    """Whether this page is the first of the list."""
     replayed: bool = False
     dedupe: bool = True
 
-    def unfiltered(self) -> Listing:
-        """The same list with nothing left out."""
+    def unfiltered(self) -> ResultList:
+        """Return the same list with nothing left out."""
         return replace(self, without=frozenset(), replayed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One caller's session, as it was when it was looked up."""
+    """One caller's session, as stored when it was looked up."""
 
     id: str
     client: str
@@ -95,24 +95,24 @@ class Session:
 
     @property
     def fades(self) -> bool:
-        """Whether it is time to note that it is in use."""
+        """True if it is time to store that the session is in use."""
         return self._sessions.fades(self)
 
     def touch(self) -> None:
-        """Note that it is in use. Writes only now and then: a session lives for an hour, not for a second."""
+        """Store that the session is in use. Writes seldom: at most 60 times in the lifetime of an unused session."""
         self._sessions.touch(self)
 
     def set_defaults(self, changes: Mapping[str, JSON]) -> Session:
-        """Merge defaults, None removing one; the session as it is then. Numbers are moved into their range."""
+        """Merge defaults, None removing one, and return the session with them. Numbers are moved into their range."""
         values, clamped = read_defaults(changes)
         return replace(self, defaults=self._sessions.change_defaults(self.id, values), clamped=clamped)
 
-    def asked(self, query: str) -> Told:
-        """Remember the query of a search that leaves nothing out and marks nothing."""
-        return Told(self.id, self._sessions.asked(self.id, query), 0, replayed=False)
+    def asked(self, query: str) -> SessionReport:
+        """Store the query of a search that leaves nothing out and marks nothing as seen."""
+        return SessionReport(self.id, self._sessions.asked(self.id, query), 0, replayed=False)
 
-    def begin(self, listing: JSON, offset: int, *, dedupe: bool = True) -> Listing:
-        """The list that a page belongs to. `listing` is all that makes one list differ from another.
+    def begin(self, listing: JSON, offset: int, *, dedupe: bool = True) -> ResultList:
+        """Return the list that a page belongs to. `listing` is all that tells one list from another.
 
         Offset 0 begins a list: what has been seen by now is left out of all its pages. Later pages go on with it, or
         begin one where it is not known (any more).
@@ -120,11 +120,11 @@ class Session:
         return self._sessions.begin(self.id, _key(listing), offset, dedupe=dedupe)
 
     def returned(
-        self, listing: Listing, query: str, uris: Sequence[str], *, skipped: int = 0, most_uris: int | None = None
-    ) -> Told | None:
-        """Remember what a page returned, all at once. None: another call returned some of it first, so begin again."""
+        self, listing: ResultList, query: str, uris: Sequence[str], *, skipped: int = 0, most_uris: int | None = None
+    ) -> SessionReport | None:
+        """Store what a page returned, in one step. Return None if another call returned some of it first."""
         seen = self._sessions.mark(self.id, listing, query, uris, most_uris)
-        return None if seen is None else Told(self.id, seen, skipped, listing.replayed)
+        return None if seen is None else SessionReport(self.id, seen, skipped, listing.replayed)
 
 
 class Sessions:
@@ -141,36 +141,36 @@ class Sessions:
         self._clock = clock
 
     def of(self, owner: str) -> Sessions:
-        """Those of one caller, where several share a space."""
+        """Return the sessions of one caller, where several share a space."""
         return Sessions(self._store, self._settings, self._clock, owner=owner)
 
     def open(self, handle: str, client: str = "") -> Session:
-        """The session that goes by a caller's own handle, made on first use; `new` mints one nobody can guess."""
-        handle = _minted() if handle == NEW else _checked(handle)
-        found = self.find(handle)
-        if found is None:
+        """Return the session with the caller's own handle, created on first use; `new` creates one nobody can guess."""
+        handle = _new_handle() if handle == NEW else _require_handle(handle)
+        session = self.find(handle)
+        if session is None:
             return self._add(handle, client)
-        found.touch()
-        return found
+        session.touch()
+        return session
 
     def issue(self, id: str | None = None, client: str = "") -> str:
-        """Begin a session under an id that the server minted, here or in a transport; returns the id.
+        """Begin a session under an id that the server generated, here or in a transport, and return the id.
 
         Where it is alive already, the client goes on with it, under its own name.
         """
-        return self._add(_minted() if id is None else _checked(id), client).id
+        return self._add(_new_handle() if id is None else _require_handle(id), client).id
 
     def find(self, id: str) -> Session | None:
-        """The session of this id, if it is alive. One quick read and never a write."""
+        """Return the session of this id if it is alive, else None. One quick read and never a write."""
         row = self._store.session(self._prefix + id) if _HANDLE.fullmatch(id) else None
         return self._session(row) if row is not None and row.used_at >= self._since() else None
 
     def end(self, id: str) -> bool:
-        """Forget a session with all it remembers; False when there is none alive."""
+        """Remove a session with all it remembers. Return False when none is alive."""
         alive = self.find(id) is not None
         return self._store.end_session(self._prefix + id) and alive if _HANDLE.fullmatch(id) else False
 
-    # what a Session asks
+    # the methods a Session calls
 
     def fades(self, session: Session) -> bool:
         return self._now() - session.used_at > self._life // _TOUCHES_PER_LIFE
@@ -186,15 +186,15 @@ class Sessions:
         returned = Returned(query, (), "")
         return self._store.mark(self._prefix + id, returned, now=self._now(), most_uris=self._most_uris) or 0
 
-    def begin(self, id: str, key: str, offset: int, *, dedupe: bool) -> Listing:
+    def begin(self, id: str, key: str, offset: int, *, dedupe: bool) -> ResultList:
         known = self._store.session_list(self._prefix + id, key) if offset else None
         if not dedupe:
-            return Listing(key, frozenset(), begins=known is None, dedupe=False)
+            return ResultList(key, frozenset(), begins=known is None, dedupe=False)
         if known is not None:
-            return Listing(key, frozenset(known.without), begins=False, replayed=known.replayed)
-        return Listing(key, frozenset(self._store.seen(self._prefix + id)), begins=True)
+            return ResultList(key, frozenset(known.without), begins=False, replayed=known.replayed)
+        return ResultList(key, frozenset(self._store.seen(self._prefix + id)), begins=True)
 
-    def mark(self, id: str, listing: Listing, query: str, uris: Sequence[str], most_uris: int | None) -> int | None:
+    def mark(self, id: str, listing: ResultList, query: str, uris: Sequence[str], most_uris: int | None) -> int | None:
         begun = SessionList(sorted(listing.without), listing.replayed) if listing.begins else None
         unseen = listing.begins and listing.dedupe and not listing.replayed
         returned = Returned(query, uris, listing.key, begun, unseen)
@@ -216,15 +216,15 @@ class Sessions:
 
 def deduped(
     session: Session | None,
-    run: Callable[[frozenset[str]], Found[T]],
+    run: Callable[[frozenset[str]], SearchAnswer[T]],
     *,
     query: str,
     listing: JSON,
     offset: int,
     dedupe: bool = True,
     most_uris: int | None = None,
-) -> tuple[T, Told | None]:
-    """Search without what the session has seen, and remember what is returned. Without a session, just search.
+) -> tuple[T, SessionReport | None]:
+    """Search without what the session has seen, and store what is returned. Without a session, only search.
 
     `run` searches with these URIs left out, before its limit, and makes its answer. It runs again, with nothing left
     out, when matches exist but all have been seen; and when another call of the session returned some of them first.
@@ -233,21 +233,21 @@ def deduped(
         return run(frozenset()).answer, None
     for _ in range(MOST_ATTEMPTS):
         page = session.begin(listing, offset, dedupe=dedupe)
-        found = run(page.without)
-        if page.begins and found.skipped and not found.found:
+        search = run(page.without)
+        if page.begins and search.skipped and not search.found:
             page = page.unfiltered()
-            found = run(page.without)
-        told = session.returned(page, query, found.uris, skipped=found.skipped, most_uris=most_uris)
-        if told is not None:
-            return found.answer, told
+            search = run(page.without)
+        report = session.returned(page, query, search.uris, skipped=search.skipped, most_uris=most_uris)
+        if report is not None:
+            return search.answer, report
     raise Busy("Too many searches share this session at once. Repeat the call, or give each its own session.")
 
 
-def _minted() -> str:
+def _new_handle() -> str:
     return secrets.token_urlsafe(24)
 
 
-def _checked(handle: str) -> str:
+def _require_handle(handle: str) -> str:
     if not _HANDLE.fullmatch(handle):
         raise InvalidInput(
             "session must be 1 to 128 characters of A-Z, a-z, 0-9, dot, colon, dash and underscore, or new.",

@@ -1,4 +1,4 @@
-"""Knobs a caller may turn, where each may come from, and which source wins.
+"""The knobs a caller may set, the sources of their values, and which source wins.
 
     explicit argument  >  session defaults  >  safe config of the request  >  settings
 
@@ -39,7 +39,7 @@ class Number:
     whole: bool = True
 
     def read(self, value: JSON) -> tuple[JSON, bool]:
-        """The value within the bounds, and whether it had to be moved there."""
+        """Return the value within the bounds, and whether it was moved. Raise ValueError with the accepted type."""
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and isinstance(value, float):
             number = math.isfinite(value) and (not self.whole or value.is_integer())
@@ -57,7 +57,7 @@ class Choice:
     among: tuple[JSON, ...]
 
     def read(self, value: JSON) -> tuple[JSON, bool]:
-        """The value, which is never moved."""
+        """Return the value, which is never moved, and False. Raise ValueError with the accepted values."""
         for accepted in self.among:
             if type(value) is type(accepted) and value == accepted:
                 return accepted, False
@@ -71,7 +71,7 @@ DEFAULTS: Mapping[str, Number | Choice] = {
     "order_by": Choice("relevance", ("relevance", "recent")),
     "chars_per_token": Number(4, 1, 20, whole=False),
 }
-"""What a session may keep for its caller."""
+"""The knobs that a session may keep for its caller."""
 
 KNOBS: Mapping[str, Number | Choice] = {
     **DEFAULTS,
@@ -93,7 +93,7 @@ _SPELLINGS = {spelling: name for name in (*KNOBS, "compact_shape") for spelling 
 
 @dataclass(frozen=True, slots=True)
 class SoftConfig:
-    """What a request asked for by the way: knobs by their names, and what was not understood."""
+    """The knobs of a request's config by name, and warnings for what was ignored."""
 
     values: Mapping[str, JSON] = field(default_factory=dict)
     clamped: frozenset[str] = frozenset()
@@ -101,17 +101,19 @@ class SoftConfig:
 
     @property
     def defaults(self) -> dict[str, JSON]:
-        """The part that a session may keep."""
+        """The values that a session may keep."""
         return {name: value for name, value in self.values.items() if name in DEFAULTS}
 
     def over(self, other: SoftConfig) -> SoftConfig:
-        """Both, this one's values where the two differ."""
-        kept = other.clamped - self.values.keys()
-        return SoftConfig({**other.values, **self.values}, self.clamped | kept, self.warnings + other.warnings)
+        """Return both combined; where the two differ, this one's value wins."""
+        others_clamped = other.clamped - self.values.keys()
+        return SoftConfig(
+            {**other.values, **self.values}, self.clamped | others_clamped, self.warnings + other.warnings
+        )
 
 
 def parse_config(given: JSON) -> SoftConfig:
-    """A config as a request brings it: an object, or base64 of one. Never raises."""
+    """Return the config of a request, which is an object or base64 of one. Never raises."""
     if given is None:
         return SoftConfig()
     config = _decoded(given) if isinstance(given, str) else given
@@ -137,7 +139,7 @@ def parse_config(given: JSON) -> SoftConfig:
 
 
 def _decoded(text: str) -> JSON:
-    """What the base64 holds; None when it holds no JSON."""
+    """Return the JSON that base64 holds; None when it holds none."""
     if len(text) > MOST_ENCODED:
         return None
     # A plus sign in a query string arrives as a blank.
@@ -161,7 +163,7 @@ def _ignored(what: str, reason: str) -> Mapping[str, JSON]:
 
 
 def read_defaults(given: Mapping[str, JSON]) -> tuple[dict[str, JSON], frozenset[str]]:
-    """Session defaults as an argument gives them, None for one to remove, and the names that were clamped."""
+    """Return session defaults from an argument, None for one to remove, and the names that were clamped."""
     values: dict[str, JSON] = {}
     clamped: set[str] = set()
     for name, value in given.items():
@@ -184,7 +186,7 @@ def _read(knob: Number | Choice, value: JSON, place: str) -> tuple[JSON, bool]:
 
 
 class HasDefaults(Protocol):
-    """A session, as far as choosing goes."""
+    """The part of a session that `choose` reads."""
 
     @property
     def defaults(self) -> Mapping[str, JSON]: ...
@@ -194,7 +196,7 @@ class HasDefaults(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Every knob as it applies to one call."""
+    """The value of every knob for one call."""
 
     snippet_length: int
     max_tokens: int
@@ -205,9 +207,9 @@ class Chosen:
     shape: Shape
     max_session_uris: int
     clamped: tuple[str, ...]
-    """The knobs whose value was out of range where it came from."""
+    """The knobs whose value was out of range at its source."""
     origin: Mapping[str, Origin]
-    """Where each knob's value came from."""
+    """The source of each knob's value."""
 
 
 def choose(
@@ -216,7 +218,7 @@ def choose(
     config: SoftConfig = SoftConfig(),
     settings: Mapping[str, JSON] | None = None,
 ) -> Chosen:
-    """The first of argument, session, safe config and settings that has a knob decides it.
+    """Return every knob, each from the first of argument, session, safe config and settings that has it.
 
     `given` holds only what the call itself gave: no default of a schema. A knob that `settings` does not name has the
     default of this module.

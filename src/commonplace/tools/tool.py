@@ -1,4 +1,4 @@
-"""A tool is declared once: what it is called, what it takes and gives, and what does it. Every door serves it."""
+"""A tool, declared once: its name, its arguments and answer, and its handler. Every door serves it."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ if TYPE_CHECKING:
 
 READ_ONLY = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 LOOKS = {"readOnlyHint": True, "openWorldHint": False}
-"""The same without the hints that mean nothing for a tool that only reads."""
+"""`READ_ONLY` without the hints that mean nothing for a tool that only reads."""
 ADDS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False, "openWorldHint": False}
 CHANGES = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": False}
 
 Report = Callable[[float, float | None, str], None]
-"""Tells whoever waits how far a long call is: done, of how many, in words."""
+"""Report the progress of a long call to its caller: done, of how many, in words."""
 
 
-def _untold(done: float, total: float | None, words: str) -> None:
+def _no_report(done: float, total: float | None, words: str) -> None:
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Who is served by a call: their library, and what the door they came through knows of them."""
+    """The context of a call: the caller's library, and what the door knows of the caller."""
 
     library: Library
     owner: str = ""
-    """Who calls, where several may share a library: sessions are theirs alone."""
+    """The caller's name, where several may share a library: sessions are theirs alone."""
     session: str | None = None
-    """The session the connection stands for; one that an argument names comes before it."""
+    """The connection's session; one that an argument names comes before it."""
     config: Mapping[str, JSON] | str | None = None
     """Soft defaults as they were sent with the request; see `soft_config`."""
-    progress: Report = _untold
+    progress: Report = _no_report
     view: View = View()
-    """Which collections of documents are shown to them."""
+    """The collections of documents that are shown to the caller."""
     client: str = ""
-    """What the program that calls is called, as it says itself."""
+    """The name that the calling program gives itself."""
 
     def open_session(self, handle: str | None) -> Session | None:
-        """The session an argument names, or else the connection's; None where there is neither."""
-        wanted = handle or self.session
-        return self.library.sessions.of(self.owner).open(wanted, self.client) if wanted else None
+        """Return the session that an argument names, or the connection's; None without either."""
+        name = handle or self.session
+        return self.library.sessions.of(self.owner).open(name, self.client) if name else None
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer whose text is not simply its JSON: explicit content blocks, as MCP writes them."""
+    """An answer whose text is not its JSON: explicit content blocks, as MCP writes them."""
 
     content: Sequence[Mapping[str, JSON]]
     structured: dict[str, JSON] | None = None
@@ -65,12 +65,12 @@ class Reply:
 Answer = dict[str, JSON] | Reply
 Handler = Callable[[Call, Mapping[str, JSON]], Answer]
 Check = Callable[[str, Signature, Mapping[str, JSON]], dict[str, JSON]]
-"""Turns what a caller sent into what a handler takes, or raises what to say instead."""
+"""Return the handler's arguments from what a caller sent, or raise the error for the caller."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A declaration. Schemas are JSON Schema 2020-12 with object roots; `output` is None where content says it all."""
+    """The declaration of a tool. Schemas are JSON Schema 2020-12 with object roots; None: the answer is content."""
 
     name: str
     title: str
@@ -82,9 +82,9 @@ class Tool:
     aliases: tuple[str, ...] = ()
     check: Check = check
     meta: Mapping[str, JSON] = field(default_factory=dict)
-    """What is listed under `_meta`."""
+    """The tool's `_meta` in a list."""
     within_view: bool = False
-    """Whether it shows nothing beyond the caller's view: only such tools serve a key that is limited to collections."""
+    """Whether it shows nothing outside the caller's view: only such tools serve a key limited to collections."""
 
     @property
     def writes(self) -> bool:
@@ -92,11 +92,11 @@ class Tool:
 
     @property
     def counted_as(self) -> str:
-        """What its calls are counted under: a name of ours, of which there are few."""
+        """The name its calls are counted under: one of ours, of which there are few."""
         return self.name
 
     def call(self, call: Call, arguments: Mapping[str, JSON]) -> Answer:
-        """Check the arguments, then do it. What was written is found by meaning, too, where that takes a moment."""
+        """Check the arguments, run the handler, and embed what it wrote where that takes only a moment."""
         given = self.check(self.name, self.signature, arguments)
         if not self.writes:
             return self.handler(call, given)

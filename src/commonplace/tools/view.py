@@ -1,4 +1,4 @@
-"""Which collections of documents a caller is shown."""
+"""The collections of documents that a caller is shown."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from commonplace.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a server was started to show, and what has been narrowed since. Narrowing again never widens."""
+    """The part of the documents a server was started to show, and how it was narrowed. Narrowing never widens."""
 
     project: Path | None = None
     with_global: bool = True
     space: str = "default"
-    """The server's own: in the space of anybody else, its files declare only what is there already."""
+    """The server's own space: in any other, its project files declare only collections that exist already."""
     narrowed: tuple[tuple[str, ...], ...] = ()
 
     def only(self, names: Sequence[str]) -> View:
-        """Nothing but these collections; no names leave it as it is."""
+        """Return the view narrowed to these collections; no names leave it as it is."""
         return replace(self, narrowed=(*self.narrowed, tuple(names))) if names else self

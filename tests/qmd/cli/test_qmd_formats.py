@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commonplace.qmd.cli.formats import FORMATS, Document, Hit, documents, hits, one_document
+from commonplace.qmd.cli.formats import FORMATS, PrintedDocument, PrintedHit, documents, hits, one_document
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 CONTEXTS = st.none() | TEXTS.filter(bool)
 HITS = st.builds(
-    Hit,
+    PrintedHit,
     docid=st.just("#abc123"),
     score=st.floats(0, 1),
     file=TEXTS.map(lambda name: f"qmd://notes/{name}"),
@@ -28,7 +28,7 @@ HITS = st.builds(
     explain=st.none(),
 )
 DOCUMENTS = st.builds(
-    Document,
+    PrintedDocument,
     docid=st.just("#abc123"),
     file=TEXTS.map(lambda name: f"qmd://notes/{name}"),
     title=TEXTS,
@@ -36,7 +36,9 @@ DOCUMENTS = st.builds(
     body=TEXTS,
     reason=st.none() | st.just("File too large (70KB)."),
 )
-HIT = Hit("#abc123", 0.8549, "qmd://notes/a, b.md", 7, 'The "Plan"', "About it", "@@ -6,2 @@ (5 before, 0 after)\nx\ny")
+HIT = PrintedHit(
+    "#abc123", 0.8549, "qmd://notes/a, b.md", 7, 'The "Plan"', "About it", "@@ -6,2 @@ (5 before, 0 after)\nx\ny"
+)
 
 
 def legal(text: str) -> str:
@@ -55,7 +57,7 @@ def test_people_see_where_what_and_how_well() -> None:
 
 def test_a_list_of_files_is_a_row_each() -> None:
     assert hits([HIT], "files") == '#abc123,0.85,"qmd://notes/a, b.md","About it"\n'
-    plain = Hit("#abc123", 0.7, "qmd://notes/a.md", 1, "", None, "")
+    plain = PrintedHit("#abc123", 0.7, "qmd://notes/a.md", 1, "", None, "")
     assert hits([plain], "files") == "#abc123,0.70,qmd://notes/a.md\n"
 
 
@@ -84,7 +86,7 @@ def test_nothing_found_has_its_own_form(format: str, nothing: str) -> None:
 
 
 @given(found=st.lists(HITS, max_size=4))
-def test_csv_of_hits_reads_back(found: list[Hit]) -> None:
+def test_csv_of_hits_reads_back(found: list[PrintedHit]) -> None:
     header, *rows = csv.reader(io.StringIO(hits(found, "csv"), newline=""))
     assert header == ["docid", "score", "file", "title", "context", "line", "snippet"]
     assert rows == [
@@ -94,14 +96,14 @@ def test_csv_of_hits_reads_back(found: list[Hit]) -> None:
 
 
 @given(found=st.lists(HITS, max_size=4))
-def test_rows_of_files_read_back(found: list[Hit]) -> None:
+def test_rows_of_files_read_back(found: list[PrintedHit]) -> None:
     rows = list(csv.reader(io.StringIO(hits(found, "files"), newline="")))
     assert [row[0] for row in rows] == [hit.docid for hit in found]
     assert [row[2:] for row in rows] == [[hit.file, *([hit.context] if hit.context else [])] for hit in found]
 
 
 @given(found=st.lists(HITS, max_size=4))
-def test_json_of_hits_reads_back(found: list[Hit]) -> None:
+def test_json_of_hits_reads_back(found: list[PrintedHit]) -> None:
     records = json.loads(hits(found, "json"))
     assert [record["snippet"] for record in records] == [hit.text for hit in found]
     assert all(list(record)[:5] == ["docid", "score", "file", "line", "title"] for record in records)
@@ -110,7 +112,7 @@ def test_json_of_hits_reads_back(found: list[Hit]) -> None:
 
 
 @given(found=st.lists(HITS, max_size=4))
-def test_xml_of_hits_is_one_document(found: list[Hit]) -> None:
+def test_xml_of_hits_is_one_document(found: list[PrintedHit]) -> None:
     root = ElementTree.fromstring(hits(found, "xml"))
     assert root.tag == "results"
     for element, hit in zip(root, found, strict=True):
@@ -121,7 +123,7 @@ def test_xml_of_hits_is_one_document(found: list[Hit]) -> None:
 
 
 @given(found=st.lists(DOCUMENTS, max_size=4))
-def test_documents_read_back_in_every_format(found: list[Document]) -> None:
+def test_documents_read_back_in_every_format(found: list[PrintedDocument]) -> None:
     root = ElementTree.fromstring(documents(found, "xml"))
     assert [element.attrib["docid"] for element in root] == [one.docid for one in found]
     assert [element.findtext("body") for element in root] == [
@@ -142,13 +144,13 @@ def test_documents_read_back_in_every_format(found: list[Document]) -> None:
 
 
 @given(one=DOCUMENTS)
-def test_one_document_reads_back(one: Document) -> None:
+def test_one_document_reads_back(one: PrintedDocument) -> None:
     assert json.loads(one_document(one, "json"))["file"] == one.file
     assert ElementTree.fromstring(one_document(one, "xml")).findtext("file") == legal(one.file)
 
 
 def test_a_fence_is_longer_than_any_in_the_body() -> None:
-    shown = documents([Document("#abc123", "qmd://notes/a.md", "A", None, "```py\nx\n```\n")], "md")
+    shown = documents([PrintedDocument("#abc123", "qmd://notes/a.md", "A", None, "```py\nx\n```\n")], "md")
     assert shown == "## qmd://notes/a.md\n\n**Title:** A\n\n````\n```py\nx\n```\n````\n\n"
 
 

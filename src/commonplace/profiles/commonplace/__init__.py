@@ -1,10 +1,10 @@
-"""The surface of this project's own: eight tools that do what all the others do."""
+"""Our own profile: eight tools over everything a library holds."""
 
 from __future__ import annotations
 
 from commonplace.library import Library
 from commonplace.model import number_of
-from commonplace.profiles.commonplace.browsing import BROWSE, called
+from commonplace.profiles.commonplace.browsing import BROWSE, collection_names
 from commonplace.profiles.commonplace.finding import RELATED, SEARCH
 from commonplace.profiles.commonplace.reading import FETCH
 from commonplace.profiles.commonplace.status import STATUS
@@ -16,10 +16,10 @@ LONGEST = 2000
 
 
 def instructions(library: Library) -> str:
-    """What is inside, for an agent that has never seen the server."""
+    """Return what is in the library and which tools there are, for an agent that is new to it."""
     status = library.status()
     counts = ", ".join(number_of(*pair) for pair in status.items.items()) or "nothing yet"
-    collections = ", ".join(list(called(library, status.collections).values())[:30])
+    collections = ", ".join(list(collection_names(library, status.collections).values())[:30])
     lines = [
         f"Commonplace keeps what the user wants found again. It holds {counts}.",
         f"Collections: {collections}." if collections else "",

@@ -70,7 +70,7 @@ def browse(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _tagged(library: Library, tag: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The tags there are, or the items that have one."""
+    """Return the tags, or the items that have one."""
     if not tag:
         counts = library.store.tags().items()
         return _paged([{"at": f"{levels.TAGS}/{tag}", "name": tag, "count": count} for tag, count in counts], given)
@@ -80,11 +80,11 @@ def _tagged(library: Library, tag: str, given: Mapping[str, JSON]) -> dict[str, 
 
 
 def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The folders and documents of a collection, or of a folder in it: the folders first, each in order of its name."""
+    """Return the folders, then the documents, of a collection or of a folder in it, each by name."""
     store, parents = call.library.store, call.library.store.parents("document")
     name, folder = _collection(call, place.strip("/"), parents)
-    meant = places(call, [name])
-    paths = {path: key for key in meant for path in store.document_versions(key)}
+    keys = places(call, [name])
+    paths = {path: key for key in keys for path in store.document_versions(key)}
     folder = levels.folder_called(folder, paths)
     folders, own = levels.level(paths, folder)
     if folder and not (folders or own):
@@ -123,7 +123,7 @@ def _inside(call: Call, located: Located, given: Mapping[str, JSON]) -> dict[str
 
 
 def _of_no_kind(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
-    """A collection, or a document, that was named without its kind."""
+    """Return the entries of a collection or a document that was named without its kind. Raise InvalidInput."""
     if collection := collection_called(call.library, place.strip("/")):
         return browse(call, {**given, "at": f"document/{collection}"})
     located = find(call.library, place)
@@ -137,23 +137,23 @@ def _of_no_kind(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, 
 
 
 def _is_there(library: Library, collections: Sequence[str], filled: Mapping[str, int]) -> bool:
-    """Whether any of these is a collection: one that is declared may have no documents, and others have no record."""
+    """Return whether any of these is a collection: a declared one may have no documents, others have no record."""
     if not filled.keys().isdisjoint(collections):
         return True
     return bool(library.store.ids_of([("collection", "", key) for key in collections]))
 
 
 def _names(library: Library, kind: str, keys: Sequence[str]) -> dict[str, str]:
-    """What people call what these are kept under; threads and notebooks are what they are called."""
+    """Return the names that people know collections, conversations and tables by; other keys are names already."""
     if kind == "document":
-        return called(library, library.store.parents(kind))
+        return collection_names(library, library.store.parents(kind))
     if kind == "message":
         return conversations(library, keys)
     return {table.id: table.name for table in library.store.tables()} if kind == "table" else {}
 
 
-def called(library: Library, keys: Iterable[str]) -> dict[str, str]:
-    """What collections of documents are called: a package as its manifest says, unless that says it of another too."""
+def collection_names(library: Library, keys: Iterable[str]) -> dict[str, str]:
+    """Return the names of collections by key: a package has its manifest's name, unless another has the same."""
     titles = packages(library.store)
     names = {key: titles.get(key, key) for key in keys}
     many = Counter(names.values())
@@ -169,7 +169,7 @@ def _headings(library: Library, located: Located) -> list[dict[str, Any]]:
 
 
 def _part(heading: Heading) -> str:
-    """What an address says of a heading: its slug or, where that is nothing or means a passage, its lines."""
+    """Return the end of a heading's address: its slug or, where it has none or it would mean a passage, its lines."""
     if heading.slug and not CHUNK.match(heading.slug):
         return f"#{heading.slug}"
     return f":{heading.line}:{heading.line_end - heading.line + 1}"

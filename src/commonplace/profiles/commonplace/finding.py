@@ -29,20 +29,20 @@ from commonplace.tools.schema import (
     text,
     texts,
 )
-from commonplace.tools.sessions import Found, deduped
+from commonplace.tools.sessions import SearchAnswer, deduped
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 MOST_NAMED = 1000
-"""How many kinds, collections or tags a search may name."""
+"""The most kinds, collections or tags a search may name."""
 _FEW = 5
-"""How many names that nothing is kept under are told one by one."""
+"""The most unknown collection names that a note reports one by one."""
 _DATES = ("created_from", "created_to", "updated_from", "updated_to")
 
 
 def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     passed, detail, filter = read_cursor(given), given["detail"], _filter(call, given)
 
-    def run(seen: frozenset[str]) -> Found[tuple[Page, list[dict[str, JSON]], int, int]]:
+    def run(seen: frozenset[str]) -> SearchAnswer[tuple[Page, list[dict[str, JSON]], int, int]]:
         page = call.library.search(
             given["query"],
             mode=given["mode"],
@@ -56,16 +56,16 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         )
         hits = titled(call.library, page.hits)
         shown = fit((_shown(hit, detail) for hit in hits), given["max_tokens"], _trimmed(detail))
-        return Found((page, *shown), [record["uri"] for record in shown[0]], page.found, page.skipped)
+        return SearchAnswer((page, *shown), [record["uri"] for record in shown[0]], page.found, page.skipped)
 
     session = call.open_session(given["session"]) if "session" in given else None  # nothing is left out unasked
-    (page, records, tokens, left_out), told = deduped(
+    (page, records, tokens, left_out), report = deduped(
         session, run, query=given["query"], listing=digest(given), offset=passed.before
     )
     following = passed.and_then([hit.item.id for hit in page.hits[: len(records)]])
     notes = [*page.notes, *(by_words_only(call.library, page) if given["mode"] != "lexical" else ())]
     if names := set(given.get("collections", ())).difference(hit.parent for hit in page.hits):
-        notes += _nowhere(call, [name for name in given["collections"] if name in names])
+        notes += _unknown_notes(call, [name for name in given["collections"] if name in names])
     notes += unknown_tags(call.library, given.get("tags", ()), page.hits)
     if "path" in given and not page.found:
         notes += unknown_path(call.library, filter.paths[0])
@@ -75,7 +75,7 @@ def search(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         "next_cursor": make_cursor(following, given) if left_out or page.more else None,
         "tokens": tokens,
         "notes": notes,
-        **({"session": told.record()} if told else {}),
+        **({"session": report.record()} if report else {}),
     }
 
 
@@ -89,7 +89,7 @@ def related(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def by_words_only(library: Library, page: Page) -> list[str]:
-    """Why meaning had no part in what was found, or how many passages it could not find yet; nothing where it could."""
+    """Return notes on why vectors had no part in a search, or how many passages have none yet; else nothing."""
     skipped = [stage for stage in page.stages if stage.name == "vector" and stage.status == "skipped"]
     if skipped:
         return [f"By words only: {stage.reason}." for stage in skipped]
@@ -112,7 +112,7 @@ def _trimmed(detail: str) -> str:
 
 
 def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
-    """Collections, threads and conversations; alias and name of a package stand for what it is kept under as well."""
+    """Return the keys of collections, threads and conversations; names and aliases of packages add their keys."""
     if all(call.library.store.item("collection", "", name, body=False) for name in names):
         return tuple(names)
     names = tuple(dict.fromkeys((*names, *_in_any_case(call.library, names))))
@@ -124,22 +124,22 @@ def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _in_any_case(library: Library, names: Sequence[str]) -> list[str]:
-    """The collections whose names are these but for case, where nothing is kept under the very name."""
+    """Return the collections that have these names in another case, where nothing has the exact name."""
     called = {name: collection_called(library, name) for name in names}
     others = {name: key for name, key in called.items() if key is not None and key != name}
-    there = set[str]().union(*map(library.store.parents, SCHEMES)) if others else set()
-    return [key for name, key in others.items() if name not in there]
+    known = set[str]().union(*map(library.store.parents, SCHEMES)) if others else set()
+    return [key for name, key in others.items() if name not in known]
 
 
-def _nowhere(call: Call, names: Sequence[str]) -> list[str]:
-    """What is said of names that nothing is kept under."""
+def _unknown_notes(call: Call, names: Sequence[str]) -> list[str]:
+    """Return notes on names that nothing is stored under, the first ones with suggestions."""
     unknown = _unknown(call, names)
-    told = [_called(call, name) for name in unknown[:_FEW]]
+    notes = [_unknown_note(call, name) for name in unknown[:_FEW]]
     rest = [f"Nothing is kept under others of these names either: {len(unknown) - _FEW}."]
-    return told + rest if len(unknown) > _FEW else told
+    return notes + rest if len(unknown) > _FEW else notes
 
 
-def _called(call: Call, name: str) -> str:
+def _unknown_note(call: Call, name: str) -> str:
     store = call.library.store
     keys = [item.key for item in store.items(store.named("conversation", name))]
     keys += [table.id for table in store.tables() if table.name == name]
@@ -163,8 +163,8 @@ def _filter(call: Call, given: Mapping[str, JSON]) -> Filter:
             raise InvalidInput(f"{name} must have at most {MOST_NAMED} entries, not {named}.", argument=name)
     for kind in given.get("kinds", ()):
         if kind not in SCHEMES:
-            told = f'There is no kind "{kind}".{guess(kind, list(SCHEMES))} The kinds are {", ".join(SCHEMES)}.'
-            raise InvalidInput(told, argument="kinds")
+            sentence = f'There is no kind "{kind}".{guess(kind, list(SCHEMES))} The kinds are {", ".join(SCHEMES)}.'
+            raise InvalidInput(sentence, argument="kinds")
     dates = {name: moment(name, given[name], end=name.endswith("_to")) for name in _DATES if name in given}
     for low, high in (_DATES[:2], _DATES[2:]):
         if low in dates and high in dates and dates[low] > dates[high]:

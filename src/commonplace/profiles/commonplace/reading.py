@@ -33,25 +33,25 @@ from commonplace.tools.schema import (
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 _REASON = 30
-"""Tokens kept back to say why an address further on leads nowhere."""
+"""Tokens reserved to say why a later address leads nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What an address means: an item's text, and the lines of it that are wanted, counted from 1."""
+class TextRange:
+    """The text an address means: an item's body, and the lines of it to read, counted from 1."""
 
     item: Item
     body: str
     first: int = 1
     last: int | None = None
     chunk: int | None = None
-    """The passage that was named."""
+    """The ordinal of the passage that the address names."""
     chars: tuple[int, int] | None = None
-    """Where its characters are, where it shares a line with what is not wanted."""
+    """The characters to read, where a line is shared with text outside."""
     char: int = 1
-    """The first character that is wanted of the first line, counted from 1."""
+    """The first character to read of the first line, counted from 1."""
     rest: bool = False
-    """Whether it is what was left where a line was cut, however that was asked for."""
+    """Whether it continues a line that was cut, in which case modes are ignored."""
 
 
 def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -83,32 +83,33 @@ def fetch(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         items.append(_read(narrowed, room, standing))
         left -= tokens_of(items[-1])
     if missing and not items:
-        told = max(1, sum("message" in entry for entry in missing))
-        more = [f"More of these addresses lead nowhere: {len(missing) - told}."] if told < len(missing) else []
-        raise NotFound(" ".join([*reasons[:told], *more]))
+        explained = max(1, sum("message" in entry for entry in missing))
+        others = len(missing) - explained
+        more = [f"More of these addresses lead nowhere: {others}."] if others else []
+        raise NotFound(" ".join([*reasons[:explained], *more]))
     return {"items": items, "missing": missing, "left_out": unread}
 
 
 def _missing(uri: str, reason: str, room: int) -> dict[str, JSON]:
-    """An address that leads nowhere, and why, unless there is no room to say anything."""
-    told = cut_down({"uri": uri, "message": reason}, ("message",), room)
-    return told if tokens_of(told["message"]) >= min(_REASON // 2, tokens_of(reason)) else {"uri": uri}
+    """Return the entry for an address that leads nowhere, with the reason if there is room."""
+    entry = cut_down({"uri": uri, "message": reason}, ("message",), room)
+    return entry if tokens_of(entry["message"]) >= min(_REASON // 2, tokens_of(reason)) else {"uri": uri}
 
 
-def _located(library: Library, uri: str, from_line: int) -> Place:
-    """`…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, or an address as it is. `…:line@char` goes on in a line."""
+def _located(library: Library, uri: str, from_line: int) -> TextRange:
+    """Return the span of `…#heading`, `…#chunk-3`, `…:line`, `…:line:count`, `…:line@char` or a plain address."""
     item, heading, lines = locate(library, uri)
     body = _conversation(library, item) if item.kind == "conversation" else item.body or ""
     if lines:
         first, last = span(lines)
         char = max(1, int(lines[2])) if lines[2] and from_line <= first else 1
-        return Place(item, body, max(first, from_line), last, char=char, rest=bool(lines[2]))
+        return TextRange(item, body, max(first, from_line), last, char=char, rest=bool(lines[2]))
     if not heading:
-        return Place(item, body, from_line)
+        return TextRange(item, body, from_line)
     if chunk := CHUNK.match(heading):
-        return _later(_chunk(library, Place(item, body), int(chunk[1])), from_line)
-    found = library.heading(item, heading)
-    return Place(item, body, max(found.line, from_line), found.line_end)
+        return _later(_chunk(library, TextRange(item, body), int(chunk[1])), from_line)
+    section = library.heading(item, heading)
+    return TextRange(item, body, max(section.line, from_line), section.line_end)
 
 
 def _conversation(library: Library, item: Item) -> str:
@@ -117,7 +118,7 @@ def _conversation(library: Library, item: Item) -> str:
     return rendered(library.store, item)
 
 
-def _chunk(library: Library, place: Place, ordinal: int) -> Place:
+def _chunk(library: Library, place: TextRange, ordinal: int) -> TextRange:
     chunks = _chunks_of(library, place.item)
     if ordinal >= len(chunks):
         has = f"Its passages count from 0 to {len(chunks) - 1}." if chunks else "It has none at all."
@@ -125,8 +126,8 @@ def _chunk(library: Library, place: Place, ordinal: int) -> Place:
     return _spanned(replace(place, chunk=ordinal), chunks, ordinal, ordinal)
 
 
-def _later(passage: Place, line: int) -> Place:
-    """What is left of a passage from a line of it on."""
+def _later(passage: TextRange, line: int) -> TextRange:
+    """Return the part of a passage from one of its lines on."""
     if line <= passage.first or not passage.chars:
         return passage
     starts, end = line_starts(passage.body), passage.chars[1]
@@ -135,12 +136,12 @@ def _later(passage: Place, line: int) -> Place:
 
 
 def _chunks_of(library: Library, item: Item) -> list[Chunk]:
-    """Those of what is read of it: of a conversation that is its messages, which have their own."""
+    """Return an item's chunks; none for a conversation, whose messages have their own."""
     return library.store.chunks_of(item.id) if item.kind != "conversation" else []
 
 
-def _spanned(place: Place, chunks: list[Chunk], first: int, last: int) -> Place:
-    """The lines of some passages; where others begin or end on these, too, not more of them than is theirs."""
+def _spanned(place: TextRange, chunks: list[Chunk], first: int, last: int) -> TextRange:
+    """Return the span of some passages, without what other passages have of its first and last line."""
     start, end = chunks[first], chunks[last]
     lines = place.body.split("\n")
     begins = opening = sum(map(len, lines[: start.line_start - 1])) + start.line_start - 1
@@ -153,8 +154,8 @@ def _spanned(place: Place, chunks: list[Chunk], first: int, last: int) -> Place:
     return replace(place, first=start.line_start, last=end.line_end, chars=(opening, closing), char=char)
 
 
-def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
-    """The passage at a place; with its neighbours, as many as there is room for, in turn before and after it."""
+def _narrowed(library: Library, place: TextRange, mode: str, room: int) -> TextRange:
+    """Return the span narrowed to its passage; with `siblings`, widened by as many neighbors as fit."""
     if mode == "full" or place.rest:
         return place
     if mode == "siblings" and place.item.kind == "message":
@@ -168,10 +169,10 @@ def _narrowed(library: Library, place: Place, mode: str, room: int) -> Place:
     return passage if _room_beside(place.item, chunks[at].text, room) >= 0 else _later(passage, place.first)
 
 
-def _among_others(library: Library, place: Place, room: int) -> Place:
-    """A message in its conversation: there it says who spoke, and its neighbours are what others said.
+def _among_others(library: Library, place: TextRange, room: int) -> TextRange:
+    """Return a message's span in its conversation, where its neighbors are what others said.
 
-    One that is too long to have any beside it stays alone: it goes on by its own lines.
+    A message too long for neighbors stays alone and continues by its own lines.
     """
     from commonplace.kinds.knowledge.reading import spoken
 
@@ -182,11 +183,11 @@ def _among_others(library: Library, place: Place, room: int) -> Place:
         return place
     first, last = _widened(said, at, room, conversation)
     lines = [*accumulate((text.count("\n") + 2 for text in said), initial=1)]
-    return Place(conversation, "\n\n".join(said), lines[first], lines[last + 1] - 2)
+    return TextRange(conversation, "\n\n".join(said), lines[first], lines[last + 1] - 2)
 
 
 def _widened(texts: Sequence[str], at: int, room: int, item: Item) -> tuple[int, int]:
-    """From which text to which there is room, in turn before and after one of them: that one is not cut for others."""
+    """Return the first and last of the texts that fit, widened in turn before and after `at`, which is not cut."""
     first = last = at
     left = _room_beside(item, texts[at], room)
     growing = {-1, 1}
@@ -202,23 +203,23 @@ def _widened(texts: Sequence[str], at: int, room: int, item: Item) -> tuple[int,
 
 
 def _room_beside(item: Item, text: str, room: int) -> int:
-    """What is left for others beside a text and what is said of its item. Less than nothing where it is too long."""
+    """Return the tokens left for neighbors beside a text and its item's fields; negative if it is too long."""
     return room - tokens_of(_about(item, len(text), len(text), room)) - _written(text)
 
 
 def _written(text: str) -> int:
-    """What the lines of a text take as they are written out, with one more between it and the next."""
+    """Return the tokens of a text's lines as written out, with one more up to the next text."""
     return 1 + sum(map(tokens_of, text.split("\n")))
 
 
 def _chunk_at(chunks: list[Chunk], line: int) -> int:
-    """The passage that a line begins in, else the last that begins before it."""
+    """Return the passage that a line is in, else the last that begins before it."""
     before = [n for n, chunk in enumerate(chunks) if chunk.line_start <= line]
     return next((n for n in before if chunks[n].line_end >= line), before[-1]) if before else 0
 
 
 def standing_of(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]]:
-    """What has to be known of each to believe it: who said a message, and which memory replaced another."""
+    """Return each item's fields that bear on trust: a message's sender, the memory that replaced a memory."""
     numbers = [item.id for item in items if item.kind == "memory"]
     rows = library.store.entries_of(numbers) if numbers else []
     later = {row.item_id: {"superseded_by": f"memory://{row.superseded_by}"} for row in rows if row.superseded_by}
@@ -226,7 +227,7 @@ def standing_of(library: Library, items: Sequence[Item]) -> list[dict[str, JSON]
     return [{**later.get(item.id, {}), **said.get(item.id, {})} for item in items]
 
 
-def _read(place: Place, room: int, standing: Mapping[str, JSON]) -> dict[str, JSON]:
+def _read(place: TextRange, room: int, standing: Mapping[str, JSON]) -> dict[str, JSON]:
     lines = split_lines(place.body)
     start = min(place.first, len(lines))
     about = {**_about(place.item, len(lines), start, room - tokens_of(dict(standing))), **standing}
@@ -253,7 +254,7 @@ def _read(place: Place, room: int, standing: Mapping[str, JSON]) -> dict[str, JS
 
 
 def _about(item: Item, lines: int, start: int, room: int) -> dict[str, JSON]:
-    """What is said of an item beside its text. What is somebody's own may be of any size: it leaves the text half."""
+    """Return an item's fields beside its text. The user's own may be of any size: they get half of `room` at most."""
     about = {"uri": item.uri, "title": item.title, "lines": lines, "from_line": start, "next_line": None}
     about |= {"tags": list(item.tags), "metadata": dict(item.metadata), "version": item.version}
     about |= {"updated_at": item.updated_at.isoformat()}

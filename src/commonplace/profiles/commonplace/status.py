@@ -1,4 +1,4 @@
-"""The tool `status`: what a library holds, and whether what is asked of it is asked of all there is now."""
+"""The tool `status`: what a library holds, and whether searches see all of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from commonplace.model import JSON
-from commonplace.profiles.commonplace.browsing import called
+from commonplace.profiles.commonplace.browsing import collection_names
 from commonplace.tools.schema import INTEGER, OBJECT, STRING, answer, maybe, obj
 from commonplace.tools.tool import LOOKS, Call, Tool
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
     state = call.library.status()
     folders = call.library.folders.states()
-    names = called(call.library, state.collections)
+    names = collection_names(call.library, state.collections)
     return {
         "items": state.items,
         "collections": {names[key]: count for key, count in state.collections.items()},

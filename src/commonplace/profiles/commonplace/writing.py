@@ -20,13 +20,13 @@ from commonplace.tools.schema import INTEGER, STRING, STRINGS, answer, choice, f
 from commonplace.tools.tool import ADDS, CHANGES, Call, Tool
 
 THREAD = "main"
-"""Where a memory goes that belongs to no thread in particular."""
+"""The thread of a memory that names none."""
 _OURS = ("note", "memory")
 """The kinds of items that these tools write."""
 _KEPT = ("text", "title", "key", "collection", "tags", "metadata", "metadata_patch")
 """Arguments that are stored as they are."""
 _CHANGES = ("text", "title", "tags", "metadata", "metadata_patch", "expires_at")
-"""What a revision may change."""
+"""The arguments of a revision, of which it needs one."""
 
 
 def remember(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -63,7 +63,7 @@ def _remember_note(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _check_free(library: Library, draft: Draft) -> None:
-    """An address does not say which notebook a note is in: a key is taken by a note of any."""
+    """Raise AlreadyExists if any notebook has a note with this key: an address does not name the notebook."""
     if library.store.ids_of([(draft.kind, None, draft.key)]):
         raise AlreadyExists(
             f'There is a note "{draft.key}" already. Choose another key, or revise that one.', code="conflict"
@@ -81,16 +81,16 @@ def _remember_memory(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
         expires_at=_expiry(given),
         supersedes=tuple(_number(uri) for uri in _several(given.get("supersedes", []))),
     )
-    with _told_of_addresses():
-        (made,) = call.library.memories.store([new])
-        if isinstance(made, CommonplaceError):
-            raise made
-    return _written(call.library.get(f"memory://{made.number}", body=False))
+    with _errors_by_address():
+        (entry,) = call.library.memories.store([new])
+        if isinstance(entry, CommonplaceError):
+            raise entry
+    return _written(call.library.get(f"memory://{entry.number}", body=False))
 
 
 @contextmanager
-def _told_of_addresses() -> Iterator[None]:
-    """What is wrong with entries, which have numbers elsewhere, as these tools say it."""
+def _errors_by_address() -> Iterator[None]:
+    """Turn errors about entry numbers into errors about addresses, as these tools name entries."""
     try:
         yield
     except NoEntry as error:
@@ -100,13 +100,13 @@ def _told_of_addresses() -> Iterator[None]:
 
 
 def _thread(given: Mapping[str, JSON]) -> str:
-    """One that the tools of the memory profile can name, too: without blanks around it, and no longer than there."""
+    """Return a thread that the memory profile can name too: stripped, and no longer than it allows."""
     from commonplace.kinds.memories.tools.arguments import MOST_THREAD
 
     thread: str = given.get("collection", "").strip() or THREAD
     if len(thread) > MOST_THREAD:
-        told = f"collection must have at most {MOST_THREAD} characters for a memory, not {len(thread)}."
-        raise InvalidInput(told, argument="collection")
+        sentence = f"collection must have at most {MOST_THREAD} characters for a memory, not {len(thread)}."
+        raise InvalidInput(sentence, argument="collection")
     return thread
 
 
@@ -117,8 +117,8 @@ def _tags(given: Mapping[str, JSON]) -> tuple[str, ...] | None:
         return None
     tags = normal_tags(given["tags"])
     if longest := max((len(tag) for tag in tags if len(tag) > MOST_TAG), default=0):
-        told = f"tags of a memory must have at most {MOST_TAG} characters each, not {longest}."
-        raise InvalidInput(told, argument="tags")
+        sentence = f"tags of a memory must have at most {MOST_TAG} characters each, not {longest}."
+        raise InvalidInput(sentence, argument="tags")
     return tags
 
 
@@ -166,7 +166,7 @@ def _revise_memory(call: Call, item: Item, given: Mapping[str, JSON]) -> dict[st
         expires_at=_expiry(given) if "expires_at" in given else UNSET,
         expected_version=given.get("expected_version", item.version),
     )
-    with _told_of_addresses():
+    with _errors_by_address():
         call.library.memories.revise([revision])
     return _written(call.library.get(item.uri, body=False))
 
@@ -186,15 +186,15 @@ def forget(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _item(library: Library, uri: str, tool: str, *, body: bool = True) -> Item:
-    """The item at an address. Who names a part does not mean all of it."""
+    """Return the item at an address. Raise InvalidInput for a part of one: naming a part does not mean all of it."""
     try:
         return library.get(uri, body=body)
     except NotFound:
         item = locate(library, uri, body=body).item
     if item.kind not in _OURS or item.uri == uri:
         return item
-    found = item.uri
-    raise InvalidInput(f"{uri} is a part of {found}, and {tool} takes whole items. Give {found}.", argument="uri")
+    address = item.uri
+    raise InvalidInput(f"{uri} is a part of {address}, and {tool} takes whole items. Give {address}.", argument="uri")
 
 
 def _several(uris: JSON) -> list[str]:
@@ -215,7 +215,7 @@ def _refuse(given: Mapping[str, JSON], names: tuple[str, ...], reason: str) -> N
 
 
 def _expiry(given: Mapping[str, JSON]) -> datetime | None:
-    """When it is over. An empty text, in a revision, means never."""
+    """Return when a memory expires; None for never, which an empty text in a revision means. Raise InvalidInput."""
     if not given.get("expires_at"):
         return None
     expires = moment("expires_at", given["expires_at"], end=True)
@@ -236,7 +236,7 @@ def _written(item: Item) -> dict[str, JSON]:
 
 
 def _first_line(body: str) -> str:
-    """The first that says anything, which the line above front matter does not; that may have a title."""
+    """Return a title from a text: that of its front matter, or its first line with words, up to 120 characters."""
     lines = (line.strip().lstrip("# ") for line in body.splitlines() if line.strip().strip("-+=*_# "))
     return (front_matter_title(body) or next(lines, "Note"))[:120]
 

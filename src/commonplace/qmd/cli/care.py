@@ -20,9 +20,10 @@ from commonplace.ingest.embed_run import EmbedLimits, EmbedOutcome, embed_docume
 from commonplace.kinds.documents.folders.folders import Collection
 from commonplace.library import Library
 from commonplace.network import require_allowed
+from commonplace.qmd.cli.advice import command
 from commonplace.qmd.cli.collections import print_indexed, print_needed
 from commonplace.qmd.cli.formats import as_json
-from commonplace.qmd.tools.status import record, state, worded
+from commonplace.qmd.tools.status import as_text, record, state
 
 _NAMES = click.option("-c", "--collection", "names", multiple=True, help="Only this collection; may be repeated.")
 _STDERR = 2
@@ -38,7 +39,7 @@ def update(library: Library, names: tuple[str, ...], pull: bool, force: bool) ->
     """Bring collections up to date with their folders. Words only: `qmd embed` makes the vectors."""
     found = [library.folders.get(name) for name in dict.fromkeys(names)] if names else library.folders.all()
     if not found:
-        click.echo(as_called("No collections found. Run 'qmd collection add .' to create one."), err=True)
+        click.echo(f"No collections found. Run '{command('collection add')} .' to create one.", err=True)
         return 0
     failed = 0
     for number, collection in enumerate(found, start=1):
@@ -72,7 +73,7 @@ def _pull(collection: Collection) -> None:
 
 
 class _Amount(click.FloatRange):
-    """Neither `nan`, which is in no range and out of none, nor `inf`."""
+    """A number that is neither `nan`, which no range check refuses, nor `inf`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         amount = super().convert(value, param, ctx)
@@ -125,13 +126,13 @@ def _say(library: Library, outcome: EmbedOutcome, minutes: float) -> int:
     for reason in outcome.reasons:
         click.echo(reason, err=True)
     if outcome.late:
-        said = f"Stopped after {minutes:g} minutes. Run 'qmd embed' again to go on where it was."
-        click.echo(as_called(said), err=True)
+        again = f"Run '{command('embed')}' again to go on where it was."
+        click.echo(f"Stopped after {minutes:g} minutes. {again}", err=True)
     if outcome.hopeless:
         click.echo("Stopped: more than 80% of the passages could not be embedded.", err=True)
     if outcome.failed:
-        said = f"{outcome.failed} passages could not be embedded. Run 'qmd embed' again to retry them."
-        click.echo(as_called(said), err=True)
+        again = f"Run '{command('embed')}' again to retry them."
+        click.echo(f"{outcome.failed} passages could not be embedded. {again}", err=True)
     return 1 if outcome.failed else 0
 
 
@@ -141,7 +142,7 @@ def _say(library: Library, outcome: EmbedOutcome, minutes: float) -> int:
 def status(library: Library, json_wanted: bool) -> None:
     """Show what is in the collections and how ready it is."""
     found = state(library)
-    click.echo(as_json(record(found)) if json_wanted else f"{worded(found)}\n", nl=False)
+    click.echo(as_json(record(found)) if json_wanted else f"{as_text(found)}\n", nl=False)
 
 
 @click.command()
@@ -188,8 +189,7 @@ def doctor(library: Library) -> int:
     click.echo(f"Documents: {found.documents} in {len(found.folders)} collections")
     click.echo(f"Model: {coverage.model or 'none yet'}; {coverage.embedded} of {coverage.total} passages have vectors")
     if found.needs_embedding:
-        needed = f"Run 'qmd embed' to update embeddings ({found.needs_embedding} documents need vectors)"
-        click.echo(as_called(needed))
+        click.echo(f"Run '{command('embed')}' to update embeddings ({found.needs_embedding} documents need vectors)")
     click.echo(f"✗ {len(problems)} problems." if problems else "✓ Everything is in order.")
     return 1 if problems else 0
 

@@ -1,4 +1,4 @@
-"""`collection`: which folders there are, and what is taken from each."""
+"""`collection`: the folders, and what is taken from each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import click
 
 from commonplace.cli.common import painted, with_library
 from commonplace.cli.folders import index_collection, print_skipped
-from commonplace.cli.lazy import SomePath, as_called
+from commonplace.cli.lazy import SomePath
 from commonplace.errors import CommonplaceError
 from commonplace.kinds.documents.folders.folders import Collection, Report
 from commonplace.library import Library
 from commonplace.model import JSON
+from commonplace.qmd.cli.advice import command
 from commonplace.qmd.cli.formats import as_json
 from commonplace.qmd.tools.status import lacking, moment
 
@@ -21,7 +22,7 @@ PATTERN = "**/*.md"
 
 
 def print_indexed(report: Report) -> None:
-    """What an update did, in the line that scripts look for."""
+    """Print what an update did, in the line that scripts look for."""
     click.echo(
         f"Indexed: {report.added} new, {report.updated} updated, {report.unchanged} unchanged, {report.removed} removed"
     )
@@ -29,9 +30,9 @@ def print_indexed(report: Report) -> None:
 
 
 def print_needed(library: Library) -> None:
-    """How many documents have no vectors yet, where any have none."""
+    """Print how many documents have no vectors yet, if any."""
     if count := lacking(library):
-        click.echo(as_called(f"Run 'qmd embed' to update embeddings ({count} documents need vectors)"))
+        click.echo(f"Run '{command('embed')}' to update embeddings ({count} documents need vectors)")
 
 
 @click.group("collection")
@@ -69,7 +70,7 @@ def list_collections(library: Library, json_wanted: bool) -> None:
         click.echo(as_json([_record(library, one) for one in found]), nl=False)
         return
     if not found:
-        click.echo(as_called("No collections found. Run 'qmd collection add .' to create one."), err=True)
+        click.echo(f"No collections found. Run '{command('collection add')} .' to create one.", err=True)
         return
     click.echo(f"Collections ({len(found)}):\n")
     for one in found:

@@ -1,4 +1,4 @@
-"""`context`: what people say about folders."""
+"""`context`: descriptions of collections, folders and files."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 import click
 
 from commonplace.cli.common import painted, with_library
-from commonplace.cli.lazy import as_called
 from commonplace.errors import NotFound
 from commonplace.kinds.documents.folders.contexts import is_described
 from commonplace.library import Library
+from commonplace.qmd.cli.advice import command
 from commonplace.qmd.cli.formats import as_json
 
 SCHEME = "qmd:"
 
 Place = tuple[str | None, str]
-"""A collection, None for everything, and a path inside it."""
+"""A collection (None for everything) and a path inside it."""
 
 
 @click.group("context")
@@ -42,7 +42,7 @@ def add(library: Library, words: tuple[str, ...], name: str | None, inside: str)
 
 
 def _ordered(first: str, second: str) -> tuple[str, str]:
-    """(path, text), also where they come the other way round and only the second can be a path."""
+    """Return (path, text), also for the reverse order if only the second word can be a path."""
     if second.startswith(SCHEME) and not first.startswith(SCHEME):
         return second, first
     return first, second
@@ -79,7 +79,7 @@ def list_contexts(library: Library, json_wanted: bool) -> None:
         click.echo(as_json(records), nl=False)
         return
     if not found:
-        click.echo(as_called("No contexts configured. Use 'qmd context add' to add one."), err=True)
+        click.echo(f"No contexts configured. Use '{command('context add')}' to add one.", err=True)
     for one in found:
         click.echo(painted(_shown((one.collection, one.path)), fg="cyan"))
         for line in one.text.split("\n"):
@@ -116,7 +116,7 @@ def check(library: Library, json_wanted: bool) -> None:
     if not missing:
         click.echo("✓ All collections and top folders have context.")
     else:
-        click.echo(as_called("Add one with: qmd context add PATH TEXT"), err=True)
+        click.echo(f"Add one with: {command('context add')} PATH TEXT", err=True)
 
 
 for _name in ("remove", "rm"):

@@ -1,4 +1,4 @@
-"""A server that goes on by itself: one per index, known by a lock that it holds and a file that names it."""
+"""The daemon: one server per index, known by a lock that it holds and a file that names it."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ _TAIL = 2000
 
 
 class DaemonFailed(CommonplaceError):
+    """The error that a daemon did not start or did not end."""
+
     code, status, exit_code = "daemon_failed", 500, 1
 
 
-class Running(NamedTuple):
-    """A daemon that is there."""
+class Daemon(NamedTuple):
+    """A running daemon."""
 
     pid: int
     address: str
     started: str
-    """When the system says the process began: with the pid it tells a process from every other."""
+    """The start time of the process as the system has it, which with the pid tells it from every other."""
 
 
 @contextmanager
 def held(folder: Path, address: str) -> Iterator[None]:
-    """Be this index's daemon. The lock is the system's own, so that it goes with the process however that ends."""
+    """Hold the lock and the file of this index's daemon. The system releases the lock however the process ends."""
     from filelock import FileLock, Timeout
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,20 +59,20 @@ def held(folder: Path, address: str) -> Iterator[None]:
         lock.release()
 
 
-def running(folder: Path) -> Running | None:
-    """The daemon of an index, if it lives: somebody holds the lock, and the file names a process that is the same."""
+def running(folder: Path) -> Daemon | None:
+    """Return the daemon of an index if it is alive: the lock is held, and the file names the very process."""
     if not _is_held(folder):
         return None
     try:
         said: dict[str, Any] = json.loads((folder / PID_FILE).read_text("utf-8"))
-        found = Running(int(said["pid"]), str(said["address"]), str(said["started"]))
+        daemon = Daemon(int(said["pid"]), str(said["address"]), str(said["started"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if found.started and found.started == _started(found.pid) else None
+    return daemon if daemon.started and daemon.started == _started(daemon.pid) else None
 
 
-def start(folder: Path, arguments: Sequence[str], home: Path) -> Running:
-    """Start `qmd` on this home with these arguments as a daemon, and wait until it serves."""
+def start(folder: Path, arguments: Sequence[str], home: Path) -> Daemon:
+    """Start `qmd` on this home as a daemon, and return it once it serves. Raise DaemonFailed."""
     log = folder / LOG_FILE
     with _opened(log) as output:
         from_here = output.tell()
@@ -81,10 +83,10 @@ def start(folder: Path, arguments: Sequence[str], home: Path) -> Running:
         )  # fmt: skip
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
-        found = running(folder)
-        if found is not None and found.pid == process.pid:
+        daemon = running(folder)
+        if daemon is not None and daemon.pid == process.pid:
             process.returncode = 0  # it is to outlive this process, which must not complain of that
-            return found
+            return daemon
         if process.poll() is not None:
             break
         time.sleep(_LOOK_S)
@@ -104,19 +106,19 @@ def _opened(log: Path) -> IO[bytes]:
         raise DaemonFailed(said) from error
 
 
-def stop(folder: Path) -> Running | None:
-    """End the daemon and wait until it has; None where none was running."""
-    found = running(folder)
-    if found is None:
+def stop(folder: Path) -> Daemon | None:
+    """End the daemon, wait until it has ended, and return it; None if none was running. Raise DaemonFailed."""
+    daemon = running(folder)
+    if daemon is None:
         return None
     with suppress(ProcessLookupError):
-        os.kill(found.pid, signal.SIGTERM)
+        os.kill(daemon.pid, signal.SIGTERM)
     deadline = time.monotonic() + STOP_S
     while _is_held(folder):
         if time.monotonic() > deadline:
-            raise DaemonFailed(f"The daemon (PID {found.pid}) was told to end {STOP_S:.0f} s ago and still runs.")
+            raise DaemonFailed(f"The daemon (PID {daemon.pid}) was told to end {STOP_S:.0f} s ago and still runs.")
         time.sleep(_LOOK_S)
-    return found
+    return daemon
 
 
 def _is_held(folder: Path) -> bool:
@@ -134,13 +136,13 @@ def _is_held(folder: Path) -> bool:
 
 
 def _started(pid: int) -> str:
-    """The moment a process began, as the system has it; nothing where there is no such process."""
+    """Return the start time of a process as the system has it; "" for no such process."""
     record = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:
             return record.read_text("ascii", "replace").rpartition(")")[2].split()[19]
         except (OSError, IndexError):
             return ""
-    asked = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - digits only
+    command = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - digits only
     return done.stdout.strip()

@@ -1,4 +1,4 @@
-"""`search`, `vsearch` and `query`: asked in the words of the command line, answered in any format."""
+"""The commands `search`, `vsearch` and `query`."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from typing import Any
 import click
 
 from commonplace.cli.common import with_library
-from commonplace.cli.lazy import as_called, called_qmd
+from commonplace.cli.lazy import called_qmd
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
 from commonplace.model import chunk_id
-from commonplace.qmd.cli.formats import FORMATS, Hit, format_options, hits, print_as_it_is
-from commonplace.qmd.tools.finding import LONGEST_QUERY, Found, Result, explained, find
+from commonplace.qmd.cli.advice import command
+from commonplace.qmd.cli.formats import FORMATS, PrintedHit, format_options, hits, print_as_it_is
+from commonplace.qmd.tools.finding import LONGEST_QUERY, DocumentHit, SearchResults, explained, find
 from commonplace.qmd.tools.reading import shown
 from commonplace.search.typed import QueryDocument, Search, read_document, untyped_line
 from commonplace.text.snippet import around
 
 FEW, MANY = 5, 20
-"""How many hits are shown to people, and how many to programs that read json or lists of files."""
+"""The number of hits for people, and for programs that read JSON or lists of files."""
 SNIPPET, SNIPPET_JSON = 500, 300
 
 
 class MixedQuery(CommonplaceError):
+    """The error that a query document has a line without a type."""
+
     code, status, exit_code = "invalid_argument", 400, 1
 
 
@@ -97,7 +100,7 @@ def query(library: Library, words: Sequence[str], no_rerank: bool, candidate_lim
 
 
 def _text(words: Sequence[str]) -> str:
-    """What was typed. Bytes that are no UTF-8 arrive as lone surrogates, which nothing below can write."""
+    """Return the typed text; bytes that are not UTF-8, which arrive as lone surrogates, become U+FFFD."""
     text = " ".join(words).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if not text.strip():
         raise InvalidInput("query must not be empty")
@@ -122,16 +125,16 @@ def _answer(library: Library, asked: QueryDocument, given: dict[str, Any], *, pl
     if not math.isfinite(least):
         raise InvalidInput("--min-score is a number from 0 to 1.")
 
-    def ask(limit: int, min_score: float) -> Found:
+    def ask(limit: int, min_score: float) -> SearchResults:
         return find(
             library, asked.searches, collections=given["collections"], plain=plain, limit=limit, min_score=min_score,
-            intent=asked.intent or given["intent"], **more,
+            intent=asked.intent or given["intent"], embed=command("embed"), **more,
         )  # fmt: skip
 
     there, wanted = _everything(library), given["limit"] or _usual(format)
     found = ask(there if given["everything"] else min(wanted, there), least)
     for note in found.notes:
-        click.echo(f"Note: {as_called(note)}", err=True)
+        click.echo(f"Note: {note}", err=True)
     presented = _Presentation(library, found, format, given).hits()
     above = not presented and least > 0 and bool(ask(1, 0.0).results)
     print_as_it_is(hits(presented, format, above=above))
@@ -146,9 +149,9 @@ def _everything(library: Library) -> int:
 
 
 class _Presentation:
-    """Results as the formats want them. Bodies are read only where they are shown."""
+    """The hits of a search, ready for the formats. Bodies are read only if they are shown."""
 
-    def __init__(self, library: Library, found: Found, format: str, given: dict[str, Any]) -> None:
+    def __init__(self, library: Library, found: SearchResults, format: str, given: dict[str, Any]) -> None:
         self._found, self._given = found, given
         self._limit = SNIPPET_JSON if format == "json" else SNIPPET
         ids = [result.item.id for result in found.results]
@@ -159,11 +162,11 @@ class _Presentation:
         self._lines = {chunk.item_id: chunk.line_end for chunk in library.store.chunks(last)}
         self._roots = {one.name: str(one.root) for one in library.folders.all()} if given["full_path"] else {}
 
-    def hits(self) -> list[Hit]:
+    def hits(self) -> list[PrintedHit]:
         return [self._hit(result) for result in self._found.results]
 
-    def _hit(self, result: Result) -> Hit:
-        hit = Hit(
+    def _hit(self, result: DocumentHit) -> PrintedHit:
+        hit = PrintedHit(
             docid=result.docid,
             score=result.score,
             file=place_of(result.name.collection, result.name.path, self._roots),
@@ -178,7 +181,7 @@ class _Presentation:
         body = shown(self._bodies.get(result.item.id, ""), numbered=self._given["line_numbers"]).text
         return hit._replace(text=body, full=True)
 
-    def _snippet(self, result: Result) -> str:
+    def _snippet(self, result: DocumentHit) -> str:
         first = result.chunk.line_start
         lines = [(first + n, line) for n, line in around(result.chunk.text, result.best, self._limit, result.matches)]
         start, count = lines[0][0], len(lines)
@@ -189,9 +192,9 @@ class _Presentation:
 
 
 def place_of(collection: str, path: str, roots: dict[str, str]) -> str:
-    """`qmd://{collection}/{path}`, unencoded; the path on disk where the collection's root is given.
+    """Return `qmd://{collection}/{path}`, not encoded, or the path on disk if the collection's root is given.
 
-    The other program decodes every address it is given, so its percent signs are encoded, and nothing else.
+    `commonplace` decodes every address it is given, so percent signs are encoded for it, and nothing else.
     """
     root = roots.get(collection)
     if root:

@@ -1,4 +1,4 @@
-"""Hits and documents as people and programs read them: cli, json, csv, md, xml, files."""
+"""Output formats of hits and documents: cli, json, csv, md, xml, files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMATS = ("cli", "json", "csv", "md", "xml", "files")
 NONE_FOUND = "No results found."
 NONE_ABOVE = "No results found above minimum score threshold."
 _ILLEGAL = "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-"""What XML cannot say. Compiled where it is needed, which takes longer than most searches."""
+"""The characters that XML cannot have. Compiled when needed, which takes longer than most searches."""
 
 _ENTITIES = {ord(mark): name for mark, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\r", "&#13;"))}
 _IN_ATTRIBUTES = {**_ENTITIES, ord('"'): "&quot;", ord("\n"): "&#10;", ord("\t"): "&#9;"}
@@ -25,7 +25,7 @@ _RULE = "=" * 60
 
 
 class UnknownFormat(click.ClickException):
-    """A value of --format that is none of the command's."""
+    """The error that --format has a value the command does not know."""
 
     exit_code = 1
 
@@ -37,11 +37,11 @@ class UnknownFormat(click.ClickException):
 
 
 def print_as_it_is(text: str) -> None:
-    """Results with every character of theirs. click would drop escape sequences from what is piped, ours or not."""
+    """Print results with all their characters: click would drop escape sequences when the output is piped."""
     click.echo(text, nl=False, color=True)
 
 
-class Hit(NamedTuple):
+class PrintedHit(NamedTuple):
     """A result of a search, ready to be printed. `text` is its snippet, or its body where `full`."""
 
     docid: str
@@ -57,11 +57,11 @@ class Hit(NamedTuple):
 
     @property
     def rounded(self) -> float:
-        """To two decimals, half up."""
+        """The score to two decimals, half up."""
         return int(self.score * 100 + 0.5) / 100
 
 
-class Document(NamedTuple):
+class PrintedDocument(NamedTuple):
     """A document ready to be printed; `reason` says why its body is not."""
 
     docid: str
@@ -73,7 +73,7 @@ class Document(NamedTuple):
 
 
 def format_options(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """`--format F`, and `--json` and so on; the last one given counts."""
+    """Return a decorator that adds `--format F`, `--json` and so on; the last one given counts."""
 
     def known(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         if value is not None and value not in formats:
@@ -95,26 +95,26 @@ def as_json(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
 
 
-def hits(found: Sequence[Hit], format: str, *, above: bool = False) -> str:
-    """All hits in one format. `above`: there were some, all below the score that was asked for."""
+def hits(found: Sequence[PrintedHit], format: str, *, above: bool = False) -> str:
+    """Return all hits in one format. `above` says that there were some, all below the minimum score."""
     if not found and format == "cli":
         return f"{NONE_ABOVE if above else NONE_FOUND}\n"
     return _HITS[format](found)
 
 
-def documents(found: Sequence[Document], format: str) -> str:
-    """The documents of `multi-get` in one format."""
+def documents(found: Sequence[PrintedDocument], format: str) -> str:
+    """Return the documents of `multi-get` in one format."""
     return _DOCUMENTS[format](found)
 
 
 # hits
 
 
-def _cli_hits(found: Sequence[Hit]) -> str:
+def _cli_hits(found: Sequence[PrintedHit]) -> str:
     return "\n\n\n".join(map(_cli_hit, found)) + "\n"
 
 
-def _cli_hit(hit: Hit) -> str:
+def _cli_hit(hit: PrintedHit) -> str:
     head = [
         f"{painted(f'{hit.file}:{hit.line}', fg='cyan')} {painted(hit.docid, dim=True)}",
         f"Title: {painted(hit.title, bold=True)}",
@@ -139,11 +139,11 @@ def _explained(explain: dict[str, JSON]) -> list[str]:
     ]
 
 
-def _json_hits(found: Sequence[Hit]) -> str:
+def _json_hits(found: Sequence[PrintedHit]) -> str:
     return as_json([_record(hit) for hit in found])
 
 
-def _record(hit: Hit) -> dict[str, JSON]:
+def _record(hit: PrintedHit) -> dict[str, JSON]:
     record: dict[str, JSON] = {
         "docid": hit.docid,
         "score": hit.rounded,
@@ -156,27 +156,27 @@ def _record(hit: Hit) -> dict[str, JSON]:
     return {**record, "explain": hit.explain} if hit.explain else record
 
 
-def _csv_hits(found: Sequence[Hit]) -> str:
+def _csv_hits(found: Sequence[PrintedHit]) -> str:
     rows = ([hit.docid, f"{hit.score:.4f}", hit.file, hit.title, hit.context, hit.line, hit.text] for hit in found)
     return _csv(("docid", "score", "file", "title", "context", "line", "snippet"), rows)
 
 
-def _md_hits(found: Sequence[Hit]) -> str:
+def _md_hits(found: Sequence[PrintedHit]) -> str:
     return "".join(_md_hit(hit) for hit in found)
 
 
-def _md_hit(hit: Hit) -> str:
+def _md_hit(hit: PrintedHit) -> str:
     head = ["---", f"# {_one_line(hit.title)}", "", f"**file:** {hit.file}", f"**docid:** {hit.docid}"]
     if hit.context:
         head.append(f"**context:** {hit.context}")
     return "\n".join([*head, "", hit.text.rstrip("\n")]) + "\n"
 
 
-def _xml_hits(found: Sequence[Hit]) -> str:
+def _xml_hits(found: Sequence[PrintedHit]) -> str:
     return f"<results>{''.join(map(_xml_hit, found))}</results>\n"
 
 
-def _xml_hit(hit: Hit) -> str:
+def _xml_hit(hit: PrintedHit) -> str:
     attributes = {
         "docid": hit.docid,
         "name": hit.file,
@@ -189,30 +189,30 @@ def _xml_hit(hit: Hit) -> str:
     return f"<file{said}>{_text(hit.text)}</file>"
 
 
-def _files_hits(found: Sequence[Hit]) -> str:
+def _files_hits(found: Sequence[PrintedHit]) -> str:
     return "".join(_row(hit.docid, f"{hit.rounded:.2f}", hit.file, context=hit.context) for hit in found)
 
 
 # documents
 
 
-def _cli_documents(found: Sequence[Document]) -> str:
+def _cli_documents(found: Sequence[PrintedDocument]) -> str:
     return "".join(f"\n{_RULE}\nFile: {painted(one.file, fg='cyan')}\n{_RULE}\n\n{_cli_body(one)}\n" for one in found)
 
 
-def _cli_body(document: Document) -> str:
+def _cli_body(document: PrintedDocument) -> str:
     if document.reason is not None:
         return f"[SKIPPED: {document.reason}]"
     above = f"Folder Context: {document.context}\n---\n\n" if document.context else ""
     return above + document.body.rstrip("\n")
 
 
-def _json_documents(found: Sequence[Document]) -> str:
+def _json_documents(found: Sequence[PrintedDocument]) -> str:
     return as_json([record(one) for one in found])
 
 
-def record(document: Document) -> dict[str, JSON]:
-    """A document as JSON has it."""
+def record(document: PrintedDocument) -> dict[str, JSON]:
+    """Return a document as a JSON object."""
     text: dict[str, JSON] = (
         {"body": document.body} if document.reason is None else {"skipped": True, "reason": document.reason}
     )
@@ -220,7 +220,7 @@ def record(document: Document) -> dict[str, JSON]:
     return {"file": document.file, "docid": document.docid, "title": document.title, **context, **text}
 
 
-def _csv_documents(found: Sequence[Document]) -> str:
+def _csv_documents(found: Sequence[PrintedDocument]) -> str:
     rows = (
         [one.docid, one.file, one.title, one.context, "false" if one.reason is None else "true", one.reason or one.body]
         for one in found
@@ -228,11 +228,11 @@ def _csv_documents(found: Sequence[Document]) -> str:
     return _csv(("docid", "file", "title", "context", "skipped", "body"), rows)
 
 
-def _md_documents(found: Sequence[Document]) -> str:
+def _md_documents(found: Sequence[PrintedDocument]) -> str:
     return "".join(map(_md_document, found))
 
 
-def _md_document(document: Document) -> str:
+def _md_document(document: PrintedDocument) -> str:
     parts = [f"## {document.file}", f"**Title:** {document.title}"]
     if document.context:
         parts.append(f"**Context:** {document.context}")
@@ -245,12 +245,12 @@ def _md_document(document: Document) -> str:
     return "\n\n".join(parts) + "\n\n"
 
 
-def _xml_documents(found: Sequence[Document]) -> str:
+def _xml_documents(found: Sequence[PrintedDocument]) -> str:
     return f"<documents>{''.join(map(xml_document, found))}</documents>\n"
 
 
-def xml_document(document: Document) -> str:
-    """A document as one XML element."""
+def xml_document(document: PrintedDocument) -> str:
+    """Return a document as one XML element."""
     parts = {"file": document.file, "title": document.title, "context": document.context}
     if document.reason is None:
         parts["body"] = document.body
@@ -260,7 +260,7 @@ def xml_document(document: Document) -> str:
     return f'<document docid="{_attribute(document.docid)}">{inner}</document>'
 
 
-def _files_documents(found: Sequence[Document]) -> str:
+def _files_documents(found: Sequence[PrintedDocument]) -> str:
     return "".join(
         _row(one.docid, one.file, context=one.context, last=None if one.reason is None else "[SKIPPED]")
         for one in found
@@ -270,8 +270,8 @@ def _files_documents(found: Sequence[Document]) -> str:
 # one document, as `get` prints it
 
 
-def one_document(document: Document, format: str) -> str:
-    """The document of `get` in one format."""
+def one_document(document: PrintedDocument, format: str) -> str:
+    """Return the document of `get` in one format."""
     if format == "json":
         return as_json(record(document))
     if format == "xml":
@@ -283,7 +283,7 @@ def one_document(document: Document, format: str) -> str:
     return f"{header}{context}---\n\n{document.body.rstrip(chr(10))}\n"
 
 
-def _md_one(document: Document) -> str:
+def _md_one(document: PrintedDocument) -> str:
     head = [f"# {_one_line(document.title)}", "", f"**file:** {document.file}", f"**docid:** {document.docid}"]
     if document.context:
         head.append(f"**context:** {document.context}")
@@ -304,7 +304,7 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _row(*fields: str, context: str | None, last: str | None = None) -> str:
-    """A row of CSV on its own line; the context is always in quotes."""
+    """Return a row of CSV with its line end; the context is always in quotes."""
     quoted = [f'"{field}"' if re.search('[,"\r\n]', field) else field for field in map(_doubled, fields)]
     quoted += [f'"{_doubled(context)}"'] if context else []
     return ",".join([*quoted, *([last] if last else [])]) + "\n"
@@ -330,7 +330,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-_HITS: dict[str, Callable[[Sequence[Hit]], str]] = {
+_HITS: dict[str, Callable[[Sequence[PrintedHit]], str]] = {
     "cli": _cli_hits,
     "json": _json_hits,
     "csv": _csv_hits,
@@ -338,7 +338,7 @@ _HITS: dict[str, Callable[[Sequence[Hit]], str]] = {
     "xml": _xml_hits,
     "files": _files_hits,
 }
-_DOCUMENTS: dict[str, Callable[[Sequence[Document]], str]] = {
+_DOCUMENTS: dict[str, Callable[[Sequence[PrintedDocument]], str]] = {
     "cli": _cli_documents,
     "json": _json_documents,
     "csv": _csv_documents,

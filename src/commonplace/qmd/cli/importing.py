@@ -26,8 +26,8 @@ _KNOWN_OF_ONE = {"path", "pattern", "ignore", "context", "update", "includeByDef
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A collection as the file has it."""
+class IndexEntry:
+    """A collection of another qmd's index.yml."""
 
     name: str
     root: Path
@@ -39,20 +39,20 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """All that is taken from a file, and what of it is not."""
+class IndexFile:
+    """The content of an index.yml, and the keys in it that are not known here."""
 
-    collections: tuple[Listed, ...]
+    collections: tuple[IndexEntry, ...]
     context: str = ""
     unknown: tuple[str, ...] = ()
 
 
-def read_listing(path: Path) -> Listing:
-    """Read a file as a whole before anything is done with it. NotFound or InvalidInput, in words."""
+def read_index_file(path: Path) -> IndexFile:
+    """Return the content of a file, all of it checked before anything is done. Raise NotFound or InvalidInput."""
     import yaml  # the only command that needs it
 
     class Words(yaml.SafeLoader):
-        """A plain value is the text it is: what YAML 1.1 makes of `no`, `12:30` and dates, its successor does not."""
+        """A loader that keeps plain values as text: YAML 1.1 would convert `no`, `12:30` and dates."""
 
         yaml_implicit_resolvers = {}
 
@@ -69,20 +69,20 @@ def read_listing(path: Path) -> Listing:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = f" at line {line + 1}" if line is not None else ""
         raise InvalidInput(f"{path} is no YAML{where}.") from error
-    return _listing(_mapping(content or {}, str(path)))
+    return _index_file(_mapping(content or {}, str(path)))
 
 
-def _listing(content: Mapping[str, Any]) -> Listing:
+def _index_file(content: Mapping[str, Any]) -> IndexFile:
     entries = _mapping(_given(content, "collections") or {}, "collections")
     unknown = [name for name in content if name not in _KNOWN]
     collections = []
     for name, entry in entries.items():
         unknown += [f"{name}.{key}" for key in _mapping(entry, name) if key not in _KNOWN_OF_ONE]
-        collections.append(_listed(name, entry))
-    return Listing(tuple(collections), _text(_given(content, "global_context"), "global_context"), tuple(unknown))
+        collections.append(_index_entry(name, entry))
+    return IndexFile(tuple(collections), _text(_given(content, "global_context"), "global_context"), tuple(unknown))
 
 
-def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
+def _index_entry(name: str, entry: Mapping[str, Any]) -> IndexEntry:
     check_name(name)
     if not _given(entry, "path"):
         raise InvalidInput(f"{name} has no path in this file.")
@@ -90,7 +90,7 @@ def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
     contexts = _mapping(_given(entry, "context") or {}, f"{name}.context")
     if not isinstance(ignore, list) or included not in ("true", "false"):
         raise InvalidInput(f"{name}: ignore is a list of globs, and includeByDefault true or false.")
-    return Listed(
+    return IndexEntry(
         name,
         Path(os.path.expanduser(_text(entry["path"], f"{name}.path"))),
         _text(_given(entry, "pattern") or PATTERN, f"{name}.pattern"),
@@ -102,7 +102,7 @@ def _listed(name: str, entry: Mapping[str, Any]) -> Listed:
 
 
 def _given(entry: Mapping[str, Any], name: str) -> Any:
-    """What a file says of something; nothing where it says nothing, in any of YAML's ways."""
+    """Return a value of the file; "" for a missing one or any null of YAML's."""
     value = entry.get(name, "")
     return "" if value in ("null", "~") else value
 
@@ -120,7 +120,7 @@ def _text(value: Any, what: str) -> str:
 
 
 def usual_place(index: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the other qmd keeps it."""
+    """Return the path where another qmd keeps the file of this index."""
     name = "index" if index == "default" else index
     if folder := environment.get("QMD_CONFIG_DIR"):
         return Path(folder) / f"{name}.yml"
@@ -137,7 +137,7 @@ def import_(library: Library, context: click.Context, file: Path | None, trust_h
 
     FILE is its index.yml, in its usual place if left out. Done again, it brings over what has changed.
     """
-    listing = read_listing(file or usual_place(context.obj["space"]))
+    listing = read_index_file(file or usual_place(context.obj["space"]))
     for name in listing.unknown:
         click.echo(f"{name} is nothing this qmd knows. It is left out.", err=True)
     if listing.context:
@@ -153,7 +153,7 @@ def import_(library: Library, context: click.Context, file: Path | None, trust_h
     return 1 if failed else 0
 
 
-def _take(library: Library, one: Listed, trust_hooks: bool) -> None:
+def _take(library: Library, one: IndexEntry, trust_hooks: bool) -> None:
     folders = library.folders
     try:
         found = folders.get(one.name)

@@ -43,12 +43,12 @@ class _Commands(LazyGroup):
 
 
 def _with_index(command: click.Command) -> click.Command:
-    """The command with `--index`, which may stand before its name and after it."""
-    found = copy.copy(command)
-    found.params = [*command.params, _index()]
-    if isinstance(found, click.Group) and isinstance(command, click.Group):
-        found.commands = {name: _with_index(each) for name, each in command.commands.items()}
-    return found
+    """Return the command with `--index`, which may stand before its name and after it."""
+    indexed = copy.copy(command)
+    indexed.params = [*command.params, _index()]
+    if isinstance(indexed, click.Group) and isinstance(command, click.Group):
+        indexed.commands = {name: _with_index(each) for name, each in command.commands.items()}
+    return indexed
 
 
 def _choose(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -81,7 +81,7 @@ def run(
     space: str = "default",
     home_by_option: bool = False,
 ) -> int:
-    """Carry out a command line and return its exit code: 0, 1 for what failed, 2 for what was asked wrongly.
+    """Run a command line and return its exit code: 0, 1 for a failure, 2 for invalid input.
 
     `program` is what the caller typed before the arguments; `home_by_option` says that they named the home there.
     """
@@ -101,7 +101,7 @@ def run(
 
 
 def main() -> NoReturn:
-    """The entry point."""
+    """Run the program."""
     spare_threads()
     speak_utf8()
     try:

@@ -12,22 +12,22 @@ from urllib.parse import unquote
 import click
 
 from commonplace.cli.common import painted, with_library
-from commonplace.cli.lazy import as_called
 from commonplace.errors import NotFound
 from commonplace.kinds.documents.folders.collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
+from commonplace.qmd.cli.advice import command
 from commonplace.qmd.cli.finding import place_of
 from commonplace.qmd.cli.formats import (
     FORMATS,
-    Document,
+    PrintedDocument,
     as_json,
     documents,
     format_options,
     one_document,
     print_as_it_is,
 )
-from commonplace.qmd.tools.naming import Located, find, locate
+from commonplace.qmd.tools.naming import NamedLines, find, locate
 from commonplace.qmd.tools.reading import Contexts, Gathered, excerpt, gather, read, shown
 from commonplace.qmd.tools.status import moment
 
@@ -55,7 +55,7 @@ def get(
     item = read(library, located.name)
     text = shown(item.body or "", located.first or max(1, first), located.lines or most, numbered=numbered).text
     roots = _roots(library) if full_path else {}
-    document = Document(
+    document = PrintedDocument(
         _docids(library, [item.id])[item.id],
         place_of(item.parent, item.key, roots),
         item.title,
@@ -65,8 +65,8 @@ def get(
     print_as_it_is(one_document(document, format or "cli"))
 
 
-def _from_here(library: Library, file: str) -> Located | None:
-    """The document at `./path` or `../path`: whoever writes that means the current folder."""
+def _from_here(library: Library, file: str) -> NamedLines | None:
+    """Return the document at `./path` or `../path` from the current folder, else None."""
     return find(library, os.path.abspath(file)) if file.startswith(("./", "../")) else None
 
 
@@ -98,8 +98,8 @@ def multi_get(
 
 def _documents(
     library: Library, gathered: Gathered, most: int | None, max_bytes: int, numbered: bool
-) -> list[Document]:
-    """In the order of the pattern's parts. Bodies that are too large are not read."""
+) -> list[PrintedDocument]:
+    """Return the documents in the pattern's order, reading only bodies of up to `max_bytes`."""
     store, ids = library.store, [one.name.item_id for one in gathered.documents]
     sizes, docids, contexts = store.body_sizes(ids), _docids(library, ids), Contexts(library)
     small = {item.id: item for item in store.items([id for id in ids if sizes.get(id, 0) <= max_bytes], body=True)}
@@ -110,19 +110,19 @@ def _documents(
         if item is None or item.id not in docids:
             continue  # it went a moment ago
         file = place_of(name.collection, name.path, {})
-        document = Document(docids[item.id], file, item.title, contexts.of(name.collection, name.path))
+        document = PrintedDocument(docids[item.id], file, item.title, contexts.of(name.collection, name.path))
         if item.body is None:
             found.append(_skipped(document, sizes[item.id]))
         else:
             text = excerpt(item.body, one, most, numbered=numbered)
-            found.append(Document(document.docid, file, item.title, document.context, text))
+            found.append(PrintedDocument(document.docid, file, item.title, document.context, text))
     return found
 
 
-def _skipped(document: Document, size: int) -> Document:
+def _skipped(document: PrintedDocument, size: int) -> PrintedDocument:
     kilobytes = max(1, (size + 512) // 1024)
-    reason = as_called(f"File too large ({kilobytes}KB). Use 'qmd get {document.file}' to retrieve.")
-    return Document(document.docid, document.file, document.title, document.context, reason=reason)
+    reason = f"File too large ({kilobytes}KB). Use '{command('get')} {document.file}' to retrieve."
+    return PrintedDocument(document.docid, document.file, document.title, document.context, reason=reason)
 
 
 def _docids(library: Library, ids: Sequence[int]) -> dict[int, str]:
@@ -172,7 +172,7 @@ def _list_collections(library: Library, json_wanted: bool) -> None:
         click.echo(as_json(records), nl=False)
         return
     if not found:
-        click.echo(as_called("No collections found. Run 'qmd collection add .' to index files."), err=True)
+        click.echo(f"No collections found. Run '{command('collection add')} .' to index files.", err=True)
         return
     click.echo("Collections:\n")
     for one in found:
@@ -180,7 +180,7 @@ def _list_collections(library: Library, json_wanted: bool) -> None:
 
 
 def _items(library: Library, name: str) -> list[Item]:
-    """The documents of a collection, by path."""
+    """Return the documents of a collection by path. Raise NotFound for no such collection."""
     if name not in library.store.parents("document") or name in packages(library.store):
         library.folders.get(name)
     filter, found, last = Filter(kinds=("document",), parents=(name,)), list[Item](), 0
@@ -212,7 +212,7 @@ def _size(bytes: int) -> str:
 
 
 def _date(when: datetime, now: datetime | None = None) -> str:
-    """As `ls -l` has it: the time of the day, or the year where that is half a year away."""
+    """Return a date as `ls -l` does: with the time, or with the year if it is half a year away."""
     local, today = when.astimezone(), now or datetime.now(UTC)
     clock = f"{local.hour:02}:{local.minute:02}"
     return f"{_MONTHS[local.month - 1]} {local.day:2} {clock if abs(today - when) < _HALF_A_YEAR else f' {local.year}'}"

@@ -12,6 +12,7 @@ import click
 
 from commonplace.cli.loading import nothing_collected
 from commonplace.errors import Busy
+from commonplace.qmd.cli.advice import command
 from commonplace.settings import Settings
 
 LOOPBACK = "127.0.0.1"
@@ -64,7 +65,7 @@ def _start_daemon(context: click.Context, host: str, port: int, watch: bool) -> 
 
     folder = _folder(context)
     if found := daemon.running(folder):
-        raise Busy(f"Already running at {found.address} (PID {found.pid}). Run 'qmd mcp stop' first.")
+        raise Busy(f"Already running at {found.address} (PID {found.pid}). Run '{command('mcp stop')}' first.")
     arguments = ["--index", context.obj["space"], "mcp", "--held", "--host", host, "--port", str(port)]
     started = daemon.start(folder, [*arguments, *(["--watch"] if watch else [])], _settings(context).home.absolute())
     click.echo(f"Started at {started.address} (PID {started.pid})")
@@ -110,12 +111,14 @@ def _serve(
         from commonplace.server.logs import log_to
         from commonplace.server.principal import OWNER
         from commonplace.server.service import Service
-        from commonplace.server.stdio import noting_the_end
+        from commonplace.server.stdio import note_end_signals
 
     log_to(level=settings.log_level)
     principal = replace(OWNER, space=context.obj["space"])
-    with noting_the_end() as noted, ExitStack() as stack:
-        plan = Plan(principal, make_gate(settings, owner=principal), stdio=stdio, watch=watch, say=_say, noted=noted)
+    with note_end_signals() as signals, ExitStack() as stack:
+        plan = Plan(
+            principal, make_gate(settings, owner=principal), stdio=stdio, watch=watch, say=_say, signals=signals
+        )
         stack.callback(plan.gate.close)
         if http:
             check_binding(settings, host)

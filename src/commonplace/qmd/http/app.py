@@ -26,10 +26,10 @@ from commonplace.server.http import Farewell, own_hosts
 from commonplace.server.limits import Patience
 from commonplace.server.mcp import PATIENCE_S, make_server, serve_input
 from commonplace.server.principal import Principal
-from commonplace.server.rest import unanswered
+from commonplace.server.rest import error_response
 from commonplace.server.service import Service
-from commonplace.server.stdio import told_to_end
-from commonplace.server.transport import Endpoint
+from commonplace.server.stdio import end_signals
+from commonplace.server.transport import ProfileEndpoint
 from commonplace.server.watching import Watching
 from commonplace.server.welcome import Welcome
 
@@ -40,9 +40,9 @@ PROFILE = "qmd"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a server serves. `listener` is bound already; `say` is told what a person at the log may want to know.
+    """The parts of a server. `listener` is bound already; `say` gets sentences for the person at the log.
 
-    `noted` are signals to end that came before it began.
+    `signals` are SIGTERM and SIGINT that came before it began.
     """
 
     principal: Principal
@@ -51,13 +51,13 @@ class Plan:
     stdio: bool = False
     watch: bool = False
     say: Callable[[str], None] = log.info
-    noted: Sequence[int] = ()
+    signals: Sequence[int] = ()
 
 
 def make_qmd_app(service: Service, gate: Gate) -> Starlette:
-    """Everything a client can reach over HTTP. The service and the gate are closed by whoever opened them."""
+    """Return the app with all that is served over HTTP. The caller closes the service and the gate."""
     settings = service.settings
-    endpoint = Endpoint(service, service.registry(PROFILE), make_server)
+    endpoint = ProfileEndpoint(service, service.registry(PROFILE), make_server)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -78,7 +78,7 @@ def make_qmd_app(service: Service, gate: Gate) -> Starlette:
             Middleware(Authentication, gate=gate, metadata_url=metadata_address(settings)),
             Middleware(Patience, seconds=settings.idle_seconds),
         ],
-        exception_handlers={HTTPException: _refused, CommonplaceError: unanswered},
+        exception_handlers={HTTPException: _routing_error, CommonplaceError: error_response},
         lifespan=lifespan,
     )
 
@@ -91,14 +91,14 @@ def make_qmd_app(service: Service, gate: Gate) -> Starlette:
     return app
 
 
-def _refused(request: Request, error: Exception) -> Response:
+def _routing_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101  # no other is sent here
     refusal = {"detail": f"{error.detail}: {request.method} {request.url.path}", "status_code": error.status_code}
     return JSONResponse(refusal, status_code=error.status_code, headers=error.headers)
 
 
 def serve(service: Service, plan: Plan) -> None:
-    """Serve until told to end, or until the input ends where it is served. Then running calls get their time."""
+    """Serve until a signal, or until standard input ends if it is served. Calls under way get their time."""
     try:
         with _watching(service, plan):
             anyio.run(_serve, service, plan)
@@ -108,7 +108,7 @@ def serve(service: Service, plan: Plan) -> None:
 
 
 async def _serve(service: Service, plan: Plan) -> None:
-    async with told_to_end(plan.noted) as ending:
+    async with end_signals(plan.signals) as ending:
         server = _Server(service, plan.gate) if plan.listener else None
 
         async def serve_one() -> None:
@@ -130,7 +130,7 @@ async def _serve(service: Service, plan: Plan) -> None:
 
 
 class _Server(Farewell):
-    """Ends when it is told to by whoever runs it: signals are not its own affair here."""
+    """A server that ends when its task is told to: signals are handled outside of it."""
 
     def __init__(self, service: Service, gate: Gate) -> None:
         config = uvicorn.Config(
@@ -149,11 +149,11 @@ class _Server(Farewell):
 
 @contextmanager
 def _watching(service: Service, plan: Plan) -> Iterator[None]:
-    """Collections are kept level with their folders meanwhile, where that is wanted."""
+    """Keep collections level with their folders during the block, if the plan says so."""
     if not plan.watch:
         yield
         return
-    watching = Watching(service.libraries, service.brought, plan.say)
+    watching = Watching(service.libraries, service.embed_soon, plan.say)
     watching.visit(plan.principal.space)
     try:
         yield

@@ -33,7 +33,7 @@ _READ = ("get", "multi_get")
 
 
 def routes(service: Service, prefix: str = "") -> list[Route]:
-    """The endpoints, under a prefix. Who calls was settled before a request gets here: `scope["principal"]`."""
+    """Return the endpoints under a prefix. `scope["principal"]` has been set by the middleware."""
     registry = service.registry("qmd")
     started = time.monotonic()
 
@@ -72,16 +72,16 @@ def routes(service: Service, prefix: str = "") -> list[Route]:
         return JSONResponse({"status": "healthy", "model_loaded": loaded, "uptime": uptime})
 
     return [
-        *(Route(f"{prefix}/{name}", _said(find), methods=["POST"]) for name in _FIND),
-        *(Route(f"{prefix}/{name}", _said(read), methods=["POST"]) for name in _READ),
-        Route(f"{prefix}/status", _said(status), methods=["GET"]),
-        Route(f"{prefix}/embed", _said(embed), methods=["POST"]),
-        Route(f"{prefix}/health", _said(health), methods=["GET"]),
+        *(Route(f"{prefix}/{name}", _with_details(find), methods=["POST"]) for name in _FIND),
+        *(Route(f"{prefix}/{name}", _with_details(read), methods=["POST"]) for name in _READ),
+        Route(f"{prefix}/status", _with_details(status), methods=["GET"]),
+        Route(f"{prefix}/embed", _with_details(embed), methods=["POST"]),
+        Route(f"{prefix}/health", _with_details(health), methods=["GET"]),
     ]
 
 
 def allowed_hosts(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The names that `QMD_ALLOWED_HOSTS` and `QMD_ALLOWED_ORIGINS` add to this machine's own."""
+    """Return the host names that `QMD_ALLOWED_HOSTS` and `QMD_ALLOWED_ORIGINS` add to this machine's own."""
     named: list[str] = []
     for variable in ("QMD_ALLOWED_HOSTS", "QMD_ALLOWED_ORIGINS"):
         for entry in filter(None, map(str.strip, environment.get(variable, "").split(","))):
@@ -91,7 +91,7 @@ def allowed_hosts(environment: Mapping[str, str] = os.environ) -> list[str]:
 
 
 class Details:
-    """Puts refusals that were made before a request got to these endpoints into the words they use."""
+    """ASGI middleware that rewrites errors made before these endpoints into their form."""
 
     def __init__(self, app: ASGIApp, prefix: str = "") -> None:
         names = (*_FIND, *_READ, "status", "embed", "health")
@@ -139,8 +139,8 @@ class _Refused(Exception):
         self.failure = failure
 
 
-def _said(endpoint: Any) -> Any:
-    """An endpoint whose failures are `{"detail": sentence, "status_code": n}`."""
+def _with_details(endpoint: Any) -> Any:
+    """Return an endpoint whose failures are `{"detail": sentence, "status_code": n}`."""
 
     async def saying(request: Request) -> Response:
         try:
@@ -165,7 +165,7 @@ def _last(request: Request) -> str:
 
 
 async def _arguments(request: Request, most: int) -> dict[str, JSON]:
-    """The body's object, `min_score` as `minScore`."""
+    """Return the object in the body, with `min_score` as `minScore`. Raise TooLarge or InvalidInput."""
     body = await read_body(request, most)
     if body is None:
         raise TooLarge(f"A request has at most {most} bytes. Send less at once.")
@@ -179,7 +179,7 @@ async def _work(service: Service, request: Request, task: Any) -> Any:
         raise Denied("This needs a key with the read scope.")
     if principal.collections:
         raise Denied("This shows the whole library, and the key is limited to collections of documents.")
-    return await service.unhurried(principal.space, task)
+    return await service.run_in_thread(principal.space, task)
 
 
 def _texts(given: Mapping[str, JSON]) -> tuple[list[str], str]:

@@ -15,7 +15,7 @@ from commonplace.library import Library
 from commonplace.text.normal import normalized
 
 MOST_KEPT = 100_000
-"""Names; a larger library reads them anew each time rather than hold them."""
+"""The most names kept in memory; a larger library reads them each time."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Directory:
 
     @cached_property
     def folded(self) -> Sequence[str]:
-        """The files as they are compared where case does not count."""
+        """The files in the form in which case does not count."""
         together = "\0".join(self.files)
         return self.files if (lower := folded(together)) == together else lower.split("\0")
 
@@ -52,7 +52,7 @@ _shelves: WeakKeyDictionary[Library, Shelves] = WeakKeyDictionary()
 
 
 def shelves(library: Library) -> Shelves:
-    """The collections as they are now."""
+    """Return the collections as they are now."""
     store = library.store
     change, known = store.last_change(), _shelves.get(library)
     if known is None or known.change != change:
@@ -61,7 +61,7 @@ def shelves(library: Library) -> Shelves:
 
 
 def directory(library: Library) -> Directory:
-    """The names as they are now. Another process may have changed them: the change number tells."""
+    """Return the names as they are now, also after another process changed them: the change number tells."""
     change = library.store.last_change()
     known = _kept.get(library)
     if known is None or known.change != change:

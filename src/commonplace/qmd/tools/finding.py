@@ -1,4 +1,4 @@
-"""Finding documents: which collections are meant, what the engine is asked, and hits with their lines and contexts."""
+"""Searches for documents: the scope, the request to the engine, and hits with their lines and contexts."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from commonplace.tools.tool import Call, Reply
 LONGEST_QUERY = 100_000
 LONGEST_ECHO = 200
 SNIPPET = 300
+EMBED = "qmd embed"
+"""The command that makes vectors, as agents are told it."""
 INTENT = 0.3
-"""What a term of the intent counts beside one of the query where the best line is chosen."""
+"""The weight of a term of the intent, beside 1 of the query's, when the best line is chosen."""
 
 NOTHING_ASKED = "Error: provide either 'query' (plain text) or 'searches' (typed sub-queries)"
 BOTH_ASKED = "Error: 'query' and 'searches' are mutually exclusive; provide only one"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A hit: a document at its best passage and there at its best line."""
+class DocumentHit:
+    """A hit: a document, its best passage, and the best line there."""
 
     docid: str
     name: Name
@@ -52,22 +54,22 @@ class Result:
         return self.chunk.line_start + self.best
 
     def snippet(self, length: int = SNIPPET) -> str:
-        """The best line and its neighbours, each with its number in the file."""
+        """Return the best line and its neighbors, each with its number in the file."""
         return numbered(self.chunk.text, self.chunk.line_start, self.best, length, self.matches)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResults:
     """The results of one search, and what its stages did."""
 
-    results: tuple[Result, ...]
+    results: tuple[DocumentHit, ...]
     lists: tuple[Made, ...]
     stages: tuple[Stage, ...]
     notes: tuple[str, ...]
 
 
 def scope(library: Library, there: Shelves, asked: Sequence[str]) -> Filter | None:
-    """The documents of the collections asked for, or of all that are included by default; None where that is none."""
+    """Return the filter of these collections, or of all included by default; None if that is none. Raise NotFound."""
     collections, packaged = there.collections, there.packaged
     known = {collection.name: collection for collection in collections}
     if asked:
@@ -99,19 +101,23 @@ def find(
     intent: str = "",
     rerank: bool = False,
     candidates: int = 30,
-) -> Found:
-    """Run searches over the collections named, or the included ones, and present what they find."""
+    embed: str = EMBED,
+) -> SearchResults:
+    """Run searches over the named collections, or the included ones, and return the hits.
+
+    `embed` is the command that makes vectors, as the caller types it: notes and errors advise it.
+    """
     there = shelves(library)
     filter = scope(library, there, collections)
     if filter is None:
-        return Found((), (), (), ())
-    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates)
+        return SearchResults((), (), (), ())
+    question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates, embed)
     answer = library.hybrid.find(question)
-    return Found(_presented(library, there.collections, answer), answer.lists, answer.stages, answer.notes)
+    return SearchResults(_presented(library, there.collections, answer), answer.lists, answer.stages, answer.notes)
 
 
-def _presented(library: Library, collections: Sequence[Collection], answer: Answer) -> tuple[Result, ...]:
-    """Reads just what is shown. A document that went a moment ago is left out."""
+def _presented(library: Library, collections: Sequence[Collection], answer: Answer) -> tuple[DocumentHit, ...]:
+    """Return the hits, reading only what is shown. A document that was just removed is left out."""
     store, ids = library.store, [hit.item_id for hit in answer.hits]
     if not ids:
         return ()
@@ -128,26 +134,26 @@ def _presented(library: Library, collections: Sequence[Collection], answer: Answ
         best, matches = lines.of(chunk.text)
         name = Name(item.id, item.parent, item.key)
         context = contexts.of(item.parent, item.key)
-        results.append(Result(f"#{docids[item.id]}", name, item, chunk, hit.score, context, best, matches, hit))
+        results.append(DocumentHit(f"#{docids[item.id]}", name, item, chunk, hit.score, context, best, matches, hit))
     return tuple(results)
 
 
 class _Lines:
-    """Which line of a passage has most of what was asked for."""
+    """The choice of a passage's best line: the one with most of the query."""
 
     def __init__(self, answer: Answer) -> None:
-        terms = [*_telling(answer.terms), *answer.intent]
+        terms = [*_content_terms(answer.terms), *answer.intent]
         self._matcher = Matcher(terms, answer.languages)
-        asked = len(terms) - len(answer.intent)
-        self._weights = dict.fromkeys(range(asked, len(terms)), INTENT)
+        count = len(terms) - len(answer.intent)
+        self._weights = dict.fromkeys(range(count, len(terms)), INTENT)
 
     def of(self, text: str) -> tuple[int, list[Match]]:
         matches = self._matcher.find(text)
         return best_line(text, matches, self._weights), matches
 
 
-def _telling(terms: Sequence[Term]) -> Sequence[Term]:
-    """Function words match everywhere: they would draw the line to where nothing is said."""
+def _content_terms(terms: Sequence[Term]) -> Sequence[Term]:
+    """Return the terms without function words, which match everywhere; all if there are no others."""
     return [term for term in terms if term.weight >= 1 or term.match != "word"] or terms
 
 
@@ -191,7 +197,7 @@ def _asked(
     plain: bool = False,
     rerank: bool = False,
     candidates: int = 30,
-) -> Found:
+) -> SearchResults:
     if not all(one.text.strip() for one in searches):
         raise InvalidInput("query must not be empty")
     named = [*([given["collection"]] if "collection" in given else []), *given.get("collections", ())]
@@ -201,7 +207,7 @@ def _asked(
     )  # fmt: skip
 
 
-def _reply(found: Found, given: Mapping[str, JSON], text: str) -> Reply:
+def _reply(found: SearchResults, given: Mapping[str, JSON], text: str) -> Reply:
     records = [record(found, result, explain=given["explain"]) for result in found.results]
     return Reply(
         [{"type": "text", "text": summary(found, text)}],
@@ -209,8 +215,8 @@ def _reply(found: Found, given: Mapping[str, JSON], text: str) -> Reply:
     )
 
 
-def record(found: Found, result: Result, *, explain: bool = False) -> dict[str, JSON]:
-    """A result as the tools give it."""
+def record(found: SearchResults, result: DocumentHit, *, explain: bool = False) -> dict[str, JSON]:
+    """Return a hit as the tools' record."""
     file = result.name.file
     shown: dict[str, JSON] = {
         "docid": result.docid,
@@ -225,8 +231,8 @@ def record(found: Found, result: Result, *, explain: bool = False) -> dict[str, 
     return {**shown, "explain": explained(found, result.placed)} if explain else shown
 
 
-def summary(found: Found, text: str) -> str:
-    """The results a line each, for people and agents that read text."""
+def summary(found: SearchResults, text: str) -> str:
+    """Return the hits as text, one line each, for people and agents."""
     echo = " ".join(text.split())
     echo = echo if len(echo) <= LONGEST_ECHO else f"{echo[:LONGEST_ECHO]}…"
     count = len(found.results)
@@ -244,12 +250,12 @@ def summary(found: Found, text: str) -> str:
 
 
 def rounded(score: float) -> float:
-    """To two decimals, half up."""
+    """Return a score to two decimals, half up."""
     return math.floor(score * 100 + 0.5) / 100
 
 
-def explained(found: Found, hit: Placed) -> dict[str, JSON]:
-    """Everything that went into a score, unrounded."""
+def explained(found: SearchResults, hit: Placed) -> dict[str, JSON]:
+    """Return everything that went into a score, unrounded."""
     contributions = [_contribution(found.lists[place.list], hit, place.list) for place in hit.fused.places]
     return {
         "ftsScores": [one["backendScore"] for one in contributions if one["source"] == "fts"],

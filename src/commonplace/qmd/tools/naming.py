@@ -1,4 +1,4 @@
-"""How a document is named: a docid, an address, a path on disk, or as much of its path as tells it from the others.
+"""Names of documents: a docid, an address, a path on disk, or enough of a path's end to tell it from the others.
 
 All of it is answered from the store. Nothing is read from disk, and `..` has no meaning.
 """
@@ -20,11 +20,11 @@ from commonplace.store.rows import Ending, Name
 from commonplace.store.spelling import SHORTEST
 
 LONGEST = 10_000
-"""Of a name: longer than any path, written with percent signs too."""
+"""The most characters of a name: longer than any path, percent signs included."""
 MOST_NAMED = 10
 MOST_SUGGESTED = 5
 FURTHEST = 5
-"""Slips a whole name may have to be suggested still."""
+"""The slips a whole name may have and still be suggested."""
 FURTHEST_SHARE = 0.4
 """The same for the last component, as a share of its length."""
 
@@ -37,8 +37,8 @@ _UNENCODED = "/!~*'()"
 _ENDINGS: tuple[Ending, ...] = ("file", "path", "end")
 
 
-class Missing(NotFound):
-    """No document goes by that name; some go by similar ones."""
+class NoDocument(NotFound):
+    """The error that no document has this name, with similar names."""
 
     def __init__(self, given: str, suggestions: Sequence[str]) -> None:
         self.suggestions = tuple(suggestions)
@@ -48,8 +48,8 @@ class Missing(NotFound):
         super().__init__("\n".join(lines))
 
 
-class Ambiguous(NotFound):
-    """Several documents go by that name."""
+class AmbiguousName(NotFound):
+    """The error that several documents have this name."""
 
     code, status, exit_code = "ambiguous", 409, 1
 
@@ -60,7 +60,7 @@ class Ambiguous(NotFound):
 
 
 class Excluded(NotFound):
-    """The name is one that an ignore rule of its collection leaves out."""
+    """The error that an ignore rule of its collection leaves this document out."""
 
     def __init__(self, collection: str, path: str, rule: str) -> None:
         self.suggestions = ()
@@ -73,8 +73,8 @@ class Excluded(NotFound):
         )
 
 
-class Located(NamedTuple):
-    """A document, and the lines of it that its name asks for: from which one, and how many."""
+class NamedLines(NamedTuple):
+    """A document, and the lines that its name asks for: the first, and how many."""
 
     name: Name
     first: int | None = None
@@ -82,26 +82,26 @@ class Located(NamedTuple):
 
 
 def address(file: str) -> str:
-    """`qmd://` and the path, each component encoded as `encodeURIComponent` does."""
+    """Return `qmd://` and the path, each component encoded as `encodeURIComponent` does."""
     return f"qmd://{quote(file, safe=_UNENCODED)}"
 
 
 def without_scheme(text: str) -> str:
-    """`collection/path` of an address, encoded as it is; any other text itself."""
+    """Return `collection/path` of an address, still encoded; any other text itself."""
     addressed = _ADDRESS.match(text)
     return text[addressed.end() :].lstrip("/") if addressed else text
 
 
-def locate(library: Library, given: str) -> Located:
-    """The document a name means. Raises Missing, Ambiguous or Excluded, in words."""
+def locate(library: Library, given: str) -> NamedLines:
+    """Return the document of a name. Raise NoDocument, AmbiguousName or Excluded."""
     located = find(library, given)
     if located is None:
         raise _miss(library, given)
     return located
 
 
-def find(library: Library, given: str) -> Located | None:
-    """The same, or None where there is none. Raises Ambiguous.
+def find(library: Library, given: str) -> NamedLines | None:
+    """Return the document of a name, or None. Raise AmbiguousName, or InvalidInput for an overlong name.
 
     A document whose name looks like one with line numbers comes before the lines of another.
     """
@@ -110,12 +110,12 @@ def find(library: Library, given: str) -> Located | None:
     for text, first, count in _readings(given):
         name = _document(library, text)
         if name is not None:
-            return Located(name, first, count)
+            return NamedLines(name, first, count)
     return None
 
 
 def _readings(given: str) -> Iterator[tuple[str, int | None, int | None]]:
-    """The text as a name; as a name and a line; as a name, a line and a number of lines."""
+    """Yield the text as a name; as a name and a line; as a name, a line and a number of lines."""
     yield given, None, None
     last = _LINES.search(given)
     if last is None:
@@ -144,7 +144,7 @@ def _document(library: Library, text: str) -> Name | None:
 
 
 def _spelled(text: str) -> list[str]:
-    """As given, percent-decoded, decoded twice."""
+    """Return the text as it is, percent-decoded, and decoded twice, without repeats."""
     once = unquote(text)
     return list(dict.fromkeys((text, once, unquote(once))))
 
@@ -158,7 +158,7 @@ def _by_id(library: Library, prefix: str, given: str) -> Name | None:
 
 
 def _ours(library: Library, ask: Callable[[int], tuple[list[Name], int]]) -> tuple[list[Name], int]:
-    """The first documents called so, and how many there are. Those of packages are nobody's files here."""
+    """Return the first documents of a name, and their total, without those of packages, which are no files here."""
     names, total = ask(MOST_NAMED + 1)
     packaged = shelves(library).packaged if names else {}
     if not packaged:
@@ -190,7 +190,7 @@ def _by_path(library: Library, text: str) -> Name | None:
 
 
 def _under_roots(library: Library, text: str) -> list[Name]:
-    """The documents at a path on disk, by what the collections say of themselves."""
+    """Return the documents at a path on disk, by the roots of the collections."""
     if not text.startswith(("/", "~/")) or text.startswith("//"):
         return []
     for variant in _spelled(text):
@@ -207,7 +207,7 @@ def _under_roots(library: Library, text: str) -> list[Name]:
 
 def _only(names: Sequence[Name], total: int, what: str, given: str) -> Name | None:
     if total > 1:
-        raise Ambiguous(what, given, names, total)
+        raise AmbiguousName(what, given, names, total)
     return names[0] if names else None
 
 
@@ -217,11 +217,11 @@ def _miss(library: Library, given: str) -> NotFound:
         for variant in _spelled(without_scheme(text)):
             if excluded := _excluded(collections, variant):
                 return excluded
-    return Missing(given, suggest(library, texts[-1]))
+    return NoDocument(given, suggest(library, texts[-1]))
 
 
 def _excluded(collections: Sequence[Collection], text: str) -> Excluded | None:
-    """The rule that hides a name: first of the collection it begins with or lies in, then of any."""
+    """Return the ignore rule that hides a name: of the collection it begins with or lies in, then of any; or None."""
     place = os.path.expanduser(text)
     roots = [(one, str(one.root).rstrip("/") + "/") for one in collections]
     meant = [(one, text.removeprefix(f"{one.name}/")) for one in collections if text.startswith(f"{one.name}/")]
@@ -233,7 +233,7 @@ def _excluded(collections: Sequence[Collection], text: str) -> Excluded | None:
 
 
 def suggest(library: Library, text: str, most: int = MOST_SUGGESTED) -> list[str]:
-    """Files with similar names, nearest first: by the whole name, or by its last component wherever that is."""
+    """Return files with similar names, nearest first, by the whole name or its last component."""
     from rapidfuzz.distance import Levenshtein  # only a miss needs it
     from rapidfuzz.process import extract
 

@@ -1,4 +1,4 @@
-"""What the qmd profile serves: six tools, a resource and a prompt."""
+"""The qmd profile: six tools, a resource and a prompt."""
 
 from __future__ import annotations
 

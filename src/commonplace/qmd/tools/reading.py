@@ -13,7 +13,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, Item
 from commonplace.qmd.tools.directory import Directory, directory
-from commonplace.qmd.tools.naming import Excluded, Located, Missing, address, find, locate, without_scheme
+from commonplace.qmd.tools.naming import Excluded, NamedLines, NoDocument, address, find, locate, without_scheme
 from commonplace.store.rows import Name
 from commonplace.text.globs import is_glob, matcher, split_union
 from commonplace.text.lines import split_lines
@@ -27,7 +27,7 @@ _SLASHES = re.compile("//+")
 
 
 class Contexts:
-    """What people say about documents, read once for many of them."""
+    """The descriptions of documents, read once for many of them."""
 
     def __init__(self, library: Library, collections: Sequence[Collection] | None = None) -> None:
         known = all_collections(library.store) if collections is None else collections
@@ -39,46 +39,46 @@ class Contexts:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """Some lines of a document as they are shown."""
+class ShownLines:
+    """Some lines of a document, as they are shown."""
 
     text: str
     left: int
-    """Lines after the last one shown."""
+    """The number of lines after the last one shown."""
 
 
-def shown(body: str, first: int = 1, count: int | None = None, *, numbered: bool = False) -> Text:
-    """Lines from one on, with their numbers if asked for. A whole body without numbers is left as it is."""
+def shown(body: str, first: int = 1, count: int | None = None, *, numbered: bool = False) -> ShownLines:
+    """Return lines from `first` on, numbered if asked. A whole body without numbers stays as it is."""
     lines = split_lines(body)
     total = len(lines)
     if first > total:
-        return Text(f"[... no lines from {first}: the document has {total} lines]", 0)
+        return ShownLines(f"[... no lines from {first}: the document has {total} lines]", 0)
     end = total if count is None else min(total, first - 1 + count)
     if first == 1 and end == total and not numbered:
-        return Text(body, 0)
+        return ShownLines(body, 0)
     kept = [line.removesuffix("\r") for line in lines[first - 1 : end]]
     if end == total and not body.endswith("\n"):
         kept[-1] = lines[-1]  # a CR that no LF follows is a character like any other
     if numbered:
         kept = [f"{number}: {line}" for number, line in enumerate(kept, start=first)]
-    return Text("\n".join(kept), total - end)
+    return ShownLines("\n".join(kept), total - end)
 
 
 def commented(context: str | None, text: str) -> str:
-    """A text under the comment that says what people say about it."""
+    """Return a text under a comment with its context, if it has one."""
     return f"<!-- Context: {context.replace('-->', '--&gt;')} -->\n\n{text}" if context else text
 
 
 def read(library: Library, name: Name) -> Item:
-    """A document with its body. It may have gone since it was named."""
+    """Return a document with its body. Raise NoDocument if it was removed since it was named."""
     found = library.store.items([name.item_id], body=True)
     if not found:
-        raise Missing(name.file, ())
+        raise NoDocument(name.file, ())
     return found[0]
 
 
 def resource(item: Item, text: str) -> dict[str, JSON]:
-    """A document as MCP embeds it."""
+    """Return a document as an embedded resource of MCP."""
     file = f"{item.parent}/{item.key}"
     content = {"uri": address(file), "name": file, "title": item.title, "mimeType": MIME_TYPE, "text": text}
     return {"type": "resource", "resource": content}
@@ -96,20 +96,20 @@ def get(call: Call, given: Mapping[str, JSON]) -> Reply:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What a pattern names: documents in the order of its parts, none twice, and a line for each part that failed."""
+    """The documents of a pattern in the order of its parts, none twice, and a line for each part that failed."""
 
-    documents: tuple[Located, ...]
+    documents: tuple[NamedLines, ...]
     errors: tuple[str, ...]
     total: int
-    """How many there were before the limit."""
+    """The number of documents before the limit."""
 
 
 def gather(library: Library, pattern: str) -> Gathered:
-    """The documents of a pattern: one name, or names, docids and globs between commas."""
+    """Return the documents of a pattern: one name, or names, docids and globs between commas."""
     with suppress(CommonplaceError):
         if located := find(library, pattern):
             return Gathered((located,), (), 1)
-    found: dict[int, Located] = {}
+    found: dict[int, NamedLines] = {}
     errors: list[str] = []
     for part in split_union(pattern):
         if not is_glob(part):
@@ -119,13 +119,13 @@ def gather(library: Library, pattern: str) -> Gathered:
         if not matching:
             _add_named(library, part, found, errors, otherwise=f"No files matched pattern: {part}")
         for name in matching:
-            found.setdefault(name.item_id, Located(name))
+            found.setdefault(name.item_id, NamedLines(name))
     documents = tuple(found.values())
     return Gathered(documents[:MOST_DOCUMENTS], tuple(errors), len(documents))
 
 
 def _matching(glob: str, known: Directory) -> list[Name]:
-    """The documents whose `collection/path`, or path alone, a glob matches, by file. An address has no path alone."""
+    """Return the documents whose `collection/path` matches a glob (or whose path, if it is no address), by file."""
     inside = without_scheme(glob)
     matches, literal = matcher(inside), _literal(inside)
     found = [
@@ -137,18 +137,18 @@ def _matching(glob: str, known: Directory) -> list[Name]:
 
 
 def _literal(glob: str) -> str:
-    """The longest text that stands in whatever a glob matches: looking for it first spares most of the matching."""
+    """Return the longest literal part of a glob, or "": looking for it first spares most of the matching."""
     if not _CHOICES.isdisjoint(glob) or not glob.isascii():
         return ""
     return max((piece.strip("/") for piece in _STARS.split(_SLASHES.sub("/", glob))), key=len)
 
 
 def _add_named(
-    library: Library, part: str, found: dict[int, Located], errors: list[str], otherwise: str | None = None
+    library: Library, part: str, found: dict[int, NamedLines], errors: list[str], otherwise: str | None = None
 ) -> None:
     try:
         located = locate(library, part)
-    except Missing as miss:
+    except NoDocument as miss:
         close = f" (did you mean: {', '.join(miss.suggestions)}?)" if miss.suggestions else ""
         errors.append(otherwise or f"File not found: {part}{close}")
     except Excluded as excluded:
@@ -197,13 +197,13 @@ def _opening(gathered: Gathered) -> list[str]:
 
 
 def skipped(file: str, size: int) -> str:
-    """What stands in the place of a document that is too large."""
+    """Return the line in place of a document that is too large."""
     kilobytes = max(1, (size + 512) // 1024)
     return f"[SKIPPED: {file} - File too large ({kilobytes}KB). Use 'qmd get' with file=\"{file}\" to retrieve.]"
 
 
-def excerpt(body: str, located: Located, most: int | None, *, numbered: bool) -> str:
-    """As many lines as asked for, and how many follow, unless the name itself says how many to show."""
+def excerpt(body: str, located: NamedLines, most: int | None, *, numbered: bool) -> str:
+    """Return the wanted lines, and how many follow unless the name itself says how many to show."""
     text = shown(body, located.first or 1, located.lines or most, numbered=numbered)
     if text.left and located.lines is None:
         return f"{text.text}\n\n[... truncated {text.left} more lines]"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from commonplace.errors import CommonplaceError
 from commonplace.model import JSON
-from commonplace.qmd.tools.naming import Ambiguous, Excluded, Missing, locate
+from commonplace.qmd.tools.naming import AmbiguousName, Excluded, NoDocument, locate
 from commonplace.qmd.tools.reading import MIME_TYPE, Contexts, commented, read, shown
 from commonplace.tools.profile import Resources
 from commonplace.tools.tool import Call
@@ -21,11 +21,11 @@ TEMPLATE: Mapping[str, JSON] = {
 
 
 def content(call: Call, uri: str) -> Mapping[str, JSON]:
-    """A document with its lines numbered. What cannot be read says so, with the names that were close."""
+    """Return a document with its lines numbered. Errors carry the address and similar names."""
     try:
         located = locate(call.library, uri)
         item = read(call.library, located.name)
-    except (Missing, Ambiguous, Excluded) as error:
+    except (NoDocument, AmbiguousName, Excluded) as error:
         error.details = {"uri": uri, "suggestions": list(error.suggestions)}
         raise
     except CommonplaceError as error:

@@ -1,4 +1,4 @@
-"""What there is: collections, documents, vectors; and what a client is told of it when it connects."""
+"""The state of collections, documents and vectors, and the instructions that clients get when they connect."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LONGEST = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
-    """A collection, and how much is in it."""
+class CollectionState:
+    """A collection, and how many documents it has."""
 
     name: str
     path: str
@@ -28,19 +28,21 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All collections by name, and how ready they are."""
+    """The state of all collections, and of their vectors."""
 
     documents: int
     needs_embedding: int
     has_vectors: bool
-    folders: tuple[Folder, ...]
+    folders: tuple[CollectionState, ...]
 
 
 def state(library: Library) -> State:
-    """What is here. Loads no model."""
+    """Return the state of a library's collections. Loads no model."""
     counts = _counts(library)
     folders = tuple(
-        Folder(one.name, str(one.root), one.pattern, counts.get(one.name, 0), changed_at(library.store, one.name))
+        CollectionState(
+            one.name, str(one.root), one.pattern, counts.get(one.name, 0), changed_at(library.store, one.name)
+        )
         for one in all_collections(library.store)
     )
     has_vectors = library.embedding.coverage().embedded > 0
@@ -48,7 +50,7 @@ def state(library: Library) -> State:
 
 
 def lacking(library: Library) -> int:
-    """How many documents have a passage without a vector. Those of packages are not ours to count."""
+    """Return the number of documents with a passage without a vector, without those of packages."""
     if not packages(library.store):
         return library.embedding.documents_lacking()
     parents = tuple(_counts(library))
@@ -61,7 +63,7 @@ def _counts(library: Library) -> dict[str, int]:
 
 
 def record(found: State) -> dict[str, JSON]:
-    """As the tool, HTTP and `--json` give it."""
+    """Return a state as the tool, HTTP and `--json` give it."""
     return {
         "totalDocuments": found.documents,
         "needsEmbedding": found.needs_embedding,
@@ -80,17 +82,17 @@ def record(found: State) -> dict[str, JSON]:
 
 
 def moment(when: datetime | None) -> str | None:
-    """UTC in milliseconds: `2025-06-18T12:34:56.789Z`."""
+    """Return a time in UTC with milliseconds, `2025-06-18T12:34:56.789Z`, or None."""
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z") if when else None
 
 
 def status(call: Call, given: Mapping[str, JSON]) -> Reply:
     found = state(call.library)
-    return Reply([{"type": "text", "text": worded(found)}], record(found))
+    return Reply([{"type": "text", "text": as_text(found)}], record(found))
 
 
-def worded(found: State) -> str:
-    """As the tool and the command line say it."""
+def as_text(found: State) -> str:
+    """Return a state as the tool and the command line print it."""
     lines = [
         "QMD Index Status:",
         f"  Total documents: {found.documents}",
@@ -103,7 +105,7 @@ def worded(found: State) -> str:
 
 
 def instructions(library: Library) -> str:
-    """What is inside and which tool to take, for an agent that has never seen the server."""
+    """Return what is in the collections and which tool to use, for an agent that is new to the server."""
     found = state(library)
     names = ", ".join(folder.name for folder in found.folders)
     lines = [

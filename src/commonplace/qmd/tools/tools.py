@@ -1,4 +1,4 @@
-"""The six tools as they are declared, and how their arguments are checked."""
+"""The declarations of the six tools, and the check of their arguments."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The arguments with defaults. A refusal names the argument and all that there are; 5.0 is as good as 5."""
+    """Return the arguments with defaults, 5.0 as 5. Raise InvalidInput that names the argument and all there are."""
     try:
         given = check(tool, signature, {_written(name): _writable(value) for name, value in arguments.items()})
     except InvalidInput as refused:
@@ -52,7 +52,7 @@ def checked(tool: str, signature: Signature, arguments: Mapping[str, JSON]) -> d
 
 
 def _writable(value: JSON) -> JSON:
-    """The same value, in which every text can be echoed: U+FFFD stands for what is no character."""
+    """Return the value with U+FFFD for what is no character, so that every text can be echoed."""
     if isinstance(value, str):
         return _written(value)
     if isinstance(value, list):
@@ -61,7 +61,7 @@ def _writable(value: JSON) -> JSON:
 
 
 def _written(text: str) -> str:
-    """JSON can escape half of a surrogate pair, and UTF-8 cannot write one."""
+    """Return the text with U+FFFD for halves of surrogate pairs, which JSON can escape and UTF-8 cannot have."""
     return text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -84,7 +84,7 @@ def _min_score(default: float) -> Schema:
 
 
 def _record(**properties: Schema) -> Schema:
-    """One of a list. That all of it is always there goes without saying: the list of tools is to be short."""
+    """Return the schema of a list's entry, without `required`: the list of tools is to be short."""
     return {"type": "object", "properties": properties}
 
 

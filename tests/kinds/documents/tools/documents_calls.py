@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from commonplace.library import Library
 from commonplace.profiles.registry import profile
 from commonplace.server.calls import Failure, run
-from commonplace.server.service import worded
+from commonplace.server.service import with_text
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call, Reply
 from commonplace.tools.view import View
@@ -34,7 +34,7 @@ class Tools:
         assert tool is not None
         answer = run(tool, Call(self.library, view=self.view), arguments)
         assert not isinstance(answer, Failure), answer
-        reply = worded(answer)
+        reply = with_text(answer)
         Draft202012Validator(tool.output).validate(reply.structured)
         return reply
 

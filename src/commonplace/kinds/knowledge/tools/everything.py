@@ -40,8 +40,7 @@ from commonplace.kinds.knowledge.tools.results import (
 )
 from commonplace.model import JSON, parse_uri
 from commonplace.tools.schema import obj
-from commonplace.tools.sessions import Found as Listed
-from commonplace.tools.sessions import deduped
+from commonplace.tools.sessions import SearchAnswer, deduped
 from commonplace.tools.soft_config import DEFAULTS
 from commonplace.tools.tool import READ_ONLY, Call, Tool
 
@@ -81,11 +80,11 @@ def answered(
         call_turn.session.recent_queries if call_turn.session else (),
     )
 
-    def run(seen: frozenset[str]) -> Listed[tuple[Results, list[Warning]]]:
+    def run(seen: frozenset[str]) -> SearchAnswer[tuple[Results, list[Warning]]]:
         addresses = [parts for parts in map(parse_uri, seen) if parts]
         without = frozenset(library.store.ids_of(addresses)) if addresses else frozenset()
         results, failed = _found(call_turn, replace(request, without=without))
-        return Listed((results, failed), [hit.item.uri for hit in results.hits], results.total, results.skipped)
+        return SearchAnswer((results, failed), [hit.item.uri for hit in results.hits], results.total, results.skipped)
 
     listing = [args["query"], sorted(sources), args.get("filters") or {}, chosen.order_by]
     own = chosen.origin["max_session_uris"] != "settings"

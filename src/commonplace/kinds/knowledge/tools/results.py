@@ -16,7 +16,7 @@ from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.search.parse import NO_WORD
 from commonplace.tools.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe
-from commonplace.tools.sessions import Told
+from commonplace.tools.sessions import SessionReport
 
 Warning = Mapping[str, JSON]
 
@@ -81,7 +81,7 @@ class ResultPage:
         return self.offset + len(self.results.hits) < self.results.total and bool(self.results.hits)
 
 
-def search_response(turn: Turn, page: ResultPage, session_state: Told | None) -> dict[str, JSON]:
+def search_response(turn: Turn, page: ResultPage, session_state: SessionReport | None) -> dict[str, JSON]:
     """Return the answer of a search in the full shape."""
     kind = "hybrid" if page.results.hybrid else "fts"
     records = [hit_item(hit, kind) for hit in page.results.hits]
