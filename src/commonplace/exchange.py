@@ -219,24 +219,29 @@ def _cue(start_ms: int, end_ms: int, start: int, end: int, speaker: str | None =
 
 
 def _past(version: int, updated_at: int, body: str, metadata: Any, tags: Any, images: Any) -> Past:
-    shown = tuple((str(hash), str(media_type)) for hash, media_type in images)
+    typed_images = tuple((str(hash), str(media_type)) for hash, media_type in images)
     return Past(
-        _number(version), _number(updated_at, LAST_MOMENT), str(body), dict(metadata), tuple(map(str, tags)), shown
+        _number(version),
+        _number(updated_at, LAST_MOMENT),
+        str(body),
+        dict(metadata),
+        tuple(map(str, tags)),
+        typed_images,
     )
 
 
 def _draft(record: dict[str, Any]) -> Draft:
-    given: dict[str, Any] = {name: record[name] for name in (*_TEXTS, *_OBJECTS) if name in record}
-    for name, value in given.items():
+    values: dict[str, Any] = {name: record[name] for name in (*_TEXTS, *_OBJECTS) if name in record}
+    for name, value in values.items():
         if not isinstance(value, str if name in _TEXTS else dict):
             raise ValueError(f"its {name} is no {'text' if name in _TEXTS else 'object'}")
     tags = record.get("tags", [])
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
         raise ValueError("its tags are no list of texts")
-    given |= {name: datetime.fromisoformat(record[name]) for name in ("created_at", "updated_at") if record.get(name)}
+    values |= {name: datetime.fromisoformat(record[name]) for name in ("created_at", "updated_at") if record.get(name)}
     if "passages" in record:
-        given["spans"] = tuple(_span(given["body"], *place) for place in record["passages"])
-    return Draft(given.pop("kind"), given.pop("key"), **given, tags=tuple(tags))
+        values["spans"] = tuple(_span(values["body"], *place) for place in record["passages"])
+    return Draft(values.pop("kind"), values.pop("key"), **values, tags=tuple(tags))
 
 
 def _span(body: str, start: int, end: int, first: int, last: int, headings: list[str], anchor: Any) -> Span:
@@ -246,7 +251,7 @@ def _span(body: str, start: int, end: int, first: int, last: int, headings: list
     return Span(body[start:end], start, end, *lines, tuple(headings), anchor)
 
 
-def _number(given: Any, most: int = _LARGEST) -> int:
-    if abs(number := int(given)) > most:
+def _number(value: Any, most: int = _LARGEST) -> int:
+    if abs(number := int(value)) > most:
         raise ValueError("a number in it is too large")
     return number

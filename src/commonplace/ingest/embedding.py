@@ -311,11 +311,11 @@ class Embedding:
             return
         deadline = time.monotonic() + _ON_THE_SPOT_S
         for start in range(0, len(pending), 8):
-            left = deadline - time.monotonic()
-            if left <= 0:
+            seconds = deadline - time.monotonic()
+            if seconds <= 0:
                 return
             try:
-                with hurried(left):
+                with hurried(seconds):
                     self.embed_chunks(model, pending[start : start + 8])
             except Unavailable:
                 return  # a provider that is late or gone: what has vectors is searched, the rest waits

@@ -20,9 +20,9 @@ def refuse_others(record: JSON, own: Command) -> None:
     """Raise InvalidInput, in half a sentence, where a line is no record, or surely one of another kind."""
     if not isinstance(record, dict):
         raise InvalidInput("it is no JSON object")
-    found = _command(record)
-    if found not in (None, own):
-        raise InvalidInput(f"`commonplace {_WRITERS[found]}` wrote it, and `commonplace import {found}` stores it")
+    command = _command(record)
+    if command not in (None, own):
+        raise InvalidInput(f"`commonplace {_WRITERS[command]}` wrote it, and `commonplace import {command}` stores it")
 
 
 def _command(record: dict[str, JSON]) -> Command | None:

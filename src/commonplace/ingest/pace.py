@@ -25,7 +25,7 @@ class Pace:
         """The times at which this process began and last made any, and how many it has made since it began."""
         self._written = 0.0
 
-    def note(self, made: int) -> None:
+    def note(self, count: int) -> None:
         """Say that so many vectors have been made since the last time. Never raises: a full disk loses the file."""
         with self._lock:
             now = time.monotonic()
@@ -33,11 +33,11 @@ class Pace:
             if now - last > FRESH_S:
                 self._run = now, now, 0  # how long the first took is not known, so they do not count
                 return
-            self._run = began, now, total + made
+            self._run = began, now, total + count
             if now - self._written < WRITE_S:
                 return
             self._written = now
-            record = {"rate": (total + made) / max(now - began, 1e-3), "at": time.time()}
+            record = {"rate": (total + count) / max(now - began, 1e-3), "at": time.time()}
             partial = self._path.with_suffix(f".{os.getpid()}.part")
             with suppress(OSError):
                 partial.write_text(json.dumps(record), "utf-8")

@@ -64,11 +64,11 @@ class Switch:
     def cost(self) -> Cost:
         serving, total = self._serving(), self._store.chunk_total()
         model = self._store.model(vector_fingerprint(self._embedder))
-        made = self._store.embedded_total(model.id) if model else 0
+        embedded = self._store.embedded_total(model.id) if model else 0
         old = self._store.embedded_total(serving.id) * _bytes(serving.dims) if serving else 0
         folder = self._embedding.folder
         free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
-        return Cost(total - made, made, (total - made) * _bytes(self._embedder.dims), old, free)
+        return Cost(total - embedded, embedded, (total - embedded) * _bytes(self._embedder.dims), old, free)
 
     def run(self, progress: Progress | None = None, *, patient: bool = True) -> int:
         """Make the vectors, put them in place, drop the old ones, and return how many were made.

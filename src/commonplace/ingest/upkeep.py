@@ -108,11 +108,11 @@ class Upkeep:
         `wanted`: only those that nobody would have to ask for. Where a better model has come and nobody has chosen,
         that one is used from now on. Raise AlreadyEmbedding where another process is at it.
         """
-        done = 0
+        count = 0
         if better := self.better_model():
-            done = Switch(self._store, self._embedding, better, by_hand=False).run(progress)
+            count = Switch(self._store, self._embedding, better, by_hand=False).run(progress)
         with self._embedding.exclusive(patient=True):
-            return done + (self._make_wanted(progress) if wanted else self._embedding.embed_all(progress))
+            return count + (self._make_wanted(progress) if wanted else self._embedding.embed_all(progress))
 
     def _make_wanted(self, progress: Progress | None) -> int:
         model = self._embedding.serving()
@@ -131,8 +131,8 @@ class Upkeep:
         if coverage.pending <= 0:
             return None
         rate = self._embedding.pace.rate()
-        left = coverage.pending / rate if rate else None
-        return Pending(coverage.pending, coverage.total, left, self.tended and self._will_be_made())
+        seconds = coverage.pending / rate if rate else None
+        return Pending(coverage.pending, coverage.total, seconds, self.tended and self._will_be_made())
 
     def _coverage(self) -> Coverage:
         """Return the coverage, counted anew at most every so often.
@@ -153,18 +153,18 @@ class Upkeep:
 
     def better_model(self) -> str | None:
         """Return the model that is here and suits the library better than the one chosen for it; None as a rule."""
-        chosen = self._embedding.chosen
-        here = pulled_betters(chosen, self._settings) if chosen and not self._embedding.is_settled else ()
-        if not chosen or not here:
+        current = self._embedding.chosen
+        here = pulled_betters(current, self._settings) if current and not self._embedding.is_settled else ()
+        if not current or not here:
             return None
         now, last = time.monotonic(), self._store.last_change()
-        looked = self._looked
+        last_look = self._looked
         if (
-            looked is None
-            or (looked.chosen, looked.here) != (chosen, here)
-            or now >= looked.at + LOOK_S
-            or not 0 <= last - looked.change < LOOK_CHANGES
+            last_look is None
+            or (last_look.chosen, last_look.here) != (current, here)
+            or now >= last_look.at + LOOK_S
+            or not 0 <= last - last_look.change < LOOK_CHANGES
         ):
             best = best_here(languages(self._store), self._settings)
-            self._looked = looked = _Looked(chosen, here, now, last, best if best in here else None)
-        return looked.found
+            self._looked = last_look = _Looked(current, here, now, last, best if best in here else None)
+        return last_look.found

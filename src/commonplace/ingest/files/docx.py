@@ -205,12 +205,12 @@ def _notes(archive: ZipFile, names: set[str]) -> dict[tuple[str, str], str]:
     def end(name: str) -> None:
         if name != kind:
             words.end(name)
-        elif number and (said := " ".join(words.markdown().split())):
-            notes[kind, number] = said
+        elif number and (words_of_note := " ".join(words.markdown().split())):
+            notes[kind, number] = words_of_note
 
     for kind in ("footnote", "endnote"):
         if (part := f"word/{kind}s.xml") in names:
-            read_xml(entry_bytes(archive, part), start, end, lambda said: words.text(said))
+            read_xml(entry_bytes(archive, part), start, end, lambda text: words.text(text))
     return notes
 
 

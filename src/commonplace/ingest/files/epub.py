@@ -47,15 +47,15 @@ def read_epub(stream: BinaryIO) -> Book:
         _check_protection(archive)
         place = _package_place(archive)
         package = _package(archive, place)
-        chapters, left = [], LARGEST_TEXT
+        chapters, room = [], LARGEST_TEXT
         for href in package.spine:
             name = posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(urlsplit(href).path)))
             try:
                 page = entry_bytes(archive, name)
             except KeyError:
                 continue  # a chapter that is listed but not there
-            left -= len(page)
-            if left < 0:
+            room -= len(page)
+            if room < 0:
                 raise BadZip(f"its chapters unpack to more than {LARGEST_TEXT:,} bytes")
             encoding = page_encoding(page) or "utf-8"
             if text := html_text(page.decode(encoding, errors="replace"))[0].strip():

@@ -27,7 +27,7 @@ def is_webp(data: bytes) -> bool:
 def png_texts(data: bytes, remarks: Remarks) -> list[tuple[str, str]]:
     """Return the (keyword, text) of the chunks that may hold a card. A damaged chunk is left out with a warning."""
     texts: list[tuple[str, str]] = []
-    left = LARGEST_TEXT
+    room = LARGEST_TEXT
     for kind, body, whole in _png_chunks(data, remarks):
         if kind not in (b"tEXt", b"zTXt", b"iTXt"):
             continue
@@ -38,11 +38,11 @@ def png_texts(data: bytes, remarks: Remarks) -> list[tuple[str, str]]:
         try:
             if not zero:
                 raise ValueError("it has no end of its keyword")
-            text = _text_of(kind, rest, left)
+            text = _text_of(kind, rest, room)
         except (ValueError, zlib.error) as error:
             remarks.warn(f'the PNG chunk "{name}" is broken: {error}')
             continue
-        left -= len(text)
+        room -= len(text)
         texts.append((name, text))
         if not whole:
             remarks.warn(f'the checksum of the PNG chunk "{name}" is wrong; it was read all the same')
@@ -93,13 +93,13 @@ def _unpacked(data: bytes, most: int) -> bytes:
 def webp_texts(data: bytes) -> list[tuple[str, str]]:
     """Return the (place, text) of everything in EXIF and XMP that may be a card."""
     found_texts: list[tuple[str, str]] = []
-    at, left = 12, LARGEST_TEXT
+    at, room = 12, LARGEST_TEXT
     while at + 8 <= len(data):
         kind, length = struct.unpack("<4sI", data[at : at + 8])
         body = data[at + 8 : at + 8 + length]
         if kind == b"EXIF":
-            texts = _exif_texts(body.removeprefix(b"Exif\0\0"), left)
-            left -= sum(len(text) for _, text in texts)
+            texts = _exif_texts(body.removeprefix(b"Exif\0\0"), room)
+            room -= sum(len(text) for _, text in texts)
             found_texts += texts
         elif kind == b"XMP ":
             found_texts += _xmp_texts(body)

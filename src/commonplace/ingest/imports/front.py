@@ -118,12 +118,12 @@ def _toml(source: str) -> dict[str, Any]:
 
 def _values(fields: dict[Any, Any]) -> dict[str, Any]:
     """Return only what JSON has: a moment becomes text. Refuse aliases that multiply, or bite their tail."""
-    left = MOST_VALUES
+    allowance = MOST_VALUES
 
     def value(member_value: Any, depth: int) -> Any:
-        nonlocal left
-        left -= 1
-        if left < 0 or depth > 20:
+        nonlocal allowance
+        allowance -= 1
+        if allowance < 0 or depth > 20:
             raise Unreadable("it holds too much")
         if isinstance(member_value, dict):
             return {name(key): value(member, depth + 1) for key, member in member_value.items()}

@@ -45,14 +45,14 @@ def front_record(fields: Mapping[str, Any], remarks: Remarks) -> Record:
     for name in _TAGS:
         metadata.pop(name, None)
     for field, names in (("created_at", _CREATED), ("updated_at", _UPDATED)):
-        said = next((name for name in names if fields.get(name) is not None), None)
-        if said is None:
+        date_field = next((name for name in names if fields.get(name) is not None), None)
+        if date_field is None:
             continue
-        if when := moment(fields[said]):
+        if when := moment(fields[date_field]):
             record[field] = when
-            del metadata[said]
+            del metadata[date_field]
         else:
-            remarks.warn(f'"{said}" is no date; it was kept as metadata', 1)
+            remarks.warn(f'"{date_field}" is no date; it was kept as metadata', 1)
     record["metadata"] = metadata
     return filled(record)
 

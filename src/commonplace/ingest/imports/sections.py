@@ -37,8 +37,8 @@ def read_sections(body: str, names: Mapping[str, str], title: object, *, ended_b
             ends = (later.line for later, other in fields[number + 1 :] if other or later.level <= lowest)
             rest += lines[at : block.line]
             at = next(ends, len(lines))
-            said = "\n".join(lines[block.end : at]).strip()
-            text_by_field[field] = f"{text_by_field.get(field, '')}\n\n{said}".strip()
+            section_text = "\n".join(lines[block.end : at]).strip()
+            text_by_field[field] = f"{text_by_field.get(field, '')}\n\n{section_text}".strip()
         elif not first:
             first = heads[number][1]
             if block.line >= at and (not title or title == first):

@@ -100,30 +100,30 @@ def split_name(name: str, offered: tuple[str, ...], setting: str) -> tuple[Provi
     return PROVIDERS[provider], model.strip()
 
 
-def read_address(given: str, setting: str, *, port: int | None = None) -> str:
+def read_address(address: str, setting: str, *, port: int | None = None) -> str:
     """Return an address as it is connected to. `port` is assumed where neither a scheme nor a port is written."""
-    written = given.strip()
-    if "://" not in written:
-        written = f"http://{written}"
+    url = address.strip()
+    if "://" not in url:
+        url = f"http://{url}"
         assumed = port
     else:
         assumed = None
-    parts = _split(written, setting)
-    if parts.scheme not in ("http", "https") or not parts.hostname or not _PLAIN.fullmatch(written):
+    parts = _split(url, setting)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not _PLAIN.fullmatch(url):
         raise Misconfigured(f"{setting} must be an http or https address such as http://127.0.0.1:8000/v1.")
     if parts.username is not None or parts.password is not None:
         raise Misconfigured(f"{setting} must not carry a name or password. Put the key into the file of keys.")
     if parts.query or parts.fragment:
         raise Misconfigured(f"{setting} must end with its path: no '?' and no '#'.")
     host = "127.0.0.1" if parts.hostname in _ALL_INTERFACES else parts.hostname
-    named = f"[{host}]" if ":" in host else host
+    bracketed_host = f"[{host}]" if ":" in host else host
     number = parts.port or assumed
-    return f"{parts.scheme}://{named}{f':{number}' if number else ''}{parts.path.rstrip('/')}"
+    return f"{parts.scheme}://{bracketed_host}{f':{number}' if number else ''}{parts.path.rstrip('/')}"
 
 
-def _split(written: str, setting: str) -> SplitResult:
+def _split(url: str, setting: str) -> SplitResult:
     try:
-        parts = urlsplit(written)
+        parts = urlsplit(url)
         _ = parts.port  # a port that is no number is found out here
     except ValueError:
         raise Misconfigured(f"{setting} must be an http or https address such as http://127.0.0.1:8000/v1.") from None

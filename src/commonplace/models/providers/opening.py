@@ -139,11 +139,11 @@ def _endpoint(
 ) -> ModelEndpoint:
     setting = f"{PREFIX}{role.upper()}_URL"
     own = environment.get(provider.address_variable, "").strip()
-    given = url or own or provider.address
-    if not given:
+    written_address = url or own or provider.address
+    if not written_address:
         raise Misconfigured(f"{provider.name}:{model} needs its address. Set {setting}.")
-    named = setting if url or not own else provider.address_variable
-    address = read_address(given, named, port=OLLAMA_PORT if provider.name == "ollama" else None)
+    address_setting = setting if url or not own else provider.address_variable
+    address = read_address(written_address, address_setting, port=OLLAMA_PORT if provider.name == "ollama" else None)
     address = _base(provider, address)
     host = urlsplit(address).netloc
     try:
@@ -159,7 +159,7 @@ def _endpoint(
         provider=provider.name,
         model=model,
         url=address,
-        setting=named,
+        setting=address_setting,
         key=key,
         organization=environment.get("OPENAI_ORGANIZATION", "") if provider.name == "openai" and is_own else "",
         version=environment.get("AZURE_OPENAI_API_VERSION") or _AZURE_VERSION if provider.name == "azure" else "",
