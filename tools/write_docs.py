@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,11 +47,17 @@ def _tool(tool: Tool) -> Iterator[str]:
         yield f"| `{name}` | {', '.join(filter(None, facts))} | {spec.get('description', '')} |"
 
 
+AGE_S = 2.5 * 24 * 3600
+"""How old the notes of the session are, so that it says the same whenever it is run."""
+
+
 def session() -> str:
     """Return what a new user types and sees, run in a home folder that is empty and with the models of this user."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder, "home")
         shutil.copytree(ROOT / "sample", home / "sample")
+        for note in (home / "sample").iterdir():
+            os.utime(note, (time.time() - AGE_S, time.time() - AGE_S))
         others = {name: value for name, value in os.environ.items() if not name.startswith(("COMMONPLACE_", "CLAUDE_"))}
         ours = {
             "HOME": str(home),

@@ -83,7 +83,7 @@ class ItemReader:
         messages = self._store.items(ids[(page - 1) * size : page * size], body=True)
         pages = -(-total // size)
         content = {"title": item.title, "page": page, "page_size": size, "pages": pages, "total_messages": total}
-        attachments = [{**_attached(message), "content": message.body} for message in messages]
+        attachments = [{**_message_record(message), "content": message.body} for message in messages]
         return Read(content, "start", title_loc(item), page < pages, attachments=attachments)
 
     # bodies
@@ -198,7 +198,7 @@ class ItemReader:
             return Read("", "start", title_loc(item), attachments=[])
         anchor, matches = self._message_anchor(ids, wish)
         passage = self._said(ids, message, anchor, matches, wish)
-        attachments = [_attached(message(index)) for index in passage.chunks]
+        attachments = [_message_record(message(index)) for index in passage.chunks]
         loc = message_loc(message(anchor.index))
         return Read(passage.content, anchor.by, loc, passage.truncated, attachments=attachments)
 
@@ -259,7 +259,7 @@ def _best_chunk(body: str, chunks: Sequence[Place], snippets: Snippets, by: Anch
     return Anchor(best, chunk.start + low, by, chunk.start + high)
 
 
-def _attached(message: Item) -> dict[str, JSON]:
+def _message_record(message: Item) -> dict[str, JSON]:
     fields = message.fields
     return {
         "type": "message",

@@ -99,7 +99,7 @@ def put_record(
     references = references if references is not None else References()
     if truth(record, "deleted"):
         return delete_record(store, record)
-    record, warnings = _sorted_out(kind, record)
+    record, warnings = _with_unknown_in_metadata(kind, record)
     with store.transaction():
         return _Put(store, kind, record, references, warnings).run(target, expected_version)
 
@@ -321,7 +321,7 @@ def _alike(store: Store, kind: str, shaped: Shaped) -> Item | None:
     return None
 
 
-def _sorted_out(kind: str, record: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], list[str]]:
+def _with_unknown_in_metadata(kind: str, record: Mapping[str, JSON]) -> tuple[Mapping[str, JSON], list[str]]:
     """Return the record with fields unknown to its kind moved into its metadata, and warnings."""
     known_names = {*_COMMON, *_OWN[kind]}
     if kind in _NAMED:

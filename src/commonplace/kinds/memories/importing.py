@@ -84,7 +84,7 @@ def import_kept(
     `source` is called twice, to check and to write, so that never more than a batch is in memory.
     """
     report, new_names = Imported(), set[int | str]()
-    number_here = _known(store, renumber=renumber)
+    number_here = _number_lookup(store, renumber=renumber)
     for entry in source():
         report.found += 1
         if entry.name in new_names:
@@ -149,10 +149,10 @@ def read_context_server(path: Path, noted: set[int | str]) -> Iterator[IncomingE
             if metadata is None:
                 noted.add(entry.id)
                 metadata = {RAW: entry.metadata}
-            yield _kept(entry, metadata)
+            yield _incoming(entry, metadata)
 
 
-def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> IncomingEntry:
+def _incoming(entry: ForeignEntry, metadata: dict[str, JSON]) -> IncomingEntry:
     images = tuple(Image(data, kind, _loads(metadata_text)) for data, kind, metadata_text in entry.images)
     number, id = (entry.id, "") if isinstance(entry.id, int) else (0, entry.id)
     return IncomingEntry(
@@ -161,27 +161,27 @@ def _kept(entry: ForeignEntry, metadata: dict[str, JSON]) -> IncomingEntry:
     )  # fmt: skip
 
 
-def _known(store: Store, *, renumber: bool) -> Callable[[IncomingEntry], int | None]:
+def _number_lookup(store: Store, *, renumber: bool) -> Callable[[IncomingEntry], int | None]:
     """Return a function from an entry to its number here, or None where it is not here.
 
     An entry with an id is looked up by that, else by its content; a number is looked up as such unless renumbering.
     """
-    by_number = None if renumber else _by_number(store)
-    by_likeness = cache(lambda: _by_likeness(store))  # cached: it reads every entry
+    by_number = None if renumber else _lookup_by_number(store)
+    by_likeness = cache(lambda: _lookup_by_content(store))  # called once at most: it reads every entry
 
     def known(entry: IncomingEntry) -> int | None:
         if not entry.id:
             return by_number(entry) if by_number else by_likeness()(entry)
         number = number_of(store, entry.id)
-        while number is None and (alike := by_likeness()(entry)) is not None:
-            if not has_id(store, store.entries([alike])[0].item_id):
-                number = alike
+        while number is None and (like_number := by_likeness()(entry)) is not None:
+            if not has_id(store, store.entries([like_number])[0].item_id):
+                number = like_number
         return number
 
     return known
 
 
-def _by_number(store: Store) -> Callable[[IncomingEntry], int | None]:
+def _lookup_by_number(store: Store) -> Callable[[IncomingEntry], int | None]:
     """Return a function from an entry to its own number, where it is here with the same thread, source and time.
 
     The function raises InvalidInput where another entry has the number.
@@ -202,7 +202,7 @@ def _by_number(store: Store) -> Callable[[IncomingEntry], int | None]:
     return known
 
 
-def _by_likeness(store: Store) -> Callable[[IncomingEntry], int | None]:
+def _lookup_by_content(store: Store) -> Callable[[IncomingEntry], int | None]:
     """Return a function from an entry to the number of one with the same thread, source, time and text.
 
     Each number is returned once, so that equal entries are matched in pairs.

@@ -170,7 +170,7 @@ class Catalog:
             self._check_place(table, path)
             metadata = _metadata(options.get("metadata", {}))
             now = _now()
-            description = check_description(options.get("description") or described(type, table.name, path))
+            description = check_description(options.get("description") or default_description(type, table.name, path))
             configured = now if type == "search" else None
             tool = ToolRow(
                 new_id(), table.number, path, type, check_tool_name(name), description, metadata, now, now, configured
@@ -212,8 +212,8 @@ class Catalog:
                 metadata=_metadata(changes.get("metadata", tool.metadata)),
                 updated_at=_now(),
             )
-            if new.description in ("", described(tool.type, table.name, tool.json_path)):
-                new = replace(new, description=described(tool.type, table.name, path))
+            if new.description in ("", default_description(tool.type, table.name, tool.json_path)):
+                new = replace(new, description=default_description(tool.type, table.name, path))
             self._check_free(new)
             moved = tool.type == "search" and path != tool.json_path
             if moved:
@@ -227,9 +227,9 @@ class Catalog:
     def _describe_again(self, before: TableRow, now: TableRow) -> None:
         """Put a table's new name into descriptions that were made for its tools."""
         for tool in self._store.tools(now.number) if before.name != now.name else ():
-            if tool.description == described(tool.type, before.name, tool.json_path):
-                described_now = described(tool.type, now.name, tool.json_path)
-                self._store.put_tool(replace(tool, description=described_now, updated_at=_now()))
+            if tool.description == default_description(tool.type, before.name, tool.json_path):
+                description = default_description(tool.type, now.name, tool.json_path)
+                self._store.put_tool(replace(tool, description=description, updated_at=_now()))
 
     def delete_tool(self, tool: ToolRow) -> int:
         """Remove a tool and return how many bindings went with it."""
@@ -323,7 +323,7 @@ class Catalog:
         return True
 
 
-def described(type: str, table: str, path: str) -> str:
+def default_description(type: str, table: str, path: str) -> str:
     """Return the description of a tool that was given none. It never quotes the data."""
     shown = "".join(sign if sign.isprintable() else "\ufffd" for sign in path[:200])
     place = f" at {shown}" if shown else ""

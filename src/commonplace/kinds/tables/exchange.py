@@ -48,7 +48,7 @@ class Exchange:
             if settled := self._settled(table):
                 table, text, tools = settled
                 exported_tools.update(tool.id for tool in tools)
-                tools_json = json.dumps([_told(tool, _TOOL) for tool in tools], ensure_ascii=False)
+                tools_json = json.dumps([_fields_of(tool, _TOOL) for tool in tools], ensure_ascii=False)
                 yield f'{_line("table", table, _TABLE)[:-1]}, "tools": {tools_json}, "data": {text}}}'
         for instance in self._store.instances():
             bound = [[one.tool, one.enabled] for one in self._store.bindings(instance.id) if one.tool in exported_tools]
@@ -122,10 +122,10 @@ class Exchange:
 
 
 def _line(kind: str, row: Any, names: tuple[str, ...]) -> str:
-    return json.dumps({"kind": kind, **_told(row, names)}, ensure_ascii=False)
+    return json.dumps({"kind": kind, **_fields_of(row, names)}, ensure_ascii=False)
 
 
-def _told(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
+def _fields_of(row: Any, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(row, name) for name in names}
 
 

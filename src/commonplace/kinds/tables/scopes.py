@@ -28,7 +28,7 @@ _Key = tuple[str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedNodes:
     """The nodes inside a place as of a change, or of a later one: following the log again is harmless."""
 
     change: int
@@ -37,7 +37,7 @@ class _Kept:
     skipped: int
 
     @classmethod
-    def of(cls, change: int, nodes: Nodes) -> _Kept:
+    def of(cls, change: int, nodes: Nodes) -> _CachedNodes:
         return cls(change, nodes, int(nodes.chunks.sum()), int(np.count_nonzero(nodes.chunks == 0)))
 
 
@@ -56,7 +56,7 @@ class NodeScopes:
 
     def __init__(self, store: TableStore, embedding: Embedding) -> None:
         self._store, self._embedding = store, embedding
-        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._kept: OrderedDict[_Key, _CachedNodes] = OrderedDict()
         self._counted: dict[_Key, tuple[tuple[int, str | None], int]] = {}
         self._others: dict[_Key, tuple[int, Ids | None]] = {}
         self._lock = threading.Lock()
@@ -65,7 +65,7 @@ class NodeScopes:
         """Return the nodes of the current generation inside a place, as of now."""
         return self._now((table.id, table.generation, pointer)).nodes
 
-    def _now(self, key: _Key) -> _Kept:
+    def _now(self, key: _Key) -> _CachedNodes:
         """Return what is inside a place as of the last change, and cache it."""
         last = self._store.last_change()
         cached = self._kept.get(key)
@@ -73,7 +73,7 @@ class NodeScopes:
             return cached
         is_followable = cached is not None and 0 <= last - cached.change <= MOST_FOLLOWED
         nodes = self._followed(key, cached) if cached is not None and is_followable else self._store.nodes_at(*key)
-        now = _Kept.of(last, nodes)
+        now = _CachedNodes.of(last, nodes)
         with self._lock:
             self._kept[key] = now
             self._kept.move_to_end(key)
@@ -89,7 +89,7 @@ class NodeScopes:
         now = self._now(key)
         return now.nodes.items, self._others_of(key, now) if len(now.nodes.items) >= LARGE else None
 
-    def _others_of(self, key: _Key, now: _Kept) -> Ids | None:
+    def _others_of(self, key: _Key, now: _CachedNodes) -> Ids | None:
         """Return the items outside a place, None where they are too many."""
         cached = self._others.get(key)
         if cached is None or not 0 <= now.change - cached[0] <= MOST_FOLLOWED:
@@ -116,7 +116,7 @@ class NodeScopes:
         changes = self._store.changes(seen, 2 * MOST_FOLLOWED)  # some may have come since they were counted
         return np.unique(np.array([change.item_id for change in changes if change.op != "embed"], dtype=np.int64))
 
-    def _followed(self, key: _Key, kept: _Kept) -> Nodes:
+    def _followed(self, key: _Key, kept: _CachedNodes) -> Nodes:
         """Return the nodes with the changes since then applied."""
         nodes, touched = kept.nodes, self._touched(kept.change)
         if not len(touched):
@@ -133,7 +133,7 @@ class NodeScopes:
         now = self._now(key)
         return Counts(len(now.nodes.items) - now.skipped, now.chunks, self._indexed(key, now), now.skipped)
 
-    def _indexed(self, key: _Key, now: _Kept) -> int:
+    def _indexed(self, key: _Key, now: _CachedNodes) -> int:
         if not now.chunks:
             return 0
         moment = (now.change, self._embedding.chosen)

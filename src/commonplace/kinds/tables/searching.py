@@ -72,7 +72,7 @@ class TableResults(NamedTuple):
     """Places that were still to be indexed; None where they did not have to be read."""
 
 
-class _Alive:
+class _LiveChunks:
     """A filter of chunks: those of this generation, inside the place, and as the data is now."""
 
     def __init__(self, store: TableStore, indexer: Indexer, table: TableRow, place: Tokens) -> None:
@@ -125,7 +125,7 @@ class TableSearch:
         semantic = self._meaning()
 
         def ask(words: WordReader) -> TableResults:
-            live = _Alive(self._store, self._indexer, table, place)
+            live = _LiveChunks(self._store, self._indexer, table, place)
             results = self._find(words, semantic, live, query, top_k)
             return TableResults(None if words.waiting() else results, live.seen)
 
@@ -145,7 +145,7 @@ class TableSearch:
             return None
 
     def _find(
-        self, words: WordReader, semantic: Semantic | None, live: _Alive, query: str, top_k: int
+        self, words: WordReader, semantic: Semantic | None, live: _LiveChunks, query: str, top_k: int
     ) -> list[dict[str, JSON]]:
         table, place = live.table, live.place
         pointer = plain(render(place))
@@ -167,7 +167,7 @@ class TableSearch:
                 ]
         return []
 
-    def _best(self, legs: _Legs, live: _Alive, top_k: int) -> tuple[list[Live], list[float]]:
+    def _best(self, legs: _Legs, live: _LiveChunks, top_k: int) -> tuple[list[Live], list[float]]:
         """Return the best chunks that are alive, and their scores, fetching deeper until there are enough."""
         depth = max(LEAST_DEPTH, DEPTH_PER_HIT * top_k)
         while True:
@@ -307,15 +307,15 @@ def _scores(legs: _Legs, fused: _Fused, chunks: Sequence[int]) -> list[float]:
     """Return the engine's score of each chunk, 0 to 1, lowered where it would rise along the order."""
     if not chunks:
         return []
-    by_words = _told(chunks, fused.words, legs.lexical.scores)
+    by_words = _leg_scores(chunks, fused.words, legs.lexical.scores)
     none = np.full(len(chunks), np.nan, dtype=np.float32)
-    by_vector = _told(chunks, fused.near, legs.vector.scores) if legs.vector else none
+    by_vector = _leg_scores(chunks, fused.near, legs.vector.scores) if legs.vector else none
     values = combine(by_words, by_vector, fused.weights)
     scores = fused.scale.scores(np.array(chunks, np.int64), values, np.isnan(by_vector))
     return [round(score, 4) for score in falling(scores.tolist())]
 
 
-def _told(chunks: Sequence[int], proposed: tuple[Ids, Floats], ask: Callable[[Ids], Floats]) -> Floats:
+def _leg_scores(chunks: Sequence[int], proposed: tuple[Ids, Floats], ask: Callable[[Ids], Floats]) -> Floats:
     """Return a leg's scores of some chunks. Those it proposed keep their score, to the last bit."""
     score_by_chunk = dict(zip(proposed[0].tolist(), proposed[1].tolist(), strict=True))
     others = [chunk for chunk in chunks if chunk not in score_by_chunk]

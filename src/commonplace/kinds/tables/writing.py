@@ -165,7 +165,7 @@ class Writing:
             check(element["content"], f"elements[{number}].content", depth=len(place) + 1)
         if shape == "list":
             first = self.append(edits, place, [element["content"] for element in elements])
-            return [_told(first + number) for number in range(len(elements))]
+            return [_key_record(first + number) for number in range(len(elements))]
         members: dict[str, JSON] = {}
         for number, element in enumerate(elements):
             key = _object_key(element.get("key"), f"elements[{number}].key")
@@ -177,7 +177,7 @@ class Writing:
                 )
             members[key] = element["content"]
         self.add_members(edits, place, members)
-        return [_told(key) for key in members]
+        return [_key_record(key) for key in members]
 
     def update(self, edits: Edits, place: Tokens, updates: Sequence[Mapping[str, JSON]]) -> list[dict[str, JSON]]:
         """Replace elements for a tool of type `update`, and return their keys and pointers."""
@@ -188,7 +188,7 @@ class Writing:
         for number, element in enumerate(updates):
             key = self._existing(edits.table, place, shape, count, element.get("key"), f"updates[{number}].key")
             self.replace(edits, (*place, str(key)), element["content"])
-            results.append(_told(key))
+            results.append(_key_record(key))
         return results
 
     def delete(self, edits: Edits, place: Tokens, keys: Sequence[JSON]) -> list[dict[str, JSON]]:
@@ -206,7 +206,7 @@ class Writing:
             self.remove_elements(edits, place, list(unique_keys))
         else:
             self.remove_members(edits, place, list(unique_keys))
-        return [_told(key) for key in unique_keys]
+        return [_key_record(key) for key in unique_keys]
 
     def container(self, table: TableRow, place: Tokens) -> tuple[str, int]:
         """Return `object` or `list`, and how many members it has. Raise InvalidInput for anything else."""
@@ -254,5 +254,5 @@ def _object_key(value: JSON, argument: str) -> str:
     return value
 
 
-def _told(key: str | int) -> dict[str, JSON]:
+def _key_record(key: str | int) -> dict[str, JSON]:
     return {"key": key, "json_path": render([key])}

@@ -56,10 +56,10 @@ def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     sources = tuple(dict.fromkeys(args.get("sources") or SOURCES))
     limits, warnings = _limits(call, args, sources)
     call_turn, order_warnings = _ordered(call_turn, args, sources)
-    return answered(call_turn, args, sources, limits, [*warnings, *order_warnings], call_turn.chosen.shape)
+    return search_answer(call_turn, args, sources, limits, [*warnings, *order_warnings], call_turn.chosen.shape)
 
 
-def answered(
+def search_answer(
     call_turn: Turn,
     args: Mapping[str, JSON],
     sources: tuple[str, ...],
@@ -83,7 +83,7 @@ def answered(
     def run(seen: frozenset[str]) -> SearchAnswer[tuple[Results, list[Warning]]]:
         addresses = [parts for parts in map(parse_uri, seen) if parts]
         without = frozenset(library.store.ids_of(addresses)) if addresses else frozenset()
-        results, failed = _found(call_turn, replace(request, without=without))
+        results, failed = _search_sources(call_turn, replace(request, without=without))
         return SearchAnswer((results, failed), [hit.item.uri for hit in results.hits], results.total, results.skipped)
 
     listing = [args["query"], sorted(sources), args.get("filters") or {}, chosen.order_by]
@@ -102,7 +102,7 @@ def answered(
     return compact_search(response, library.settings.public_url) if shape == "compact" else response
 
 
-def _found(call_turn: Turn, request: SearchRequest) -> tuple[Results, list[Warning]]:
+def _search_sources(call_turn: Turn, request: SearchRequest) -> tuple[Results, list[Warning]]:
     """Return what the sources answer. Where one of them fails the others still do; raise where none is left."""
     finding = call_turn.call.library.knowledge.finding
     try:

@@ -23,11 +23,11 @@ _WINDOW = {"mode": "chunk_with_siblings", "max_tokens": 5000}
 
 def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the answer of `search`."""
-    turn = open_turn(call, args)
+    call_turn = open_turn(call, args)
     requested = tuple(dict.fromkeys(args.get("sources") or ()))
     sources = requested or (*SOURCES, *((DOCUMENTS,) if call.library.store.counts().get("document") else ()))
     limits = SourceLimits(tags=limits_of(args["query"]).tags)
-    return everything.answered(turn, args, sources, limits, [], _shape(turn))
+    return everything.search_answer(call_turn, args, sources, limits, [], _shape(call_turn))
 
 
 def fetch(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -48,7 +48,7 @@ def _create(call: Call, source: str, args: Mapping[str, JSON], merge: Merge) -> 
     check_metadata(args)
     record = merge({"kind": KIND_OF[source]}, args)
     outcome = create_record(call.library.store, record)
-    return written(call, outcome, changed=True)
+    return write_answer(call, outcome, changed=True)
 
 
 def update(call: Call, source: str, id: str | int, args: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
@@ -56,23 +56,23 @@ def update(call: Call, source: str, id: str | int, args: Mapping[str, JSON], mer
     check_metadata(args)
     store = call.library.store
     with store.transaction():
-        item = found(call, source, id, args.get("expected_version"))
+        item = item_at_version(call, source, id, args.get("expected_version"))
         record = record_of(store, item)
         del record["updated_at"]
         outcome = put_record(store, merge(record, args), target=item)
-        return written(call, outcome, changed=outcome.status == "updated")
+        return write_answer(call, outcome, changed=outcome.status == "updated")
 
 
 def delete(call: Call, source: str, id: str | int, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Delete an item and return the answer. Raise NotFound or AlreadyExists."""
     store = call.library.store
     with store.transaction():
-        item = found(call, source, id, args.get("expected_version"))
+        item = item_at_version(call, source, id, args.get("expected_version"))
         delete_item(store, item)
     return {"deleted": True, "uri": item.uri, "version": item.version + 1}
 
 
-def found(call: Call, source: str, id: str | int, expected: int | None) -> Item:
+def item_at_version(call: Call, source: str, id: str | int, expected: int | None) -> Item:
     """Return the item, at the version that is expected. Raise NotFound, or AlreadyExists for another version."""
     item, message = call.library.knowledge.item(source, id)
     if message is not None:
@@ -87,7 +87,7 @@ def found(call: Call, source: str, id: str | int, expected: int | None) -> Item:
     return item
 
 
-def written(call: Call, outcome: RecordOutcome, *, changed: bool) -> dict[str, JSON]:
+def write_answer(call: Call, outcome: RecordOutcome, *, changed: bool) -> dict[str, JSON]:
     """Return the answer to a write."""
     item = call.library.store.items([outcome.item_id])[0]
     return {"meta": result(item), "changed": changed}

@@ -20,7 +20,7 @@ from commonplace.kinds.knowledge.tools.writing import (
     create_tool,
     delete,
     delete_tool,
-    found,
+    item_at_version,
     once,
     update,
     update_tool,
@@ -135,7 +135,7 @@ def update_talk(call: Call, args: Args) -> Record:
 def append_talk(call: Call, args: Args) -> Record:
     def work() -> Record:
         store = call.library.store
-        item = found(call, "chats", args["conversation_id"], args.get("expected_version"))
+        item = item_at_version(call, "chats", args["conversation_id"], args.get("expected_version"))
         first_messages = messages_of(store, item, limit=1)
         added = talks.messages_of(args["messages"], first_messages[0].sender if first_messages else "")
         return {"meta": result(append_messages(store, item, added)), "changed": True}

@@ -74,7 +74,7 @@ def _read(line: bytes) -> IncomingEntry:
     try:
         record = json.loads(line.decode("utf-8"))
         refuse_others(record, "memory")
-        return _kept(record)
+        return _incoming(record)
     except UnicodeDecodeError as error:
         raise ValueError("it is not UTF-8") from error
     except RecursionError as error:
@@ -85,7 +85,7 @@ def _read(line: bytes) -> IncomingEntry:
         raise ValueError("a field of it is of another kind") from error
 
 
-def _kept(record: dict[str, Any]) -> IncomingEntry:
+def _incoming(record: dict[str, Any]) -> IncomingEntry:
     expires = record.get("expires_at")
     for name, kind in _KINDS.items():
         if type(record[name]) is not kind:

@@ -22,7 +22,7 @@ from commonplace.kinds.memories.tools.lists import (
     FusedLists,
     Leg,
 )
-from commonplace.kinds.memories.tools.paging import L, Paging, Taken, within
+from commonplace.kinds.memories.tools.paging import L, Paging, WalkPage, within
 from commonplace.kinds.memories.tools.reranking import Reranked, look_for
 from commonplace.kinds.memories.tools.statistics import backend_of
 from commonplace.model import JSON, Filter
@@ -203,12 +203,12 @@ class _Search:
         rows = store.entries_of(items)
         return {row.item_id: Entry(row, items_by_id[row.item_id]) for row in rows if row.item_id in items_by_id}
 
-    def _records(self, taken: Taken, entries: Mapping[int, Entry]) -> list[dict[str, JSON]]:
-        rows = taken.rows
-        page = [(place, entries[int(rows.items[place])]) for place in taken.places]
+    def _records(self, walk_page: WalkPage, entries: Mapping[int, Entry]) -> list[dict[str, JSON]]:
+        rows = walk_page.rows
+        page = [(place, entries[int(rows.items[place])]) for place in walk_page.places]
         images = images_of(self._call, [entry for _, entry in page]) if self._args["include_images"] else {}
         truncation = self._call.library.settings.memory_truncation
-        marks = self._highlights(taken, page) if self._marks else {}
+        marks = self._highlights(walk_page, page) if self._marks else {}
         records = []
         for place, entry in page:
             extra: dict[str, JSON] = {"scores": rows.record(place)} if rows.scores else {}
@@ -217,10 +217,10 @@ class _Search:
             records.append(shown(entry, truncation=truncation, images=images.get(entry.number), **extra))
         return records
 
-    def _highlights(self, taken: Taken, page: Sequence[tuple[int, Entry]]) -> dict[int, str]:
+    def _highlights(self, walk_page: WalkPage, page: Sequence[tuple[int, Entry]]) -> dict[int, str]:
         if self._highlighter is None:
             return {}
-        chunks, marked_texts = taken.rows.chunks, {}
+        chunks, marked_texts = walk_page.rows.chunks, {}
         longer = [place for place, entry in page if len(entry.item.body or "") > _LONGEST_MARKED]
         long = [] if chunks is None else chunks[longer].tolist()
         passages = {chunk.item_id: chunk.text for chunk in self._call.library.store.chunks(long)} if long else {}

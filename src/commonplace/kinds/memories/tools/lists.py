@@ -51,16 +51,16 @@ class ByTime:
     loose: bool = False
 
     def first(self, count: int) -> ListRows:
-        self.upto, self.hidden = self.library.store.last_item(), replaced(self.library, self.filter)
+        self.upto, self.hidden = self.library.store.last_item(), superseded_items(self.library, self.filter)
         return self._rows(self.filter, max(count, FROZEN))
 
     def deeper(self, rows: ListRows, count: int) -> ListRows:
         last = Moment(int(rows.items[-1]), int(rows.created[-1]))
         count_wanted = WHOLE if is_narrow(self.filter) else count - len(rows) + len(self.hidden)
-        return rows.followed_by(without(self._rows(whoever_replaced(self.filter), count_wanted, last), self.hidden))
+        return rows.followed_by(without(self._rows(with_superseded(self.filter), count_wanted, last), self.hidden))
 
     def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
-        self.upto, self.hidden = cursor.upto, replaced(self.library, self.filter)
+        self.upto, self.hidden = cursor.upto, superseded_items(self.library, self.filter)
         rest = self._rows(self.filter, max(count, FROZEN), cursor.last)
         shown = ListRows(_ids([cursor.last.item_id]), _ids([cursor.last.created_at]), complete=False)
         return shown.followed_by(rest), 1
@@ -88,7 +88,7 @@ class ByTheirWords:
     hidden: Ids = field(init=False)
 
     def first(self, count: int) -> ListRows:
-        self.hidden = replaced(self.library, self.filter)
+        self.hidden = superseded_items(self.library, self.filter)
         result = self._found(self.filter, count, None if self.relaxes else False)
         self.loose, self.reader = result.relaxed, result.reader
         return lexical_rows(result.found)
@@ -96,13 +96,13 @@ class ByTheirWords:
     def deeper(self, rows: ListRows, count: int) -> ListRows:
         count_wanted = WHOLE if is_narrow(self.filter) else count + len(self.hidden)
         later = self.library.store.last_item() - self.upto if self.upto is not None else 0
-        further = lexical_rows(self._found(whoever_replaced(self.filter), count_wanted + later, self.loose).found)
+        further = lexical_rows(self._found(with_superseded(self.filter), count_wanted + later, self.loose).found)
         if self.upto is not None:
             further = without_later(further, self.upto)
         return rows.followed_by(without(further, self.hidden))
 
     def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
-        self.loose, self.upto, self.hidden = cursor.loose, cursor.upto, replaced(self.library, self.filter)
+        self.loose, self.upto, self.hidden = cursor.loose, cursor.upto, superseded_items(self.library, self.filter)
         count_wanted = cursor.position + count
         while True:
             result = self._found(self.filter, count_wanted, self.loose)
@@ -343,13 +343,13 @@ def is_narrow(filter: Filter) -> bool:
     return bool(filter.where or filter.tags or (entries is not None and entries.multimodal is not None))
 
 
-def replaced(library: Library, filter: Filter) -> Ids:
+def superseded_items(library: Library, filter: Filter) -> Ids:
     """Return the items a filter hides now because newer entries supersede them."""
     hides = filter.entries is not None and not filter.entries.superseded
     return _ids(library.store.superseded_items() if hides else [])
 
 
-def whoever_replaced(filter: Filter) -> Filter:
+def with_superseded(filter: Filter) -> Filter:
     """Return the filter with superseded entries let through: a list goes on with what it hid when it was begun."""
     return filter if filter.entries is None else replace(filter, entries=replace(filter.entries, superseded=True))
 

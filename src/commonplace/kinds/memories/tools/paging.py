@@ -218,7 +218,7 @@ def digest_of(tool: str, args: Mapping[str, JSON]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class WalkPage:
     """One page of a walk: the rows, the indexes of entries that still exist, and where the next page begins."""
 
     rows: ListRows
@@ -245,7 +245,7 @@ class Paging(Generic[L]):
         """The maker of the list: an earlier call's, where this call goes on with that list."""
         self._walk: ListWalk | None = None
 
-    def take(self, load: Callable[[Sequence[int]], Mapping[int, T]]) -> tuple[Taken, dict[int, T]]:
+    def take(self, load: Callable[[Sequence[int]], Mapping[int, T]]) -> tuple[WalkPage, dict[int, T]]:
         """Return this page and its entries as `load` returns them, filled up from further on where some are gone."""
         walk, position = self._begin(self.lister)
         self._walk, self.lister = walk, cast(L, walk.lister)
@@ -262,7 +262,7 @@ class Paging(Generic[L]):
             places += [position + place for place, item in enumerate(batch) if item in batch_entries]
             loaded.update(batch_entries)
             position += len(batch)
-        return Taken(rows, places, position), loaded
+        return WalkPage(rows, places, position), loaded
 
     def _begin(self, lister: Lister) -> tuple[ListWalk, int]:
         cursor = self.cursor
@@ -275,15 +275,15 @@ class Paging(Generic[L]):
         rows, position = lister.again(cursor, self.limit + 1)
         return ListWalk(lister, rows, cursor.upto), position
 
-    def cursor_after(self, taken: Taken, kept: int) -> str | None:
+    def cursor_after(self, walk_page: WalkPage, count: int) -> str | None:
         """Return the cursor after the first `kept` entries of this page; None where the list ends there."""
         walk = self._walk
-        position = taken.position if kept == len(taken.places) else taken.places[kept]
-        if walk is None or position >= len(taken.rows):
+        position = walk_page.position if count == len(walk_page.places) else walk_page.places[count]
+        if walk is None or position >= len(walk_page.rows):
             return None
         walks = walks_of(self._library)
         walks.keep(walk)
-        rows = taken.rows
+        rows = walk_page.rows
         last = Moment(int(rows.items[position - 1]), int(rows.created[position - 1]))
         head = tuple(rows.items[: rows.head].tolist()) if position <= rows.head else ()
         return walks.sign(Cursor(self._digest, walk.id, position, walk.upto, last, walk.lister.loose, head))

@@ -234,14 +234,14 @@ class Reranked(Generic[L]):
         if scores is None:
             return rows
         order = np.lexsort((-head.items, -head.created, -scores))
-        return _headed(_led(rows, order), scores[order], len(head))
+        return _with_head(_moved_to_front(rows, order), scores[order], len(head))
 
     def deeper(self, rows: ListRows, count: int) -> ListRows:
         if not rows.head:
             return self.made.deeper(rows, count)
         column, plain = rows.scores["rerank_score"], {**rows.scores, "rerank_score": None}
         further = self.made.deeper(replace(rows, scores=plain), count)
-        return _headed(further, None if column is None else column[: rows.head].astype(np.float32), rows.head)
+        return _with_head(further, None if column is None else column[: rows.head].astype(np.float32), rows.head)
 
     def again(self, cursor: Cursor, count: int) -> tuple[ListRows, int]:
         """Return the list in the order that was begun; the cursor carries that while not all of the head was shown."""
@@ -251,9 +251,9 @@ class Reranked(Generic[L]):
         place = {item: row for row, item in enumerate(rows.items.tolist())}
         order = np.array([place[item] for item in cursor.head if item in place], np.int64)
         shown_count = sum(item in place for item in cursor.head[: cursor.position])
-        rows = _led(rows, order)
+        rows = _moved_to_front(rows, order)
         scores = self._scores(rows.only(np.arange(len(order)))) if shown_count < len(order) else None
-        return _headed(rows, scores, len(order)), shown_count
+        return _with_head(rows, scores, len(order)), shown_count
 
     def _scores(self, head: ListRows) -> Floats | None:
         """Return the scores of the head, None where there are none, and note the outcome."""
@@ -285,13 +285,13 @@ class Reranked(Generic[L]):
         return {"rerank_stats": {**record, "message": judged.reason} if judged.reason else record}
 
 
-def _led(rows: ListRows, first: Ids) -> ListRows:
+def _moved_to_front(rows: ListRows, first: Ids) -> ListRows:
     """Return the rows with the ones at `first` first, the others in their order."""
     rest = np.setdiff1d(np.arange(len(rows)), first, assume_unique=True)
     return rows.only(np.concatenate([first, rest]))
 
 
-def _headed(rows: ListRows, scores: Floats | None, head: int) -> ListRows:
+def _with_head(rows: ListRows, scores: Floats | None, head: int) -> ListRows:
     """Return rows of which the first `head` are reranked, with their scores."""
     column = None
     if scores is not None:
