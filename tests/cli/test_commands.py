@@ -400,7 +400,7 @@ def test_sentences_name_the_commands_of_the_program_that_was_called(run: Run, no
 def test_advice_keeps_the_space_that_the_caller_chose(run: Run, notes: Path) -> None:
     assert "Run 'commonplace --space other add .'" in run("--space", "other", "ls").stderr
     run("--space", "other", "add", str(notes), "--no-embed")
-    assert "Run 'commonplace --space other embed'" in run("--space", "other", "vsearch", "tea", code=69).stderr
+    assert "`commonplace --space other embed` makes them" in run("--space", "other", "vsearch", "tea", code=69).stderr
     assert "Run 'commonplace --space other qmd " not in run("--space", "other", "qmd", "vsearch", "tea", code=1).stderr
     assert (
         "Run 'commonplace qmd --index other embed'" in run("--space", "other", "qmd", "vsearch", "tea", code=1).stderr
