@@ -50,7 +50,7 @@ def session() -> str:
     """Return what a new user types and sees, run in a home folder that is empty and with the models of this user."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder, "home")
-        shutil.copytree(ROOT / "sample", home / "sample")
+        shutil.copytree(ROOT / "sample", home / "sample", copy_function=shutil.copyfile)  # as old as for a new user
         others = {name: value for name, value in os.environ.items() if not name.startswith(("COMMONPLACE_", "CLAUDE_"))}
         ours = {
             "HOME": str(home),
