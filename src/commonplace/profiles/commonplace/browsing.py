@@ -106,7 +106,7 @@ def _collection(call: Call, place: str, filled: Mapping[str, int]) -> tuple[str,
     names = [*accumulate(place.split("/"), "{}/{}".format)][::-1]
     for name in names:
         if _is_there(call.library, places(call, [name]), filled):
-            called = collection_called(call.library, name)
+            called = None if name in filled else collection_called(call.library, name)
             spelled = called if called and called.casefold() == name.casefold() else name
             return spelled, place[len(name) :].strip("/")
     for name in names:
