@@ -24,7 +24,7 @@ from statistics import median, quantiles
 
 from commonplace.library import Library
 from commonplace.model import Draft, Filter
-from commonplace.search.hybrid import Answer, Question
+from commonplace.search.question import HybridAnswer, Question
 from commonplace.search.rerank import BUDGET_S
 from commonplace.search.typed import Search
 from commonplace.settings import Settings
@@ -60,11 +60,11 @@ def main() -> None:
 
 
 def measure(library: Library, questions: Sequence[str], busy: int) -> Iterator[Row]:
-    def query(text: str, *, rerank: bool = True) -> Answer:
+    def query(text: str, *, rerank: bool = True) -> HybridAnswer:
         searches = (Search("lex", text), Search("vec", text))
         return library.hybrid.find(Question(searches, Filter(kinds=("document",)), plain=True, rerank=rerank))
 
-    def fused(text: str) -> Answer:
+    def fused(text: str) -> HybridAnswer:
         return query(text, rerank=False)
 
     query(questions[0])
@@ -93,7 +93,7 @@ def cpu_ms(ask: Callable[[str], object], questions: Sequence[str]) -> list[float
     return spent
 
 
-def waited(query: Callable[[str], Answer], text: str) -> tuple[float, float]:
+def waited(query: Callable[[str], HybridAnswer], text: str) -> tuple[float, float]:
     """Wall milliseconds of a query and of its second look."""
     start = time.perf_counter()
     answer = query(text)

@@ -386,13 +386,8 @@ def reference() -> str:
     """Return every setting as a Markdown table, which docs/operations.md shows."""
     rows = ["| setting | environment | default | what it does |", "|---|---|---|---|"]
     for item in fields(Settings):
-        default = (
-            "the platform's own folder"
-            if item.type == "Path"
-            else f"`{_default(item)}`"
-            if _default(item) != ""
-            else "–"
-        )
+        value = _default(item)
+        default = "the platform's own folder" if item.type == "Path" else f"`{value}`" if value != "" else "–"
         rows.append(f"| `{item.name}` | `{PREFIX}{item.name.upper()}` | {default} | {item.metadata['doc']} |")
     return "\n".join(rows)
 

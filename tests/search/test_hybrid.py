@@ -14,8 +14,9 @@ from commonplace.library import Library
 from commonplace.model import Draft, Filter, Stage
 from commonplace.models import Generator, Reranker
 from commonplace.models.embedder import Embedder
-from commonplace.search.hybrid import Answer, Hybrid, Question
+from commonplace.search.hybrid import Hybrid
 from commonplace.search.pipeline import Semantic
+from commonplace.search.question import HybridAnswer, Question
 from commonplace.search.timed import Budgets
 from commonplace.search.typed import Search
 from opening import library_settings
@@ -103,11 +104,11 @@ def plain(text: str, **more: object) -> Question:
     return Question((Search("lex", text), Search("vec", text)), DOCUMENTS, plain=True, rerank=True, **more)  # type: ignore[arg-type]
 
 
-def keys(library: Library, answer: Answer) -> list[str]:
+def keys(library: Library, answer: HybridAnswer) -> list[str]:
     return [item.key for item in library.store.items([hit.item_id for hit in answer.hits])]
 
 
-def stage(answer: Answer, name: str) -> Stage:
+def stage(answer: HybridAnswer, name: str) -> Stage:
     return next(stage for stage in answer.stages if stage.name == name)
 
 

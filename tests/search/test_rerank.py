@@ -21,7 +21,7 @@ from hypothesis.extra.numpy import arrays
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Page
 from commonplace.search.blend import share_of
-from commonplace.search.hybrid import Answer, Question
+from commonplace.search.question import HybridAnswer, Question
 from commonplace.search.request import Request
 from commonplace.search.rerank import BUDGET_S, LEAST_S, WEIGHTS, SecondLook, allowed, reordered, time_for
 from commonplace.search.rerank_features import FEATURES
@@ -49,7 +49,7 @@ def keys(page: Page) -> list[str]:
     return [hit.item.key for hit in page.hits]
 
 
-def why(page: Page | Answer) -> tuple[str, str]:
+def why(page: Page | HybridAnswer) -> tuple[str, str]:
     return next((stage.status, stage.reason) for stage in page.stages if stage.name == "rerank")
 
 

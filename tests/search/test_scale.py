@@ -13,7 +13,7 @@ import pytest
 
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Mode
-from commonplace.search.hybrid import Question
+from commonplace.search.question import Question
 from commonplace.search.scale import CLOSE, NOT_CLOSE
 from commonplace.search.typed import Search
 from opening import ON_FILES

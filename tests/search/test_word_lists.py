@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from commonplace.index.words.query import LexicalQuery
 from commonplace.index.words.reader import MOST_MARKS
 from commonplace.model import chunk_id
-from commonplace.search.lists import _deep, _Found, _Tally
+from commonplace.search.lists import _deep, _RankedPassages, _Tally
 from commonplace.search.plan import LexicalPlan
 from commonplace.text.terms import Term
 
@@ -80,5 +80,5 @@ def best_passage(item: int, held: dict[int, set[int]], ranked: list[int], count:
 
 def test_some_items_of_a_ranking_keep_their_places() -> None:
     found = _deep(ranking([chunk_id(3, 0), chunk_id(1, 1), chunk_id(3, 2), chunk_id(2, 0)]), 3)
-    few: _Found = found.only(found.first < 3)
+    few: _RankedPassages = found.only(found.first < 3)
     assert (few.items.tolist(), few.first.tolist(), few.best.tolist()) == ([1, 3], [1, 0], [3.0, 4.0])

@@ -18,10 +18,10 @@ Floats = NDArray[np.float64]
 
 K = 60
 OWN, OTHER = 2.0, 1.0
-"""What a list of the caller's own query weighs, and what a variant's does."""
+"""The weight of a list of the caller's own query, and of a variant's."""
 
 FULL_BELIEF, LEAST_BELIEF = 0.4, 0.3
-"""What meaning weighs beside words where its scores are taken as they are, and what is left of them in any case."""
+"""The weight of meaning beside words from which its scores are taken as they are, and the least share of them."""
 
 FIRST_BONUS, NEXT_BONUS = 0.05, 0.02
 STRONG, LEAD = 0.8, 0.15
@@ -32,13 +32,15 @@ _LAST_SHARE = 0.4
 def by_words(
     sure: Floats, covered: Floats, complete: NDArray[np.bool_], together: NDArray[np.bool_], least: float = ALONE
 ) -> Floats:
-    """From s, how sure its BM25 makes a document; c, the share of the query's mass it covers; whether that is all; and
+    """Return the scores by words of documents, from 0 to 1.
 
-    whether it has all of it in one passage, as one of few documents, which then score at least `least`.
+    `sure` is s, how sure its BM25 makes a document; `covered` is c, the share of the query's mass it covers; `complete`
+    is whether that is all; `together` is whether it has all of it in one passage, as one of few documents, which then
+    score at least `least`.
 
-    `least + (1 − least) · s²` where it has, `0.6 + 0.4 · s²` where it has every term that says something, but below
-    `least` where others have them together, else `0.6 · s`, and then at most 0.5 where c is no more than a half. So a
-    document with all terms is at least at 0.6 and above every other.
+    A score is `least + (1 − least) · s²` where it has, `0.6 + 0.4 · s²` where it has every term that says something,
+    but below `least` where others have them together, else `0.6 · s`, and then at most 0.5 where c is no more than a
+    half. So a document with all terms is at least at 0.6 and above every other.
     """
     some = np.where(covered <= 0.5, np.minimum(0.5, ALL_WORDS * sure), ALL_WORDS * sure)
     room = (least if together.any() else 1.0) - ALL_WORDS
@@ -47,12 +49,12 @@ def by_words(
 
 
 def retrieved(words: float, meaning: float) -> float:
-    """`max + 0.1 · min`, at most 1: either is enough, both are a little better."""
+    """Return `max + 0.1 · min`, at most 1: either is enough, both are a little better."""
     return min(1.0, max(words, meaning) + 0.1 * min(words, meaning))
 
 
 def belief(weights: Weights) -> float:
-    """The share of its scores that meaning is believed beside words: all of them where it weighs enough.
+    """Return the share of its scores that meaning is believed beside words: 1 where it weighs enough.
 
     A model that is often wrong where words are right is as sure of itself as any other.
     """
@@ -62,7 +64,7 @@ def belief(weights: Weights) -> float:
 
 
 def falling(scores: Sequence[float]) -> list[float]:
-    """The nearest scores that never rise along the order: neighbours that do are averaged."""
+    """Return the nearest scores that never rise along the order: neighbors that do are averaged."""
     pools: list[tuple[float, int]] = []
     for score in scores:
         total, count = score, 1
@@ -74,8 +76,8 @@ def falling(scores: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where one list has an item: the list's number, the rank in it from 1, and what it adds."""
+class ListPlace:
+    """The place of an item in one list: the list's number, the rank in it from 1, and what it adds to a fused score."""
 
     list: int
     rank: int
@@ -86,7 +88,7 @@ class Place:
 class Fused:
     """An item in all the lists that have it."""
 
-    places: tuple[Place, ...]
+    places: tuple[ListPlace, ...]
     bonus: float
 
     @property
@@ -99,37 +101,43 @@ class Fused:
 
 
 class Fusion:
-    """`Σ weight / (60 + rank)`, and a bonus, once, for the best rank in a list of the caller's own: 0.05 or 0.02."""
+    """A fusion of lists: `Σ weight / (60 + rank)`, and one bonus for the best rank in a list of the caller's own.
+
+    The bonus is 0.05 for the first rank, 0.02 for the second and third.
+    """
 
     def __init__(self, lists: Sequence[tuple[Sequence[int], float]]) -> None:
         self._ranks = [(dict(zip(items, range(1, len(items) + 1), strict=True)), weight) for items, weight in lists]
         self.items = list(dict.fromkeys(item for items, _ in lists for item in items))
 
     def of(self, item: int) -> Fused:
-        places, bonus = list[Place](), 0.0
+        places, bonus = list[ListPlace](), 0.0
         for number, (ranks, weight) in enumerate(self._ranks):
             rank = ranks.get(item)
             if rank is not None:
-                places.append(Place(number, rank, weight / (K + rank)))
+                places.append(ListPlace(number, rank, weight / (K + rank)))
                 if weight >= OWN and rank <= 3:
                     bonus = max(bonus, FIRST_BONUS if rank == 1 else NEXT_BONUS)
         return Fused(tuple(places), bonus)
 
 
 def share_of(rank: int) -> float:
-    """How much of a blended score is retrieval's, by the rank among the fused: the first need less of a second look."""
+    """Return the share of retrieval in a blended score, by the rank among the fused, from 1.
+
+    The first need less of a second look.
+    """
     return next((share for last, share in _SHARES if rank <= last), _LAST_SHARE)
 
 
 def blended(rank: int, retrieval: float, reranked: float | None) -> float:
-    """`w · r + (1 − w) · x`. What was not reranked keeps its score, so that leaving the stage out changes no scale."""
+    """Return `w · r + (1 − w) · x`. What was not reranked keeps its score: leaving the stage out changes no scale."""
     if reranked is None:
         return retrieval
     return retrieval + (1.0 - share_of(rank)) * (reranked - retrieval)  # so that equals stay equal to the last bit
 
 
 def on_scale_of(retrieval: Sequence[float], looked: Sequence[float | None]) -> list[float | None]:
-    """The scores of a look, spread from the lowest to the highest of what retrieval gave the same hits.
+    """Return the scores of a second look, spread from the lowest to the highest of what retrieval gave the same hits.
 
     The two mean different things by a number. On one scale, the last that was looked at is not below the first that
     was not, which keeps its score of retrieval.
@@ -146,5 +154,5 @@ def on_scale_of(retrieval: Sequence[float], looked: Sequence[float | None]) -> l
 
 
 def stands_out(scores: Sequence[float]) -> bool:
-    """Whether the best keyword score is so good, and so far ahead, that other ways to ask would find nothing better."""
+    """Return whether the best keyword score is so good, and so far ahead, that variants would find nothing better."""
     return bool(scores) and scores[0] >= STRONG and scores[0] - (scores[1] if len(scores) > 1 else 0.0) >= LEAD

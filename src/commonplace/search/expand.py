@@ -37,45 +37,46 @@ class Expansion:
         self._lock = threading.Lock()
 
     def variants(self, query: str, languages: Sequence[str], seconds: float) -> tuple[Search, ...]:
-        """At most one `lex`, two `vec` and one `hyde`. A `lex` that shares no term with the query is dropped.
+        """Return at most one `lex`, two `vec` and one `hyde`. A `lex` that shares no term with the query is dropped.
 
-        Raises Left where they are not there in time.
+        Raise StageOmitted where they are not there in `seconds`.
         """
-        place = self._generator.name, query
+        key = self._generator.name, query
         with self._lock:
-            known = self._known.get(place)
+            known = self._known.get(key)
         if known is None:
             written = within(seconds, lambda: self._ask(query, seconds))
-            known = _kept(query, typed_lines(written), languages)
+            known = _useful(query, typed_lines(written), languages)
             with self._lock:
                 if known:  # what brought nothing is written anew the next time
-                    self._known[place] = known
+                    self._known[key] = known
                 while len(self._known) > REMEMBERED:
                     self._known.popitem(last=False)
         return known
 
     def forget(self, query: str) -> None:
-        """Variants that brought nothing are written anew the next time."""
+        """Forget the variants of a query, which are then written anew the next time."""
         with self._lock:
             self._known.pop((self._generator.name, query), None)
 
     def _ask(self, query: str, seconds: float) -> str:
-        asked = query[: reach(query, 0, 4 * MOST_ASKED)]
-        return self._generator.generate(f"Query: {asked}", system=SYSTEM, max_tokens=MOST_TOKENS, timeout=seconds)
+        text = query[: reach(query, 0, 4 * MOST_ASKED)]
+        return self._generator.generate(f"Query: {text}", system=SYSTEM, max_tokens=MOST_TOKENS, timeout=seconds)
 
 
-def _kept(query: str, written: Sequence[Search], languages: Sequence[str]) -> tuple[Search, ...]:
+def _useful(query: str, written: Sequence[Search], languages: Sequence[str]) -> tuple[Search, ...]:
+    """Return as many of the searches of each kind as MOST has, without a `lex` that shares no term with the query."""
     room = dict(MOST)
-    asked = _forms(query, languages)
-    kept: list[Search] = []
+    query_forms = _forms(query, languages)
+    variants: list[Search] = []
     for search in written:
         if not room.get(search.kind) or not search.text.strip():
             continue
-        if search.kind == "lex" and asked.isdisjoint(_forms(search.text, languages)):
+        if search.kind == "lex" and query_forms.isdisjoint(_forms(search.text, languages)):
             continue
         room[search.kind] -= 1
-        kept.append(search)
-    return tuple(kept)
+        variants.append(search)
+    return tuple(variants)
 
 
 def _forms(text: str, languages: Sequence[str]) -> set[str]:

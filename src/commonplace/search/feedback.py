@@ -21,12 +21,12 @@ _STEEP_CENTRE, _STEEP_WORDS = 8.0, 6.0
 
 
 def belief(scores: Floats, steep: float) -> Floats:
-    """`exp(steep · (score − best))`: 1 for the first, falling with the distance from it."""
+    """Return `exp(steep · (score − best))`: 1 for the first, falling with the distance from it."""
     return np.exp(steep * (scores - scores[0])).astype(np.float32) if len(scores) else scores
 
 
 def centre(items: Sequence[int], scores: Floats, mean_of: Callable[[int], Floats | None]) -> Floats | None:
-    """The direction of the first few items' vectors, weighted by belief; None where none has a vector."""
+    """Return the direction of the first few items' vectors, weighted by belief; None where none has a vector."""
     total: Floats | None = None
     for item, weight in zip(items[:CENTRE_OF], belief(scores[:CENTRE_OF], _STEEP_CENTRE).tolist(), strict=True):
         mean = mean_of(item)
@@ -38,7 +38,7 @@ def centre(items: Sequence[int], scores: Floats, mean_of: Callable[[int], Floats
 
 
 def shared_words(counts: Sequence[Counter[str]], scores: Floats, asked: Collection[str]) -> dict[str, float]:
-    """The stems that set the first few apart from the rest, with their worth; those of the question left out.
+    """Return the stems that set the first few apart from the rest, with their worth; those of the question left out.
 
     A stem is worth the sum of its share in each of the first, weighted by belief, times its rarity among all.
     """

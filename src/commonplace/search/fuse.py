@@ -36,7 +36,7 @@ READABLE = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each leg counts for one query; they add up to 1 when both run."""
+    """The weights of the legs for one query, which add up to 1 when both run."""
 
     lexical: float
     vector: float
@@ -45,27 +45,30 @@ class Weights:
 
 
 def trust_in_model(language: str, known: frozenset[str], *, latin: bool, fertility: float) -> float:
-    """0–1: does the model speak the language of the query, and does it know its words?"""
+    """Return the trust in a model, from 0 to 1, by whether it speaks the language of a query and knows its words."""
     if language in known:
         return 1.0 if fertility <= READABLE else READABLE / fertility
     return OTHER_LANGUAGE if latin else OTHER_SCRIPT
 
 
 def weigh(mass: float, vector: float) -> Weights:
-    """Words count with the root of the evidence the query's terms can bring; the vector leg brings its own weight."""
+    """Return the weights for the mass of a query's terms and the vector leg's own weight.
+
+    Words count with the root of the evidence that the terms can bring.
+    """
     lexical = LEXICAL_SCALE * max(mass, LEAST_MASS) ** 0.5 if mass else 0.0
     total = (lexical + vector) or 1.0
     return Weights(lexical / total, vector / total, total)
 
 
 def combine(lexical: Floats, vector: Floats, weights: Weights) -> Floats:
-    """The weighted mean of both scales. A passage without a vector is judged by its words alone."""
+    """Return the weighted mean of both scales. A passage without a vector is judged by its words alone."""
     both = weights.lexical * lexical + weights.vector * vector
     return np.where(np.isnan(vector), lexical, both).astype(np.float32, copy=False)
 
 
 def reciprocal_rank(lists: Sequence[tuple[Sequence[int], float]], k: int = 60) -> dict[int, float]:
-    """Weighted reciprocal rank fusion, where a contract names it: the sum of weight / (k + rank), ranks from 1."""
+    """Return the sum of weight / (k + rank) for each id, ranks from 1: weighted reciprocal rank fusion."""
     scores: dict[int, float] = defaultdict(float)
     for ids, weight in lists:
         for rank, identity in enumerate(ids, start=1):

@@ -47,7 +47,7 @@ WELL_KNOWN = 2.0
 
 
 class Vectors(Protocol):
-    """What the vector leg asks of its index."""
+    """The part of an index of vectors that the vector leg needs."""
 
     def search(
         self, query: Floats, k: int, items: Ids | None = None, without: Ids | None = None
@@ -58,7 +58,7 @@ class Vectors(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LexicalLeg:
-    """BM25 over the plan's terms, in units of the plan's mass."""
+    """The leg by words: BM25 over the plan's terms, in units of the plan's mass."""
 
     index: WordReader
     plan: LexicalPlan
@@ -69,11 +69,11 @@ class LexicalLeg:
         return ids, self._scaled(scores)
 
     def complete(self) -> Ids:
-        """The passages that have every word, in scope or not, where they are few."""
+        """Return the passages that have every word, in scope or not, where they are few."""
         return complete_passages(self.plan, self.index)
 
     def inside(self, complete: Ids) -> Ids:
-        """Those of a few passages with words of the query that are in scope."""
+        """Return those of a few passages with words of the query that are in scope."""
         if not len(complete):
             return complete
         items = distinct(complete >> CHUNK_BITS)
@@ -82,14 +82,14 @@ class LexicalLeg:
         return np.intersect1d(complete, self.index.search(self.plan.query, MOST_INSIDE, scope)[0])
 
     def expect(self, vector: VectorLeg, depth: int) -> None:
-        """Both legs are about to be asked for candidates: an index elsewhere looks for both at once."""
+        """Tell the index that both legs will be asked for candidates: one elsewhere looks for both at once."""
         self.index.expect(self.plan.query, depth, self.scope, VectorQuery(vector.query, vector.items, vector.without))
 
     def scores(self, chunks: Ids) -> Floats:
         return self._scaled(self.index.scores(self.plan.query, chunks))
 
     def allows(self, chunks: Ids) -> NDArray[np.bool_]:
-        """Whether the query's phrases and exclusions let these through: another leg must not bring them back."""
+        """Return which chunks the query's phrases and exclusions let through: another leg must bring no others back."""
         query = self.plan.query
         allowed = np.ones(len(chunks), dtype=np.bool_)
         for phrase in query.phrases:
@@ -104,7 +104,7 @@ class LexicalLeg:
 
 @dataclass(frozen=True, slots=True)
 class VectorLeg:
-    """Cosine, on a scale where 0 is the model's typical unrelated pair and 1 its typical related one."""
+    """The leg by meaning: cosine, scaled so that 0 is the model's typical unrelated pair and 1 its related one."""
 
     index: Vectors
     embedder: Embedder
@@ -115,7 +115,7 @@ class VectorLeg:
 
     @property
     def strangers(self) -> Strangers:
-        """How near to the query those passages are that have nothing to do with it."""
+        """Return the nearness to the query of passages that have nothing to do with it."""
         return strangers(self.index.sample(), self.query, self.embedder)
 
     @property
@@ -124,7 +124,7 @@ class VectorLeg:
 
     @property
     def weight(self) -> float:
-        """What one unit of this leg's scale is worth for this query."""
+        """Return the worth of one unit of this leg's scale for this query."""
         return weight_of(self.embedder, self.trust)
 
     def candidates(self, depth: int) -> tuple[Ids, Floats]:
@@ -135,12 +135,12 @@ class VectorLeg:
         return self.scaled(self.index.scores(self.query, chunks))
 
     def line(self, *, alike: bool) -> Line:
-        """What the leg's scale says by itself."""
+        """Return the line of the leg's scale where it is used alone."""
         line = nearness_line(self.strangers, alike=alike)
         return Line(line.slope * self.spread, line.start + line.slope * self.embedder.unrelated)
 
     def is_apart(self, scaled: float, passages: int) -> bool:
-        """Whether something is nearer than strangers can be expected to be where there are so many passages."""
+        """Return whether something is nearer than strangers can be expected to be among so many passages."""
         return stands_apart(cosine_of(scaled, self.embedder), self.strangers, passages)
 
     def scaled(self, cosines: Floats) -> Floats:
@@ -148,12 +148,12 @@ class VectorLeg:
 
 
 def scale_of(lexical: LexicalLeg, vector: VectorLeg | None, weights: Weights, complete: Ids) -> Scale:
-    """What the scores of these legs mean, fused with these weights, or each by itself."""
+    """Return the scale of the scores of these legs, fused with these weights, or of each by itself."""
     plan, passages = lexical.plan, lexical.index.passages()
     words = words_alike_line() if plan.alike else words_line(plan.mass, passages)
     if vector is None:
         return Scale(words, words, highest(plan.telling), complete)
-    most = highest(told(plan, vector.embedder))
+    most = highest(telling_for(plan, vector.embedder))
     if not weights.lexical:
         return Scale(words, vector.line(alike=plan.alike), most, complete)
     apart, believed = vector.strangers, vector.trust * vector.embedder.evidence
@@ -163,24 +163,27 @@ def scale_of(lexical: LexicalLeg, vector: VectorLeg | None, weights: Weights, co
     return Scale(words, fused(weights.evidence, near, usual), most, complete)
 
 
-def told(plan: LexicalPlan, embedder: Embedder) -> float:
-    """What the words of a query tell to a model: those that no text has as much as any rare one, if it knows them."""
+def telling_for(plan: LexicalPlan, embedder: Embedder) -> float:
+    """Return how much the words of a query tell to a model.
+
+    Words that no text has tell as much as any rare one, if the model knows them.
+    """
     known = plan.unknown and embedder.fertility(" ".join(plan.unknown)) <= WELL_KNOWN
     return plan.telling + (ENOUGH_TOLD if known else 0.0)
 
 
 def weight_of(embedder: Embedder, trust: float) -> float:
-    """What one unit between a model's typical unrelated and related pairs is worth where it is trusted so much."""
+    """Return the worth of one unit between a model's typical unrelated and related pairs, for a trust from 0 to 1."""
     return trust * embedder.evidence * (embedder.related - embedder.unrelated)
 
 
 def cosine_of(scaled: float, embedder: Embedder) -> float:
-    """The cosine that a score of the vector leg stands for."""
+    """Return the cosine that a score of the vector leg stands for."""
     return scaled * (embedder.related - embedder.unrelated) + embedder.unrelated
 
 
 def trust_for(text: str, embedder: Embedder, main_language: str) -> float:
-    """How much a model is believed for a query. A query too short to tell its language has the library's."""
+    """Return the trust in a model for a query, from 0 to 1. One too short to tell its language has the library's."""
     if not embedder.languages:
         return 1.0
     language = detect(text)

@@ -27,7 +27,7 @@ from commonplace.search.scale import TELLS, completed, highest, least_of, presse
 from commonplace.text.terms import Term
 
 NamesOf = Callable[[Sequence[int]], Mapping[int, str]]
-"""What items are called: the last resort between equals."""
+"""A function that returns the names of items: the last resort between equals."""
 
 NONE: Ids = np.empty(0, np.int64)
 
@@ -50,7 +50,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How many items a list has, where there are so many, and how many of the first need their exact places."""
+    """The depth of a list: the items it has, where there are so many, and how many of the first need exact places."""
 
     items: int
     ordered: int
@@ -58,14 +58,14 @@ class Depth:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Which items a query's phrases and exclusions let answer."""
+    """The scope that a query's phrases and exclusions leave, and notes on those that were let go."""
 
     scope: Scope
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _RankedPassages:
     """Passages best first, and the items they belong to, ascending, with where each has its first passage."""
 
     chunks: Ids
@@ -75,13 +75,13 @@ class _Found:
     exhausted: bool
     """Whether there are no more passages."""
 
-    def only(self, which: NDArray[Any]) -> _Found:
-        """The same with some of the items."""
-        return _Found(self.chunks, self.scores, self.items[which], self.first[which], self.exhausted)
+    def only(self, which: NDArray[Any]) -> _RankedPassages:
+        """Return the same with some of the items."""
+        return _RankedPassages(self.chunks, self.scores, self.items[which], self.first[which], self.exhausted)
 
     @property
     def best(self) -> Floats:
-        """The score of each item's first passage."""
+        """Return the score of each item's first passage."""
         return self.scores[self.first]
 
 
@@ -92,7 +92,7 @@ class WordSearch:
         self._reader, self._depth, self._names_of, self._intent = reader, depth, names_of, intent
 
     def bounds(self, parsed: Parsed, scope: Scope) -> Bounds:
-        """Phrases and exclusions hold for whole items, wherever in them a phrase stands.
+        """Return the scope that phrases and exclusions leave: they hold for whole items, wherever a phrase stands.
 
         A phrase that no item has is let go, and so are all of them where no item has them all: its words still rank.
         """
@@ -112,7 +112,7 @@ class WordSearch:
         return Bounds(replace(scope, items=items, without=without), tuple(notes))
 
     def find(self, parsed: Parsed, scope: Scope) -> tuple[Listed, LexicalPlan]:
-        """The list, and the plan it was made with. Terms that nothing in scope has were guessed at."""
+        """Return the list, and the plan it was made with. Terms that nothing in scope has were guessed at."""
         parsed = replace(parsed, phrases=(), excluded=())
         plan = plan_lexical(parsed, self._reader)
         listed, seen, complete = self._ranked(plan, scope)
@@ -127,7 +127,7 @@ class WordSearch:
         return self._reader.holders(LexicalQuery(phrases=sought), scope) if sought else None
 
     def _absent(self, plan: LexicalPlan, scope: Scope, seen: int, complete: bool) -> frozenset[str]:
-        """The forms of words that the library has and the scope has not."""
+        """Return the forms of words that the library has and the scope has not."""
         missing = [
             term for place, term in enumerate(plan.query.terms) if term.match == "word" and not seen >> place & 1
         ]
@@ -136,7 +136,7 @@ class WordSearch:
         return frozenset(form for term in missing for form in term.forms)
 
     def _ranked(self, plan: LexicalPlan, scope: Scope) -> tuple[Listed, int, bool]:
-        """The list, the terms that any of it is known to have, and whether those are all that there are."""
+        """Return the list, the terms that any of it is known to have as bits, and whether those are all there are."""
         leg = LexicalLeg(self._reader, plan, scope)
         if 2 * self._depth.ordered < self._depth.items and (sure := self._sure(leg)):
             return sure
@@ -147,7 +147,7 @@ class WordSearch:
         return self._listed(tally, found, leg.complete()), tally.seen, found.exhausted
 
     def _sure(self, leg: LexicalLeg) -> tuple[Listed, int, bool] | None:
-        """The first of the list where they are sure without the rest of it, else None.
+        """Return the first of the list where they are sure without the rest of it, else None.
 
         Items with all terms stand before all others and by their strength. So where there are enough of them among
         the strongest, no weaker one need be looked at.
@@ -164,14 +164,14 @@ class WordSearch:
             return None
         return self._listed(tally, few, complete), tally.seen, False
 
-    def _tally(self, plan: LexicalPlan, found: _Found) -> _Tally:
+    def _tally(self, plan: LexicalPlan, found: _RankedPassages) -> _Tally:
         tally = _Tally(plan, found, len(self._intent))
         for number, (marked, marks) in enumerate(self._reader.marks((*plan.query.terms, *self._intent), found.items)):
             tally.add(marked, marks, number * MOST_MARKS)
         return tally
 
-    def _listed(self, tally: _Tally, found: _Found, complete: Ids) -> Listed:
-        """`complete`: the passages with all words, in scope or not, where few items have one."""
+    def _listed(self, tally: _Tally, found: _RankedPassages, complete: Ids) -> Listed:
+        """Return the list. `complete`: the passages with all words, in scope or not, where few items have one."""
         items, line = found.items, words_line(tally.mass, self._reader.passages())
         together = among(items, distinct(complete >> CHUNK_BITS))
         most = highest(tally.telling)
@@ -189,9 +189,9 @@ class WordSearch:
 
 
 class _Tally:
-    """Which terms whole items have, and which of their passages has most of them."""
+    """A tally of the terms that whole items have, and of the passages that have most of them."""
 
-    def __init__(self, plan: LexicalPlan, found: _Found, intents: int) -> None:
+    def __init__(self, plan: LexicalPlan, found: _RankedPassages, intents: int) -> None:
         self._found = found
         terms, self.mass, self.telling = plan.query.terms, plan.mass or 1.0, plan.telling
         content = [term.weight >= 1 for term in terms]
@@ -206,7 +206,7 @@ class _Tally:
         self.seen = 0
 
     def add(self, chunks: Ids, marks: Ids, first: int) -> None:
-        """Marks of the terms from one on, of chunks in any order."""
+        """Add marks of the terms from number `first` on, of chunks in any order."""
         if not len(chunks):
             return
         terms = slice(first, first + MOST_MARKS)
@@ -221,16 +221,16 @@ class _Tally:
         self.seen |= int(np.bitwise_or.reduce(union)) << first
 
     def covered(self) -> NDArray[np.float64]:
-        """The share of the query's mass that each item has."""
+        """Return the share of the query's mass that each item has."""
         return np.minimum(1.0, self._held / self.mass)
 
     def complete(self) -> NDArray[np.bool_]:
-        """Whether each item has every term but function words. One that was guessed at is none it has."""
+        """Return which items have every term but function words. A term that was guessed at counts as missing."""
         wanted = self.mass - float(self._shares[~self._telling].sum())
         return self._told >= wanted * (1 - 1e-9)
 
     def passages(self) -> Ids:
-        """The passage of each item with the most terms; among equals the one ranked best, then the first."""
+        """Return the passage of each item with the most terms; among equals the one ranked best, then the first."""
         best = self._found.chunks[self._found.first]
         if self._marked:
             chunks, owners, worths = self._marked[0] if len(self._marked) == 1 else self._together()
@@ -239,7 +239,7 @@ class _Tally:
         return best
 
     def _together(self) -> tuple[Ids, Ids, NDArray[np.float64]]:
-        """The chunks, each once, with what they are worth by all terms."""
+        """Return the chunks, each once, with their owners and their worth by all terms."""
         chunks, owners, worths = map(np.concatenate, zip(*self._marked, strict=True))
         unique, first, places = np.unique(chunks, return_index=True, return_inverse=True)
         worth = np.zeros(len(unique))
@@ -247,7 +247,7 @@ class _Tally:
         return unique, owners[first], worth
 
     def _ranks(self, chunks: Ids) -> Ids:
-        """Where these passages stand among those found; after all of them where they do not."""
+        """Return the ranks of these passages among those found, from 0; after all of them for others."""
         ranked = self._found.chunks
         by_id = np.argsort(ranked)
         nearest = by_id[np.minimum(np.searchsorted(ranked, chunks, sorter=by_id), len(by_id) - 1)]
@@ -261,20 +261,20 @@ class MeaningSearch:
         self.semantic, self._depth, self._names_of = semantic, depth, names_of
 
     def reads(self, text: str, languages: Sequence[str]) -> bool:
-        """Whether the model knows the letters a text is written in."""
+        """Return whether the model knows the letters a text is written in."""
         return trust_for(text, self.semantic.embedder, languages[0]) > OTHER_SCRIPT
 
     def weight(self, text: str, languages: Sequence[str]) -> float:
-        """What the model's word counts for a text, as in every fusion by evidence."""
+        """Return the weight of the model for a text, as in every fusion by evidence."""
         return weight_of(self.semantic.embedder, trust_for(text, self.semantic.embedder, languages[0]))
 
     def embedded(self, texts: Sequence[tuple[bool, str]]) -> list[Floats]:
-        """Vectors of questions; of imagined answers where the flag says so."""
+        """Return vectors of questions; of imagined answers where the flag is set."""
         embedder = self.semantic.embedder
         imagined = [text for is_imagined, text in texts if is_imagined]
-        asked = [text for is_imagined, text in texts if not is_imagined]
+        texts_of_questions = [text for is_imagined, text in texts if not is_imagined]
         answers = iter(embedder.embed_passages(imagined) if imagined else ())
-        questions = iter(embedder.embed_queries(asked) if asked else ())
+        questions = iter(embedder.embed_queries(texts_of_questions) if texts_of_questions else ())
         return [next(answers if is_imagined else questions) for is_imagined, _ in texts]
 
     def find(
@@ -288,7 +288,7 @@ class MeaningSearch:
         complete: Ids = NONE,
         alike: bool = False,
     ) -> Listed:
-        """The items nearest to a vector, each at its nearest passage. `everything`: what a filter lets answer.
+        """Return the items nearest to a vector, each at its nearest passage. `everything`: what a filter lets answer.
 
         `passages`: how many the library has. `most`: what none of them scores more than. `complete`: passages in scope
         with all the words that were asked for, which come first. `alike`: the vector is that of a passage.
@@ -309,7 +309,7 @@ class MeaningSearch:
 
 
 def settled(order: Ids, scores: NDArray[Any], items: Ids, first: int, names_of: NamesOf) -> Ids:
-    """An order by falling score in which equals stand by name, as far as they reach into the first so many.
+    """Return an order by falling score in which equals stand by name, as far as they reach into the first so many.
 
     Names are looked up only where there are equals.
     """
@@ -332,7 +332,7 @@ def settled(order: Ids, scores: NDArray[Any], items: Ids, first: int, names_of: 
 
 
 def best_of(lists: Iterable[Listed]) -> dict[int, float]:
-    """The highest score of every item in any of these lists."""
+    """Return the highest score of every item in any of these lists."""
     best: dict[int, float] = {}
     for listed in lists:
         for item, score in zip(listed.items, listed.scores, strict=True):
@@ -370,19 +370,19 @@ class _InScope:
 
 
 def _foremost(found: tuple[Ids, Floats], passages: Ids) -> tuple[Ids, Floats]:
-    """Candidates with some passages of them before all others."""
+    """Return candidates with some passages of them before all others."""
     if not len(passages):
         return found
     order = np.argsort(~among(found[0], passages), kind="stable")
     return found[0][order], found[1][order]
 
 
-def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> _Found:
-    """Passages of so many items where there are, however many belong to the same few; of more, the first items."""
+def _deep(candidates: Callable[[int], tuple[Ids, Floats]], documents: int) -> _RankedPassages:
+    """Return passages of `documents` items, if there are as many, however many belong to the same few."""
     depth = 2 * documents
     while True:
         chunks, scores = candidates(depth)
-        found = _Found(chunks, scores, *firsts(chunks >> CHUNK_BITS), len(chunks) < depth)
+        found = _RankedPassages(chunks, scores, *firsts(chunks >> CHUNK_BITS), len(chunks) < depth)
         if found.exhausted or len(found.items) >= documents:
             break
         depth *= 4

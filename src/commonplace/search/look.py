@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Scopes:
-    """Which items may answer. Only the ids that the last filter let through are kept, until the next change."""
+    """A source of scopes: the items that may answer.
+
+    Only the ids that the last filter let through are kept, until the next change.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -50,7 +53,7 @@ class Scopes:
         )
 
     def items(self, filter: Filter, scope: Scope) -> Ids | None:
-        """The item ids a vector index is held to: it keeps no fields, so the store evaluates the filter."""
+        """Return the item ids a vector index is held to: it keeps no fields, so the store evaluates the filter."""
         if scope.items is not None:
             return scope.items
         if not scope.by_fields:
@@ -61,16 +64,16 @@ class Scopes:
         return kept[3]
 
     def replaced(self, filter: Filter) -> Sequence[int]:
-        """Memory entries whose place a newer one has taken: no answers, unless the filter speaks of entries itself."""
+        """Return the ids of memory entries that a newer one supersedes; none if the filter speaks of entries itself."""
         told = filter.entries is not None or (filter.kinds and "memory" not in filter.kinds)
         return () if told else self._store.superseded_items()
 
     def _hidden(self, filter: Filter) -> Ids | None:
-        """Nodes of tables that only their own search tools show."""
+        """Return the nodes of tables that only their own search tools show."""
         return self._store.hidden_nodes() if not filter.kinds or "table" in filter.kinds else None
 
     def _unasked(self, filter: Filter) -> Ids | None:
-        """Documents of folders that are searched only when named, where no place is."""
+        """Return the documents of folders that are searched only when named, if the filter does not name them."""
         if filter.parents or (filter.kinds and "document" not in filter.kinds):
             return None
         if filter.paths:
@@ -81,7 +84,7 @@ class Scopes:
         return kept[2]
 
     def _in_unasked(self, named: set[str]) -> Ids:
-        """The documents of those folders but for the named ones."""
+        """Return the documents of those folders but for the named ones."""
         folders = [folder for folder in self._store.collections() if folder.fields.get("included") is False]
         names = tuple(folder.key for folder in folders if folded_path(folder.key) not in named)
         return self._store.select(Filter(kinds=("document",), parents=names)) if names else np.empty(0, np.int64)
@@ -99,7 +102,7 @@ class Look:
         self._items: dict[int, Ids | None] = {}
 
     def semantic(self) -> Semantic:
-        """The vector side, level with the log. Raises Unavailable, to every search the same."""
+        """Return the vector side, level with the log. Raise Unavailable, the same to every search."""
         if self._semantic is None:
             try:
                 self._semantic = self._source()
@@ -110,25 +113,25 @@ class Look:
         return self._semantic
 
     def scope(self, request: Request) -> Scope:
-        place = id(request.filter), request.exclude
-        if place not in self._known:
-            self._known[place] = self._scopes.of(request.filter, request.exclude)
-        return self._known[place]
+        key = id(request.filter), request.exclude
+        if key not in self._known:
+            self._known[key] = self._scopes.of(request.filter, request.exclude)
+        return self._known[key]
 
     def items(self, request: Request) -> Ids | None:
-        """The item ids a vector index is held to; None lets all of them."""
-        place = id(request.filter)
-        if place not in self._items:
-            self._items[place] = self._scopes.items(request.filter, self.scope(request))
-        return self._items[place]
+        """Return the item ids a vector index is held to; None lets all of them."""
+        key = id(request.filter)
+        if key not in self._items:
+            self._items[key] = self._scopes.items(request.filter, self.scope(request))
+        return self._items[key]
 
     def replaced(self, request: Request) -> Sequence[int]:
-        """Items that no search finds, whatever it leaves out."""
+        """Return the items that no search finds, whatever it leaves out."""
         return self._scopes.replaced(request.filter)
 
 
 def _front(path: str) -> str:
-    """The first name in a path: a collection, where it has that in front."""
+    """Return the first name in a path: a collection, where it has that in front."""
     return folded_path(path).lstrip("./").partition("/")[0]
 
 

@@ -39,7 +39,9 @@ class Parsed:
 
 
 def parse(text: str) -> Parsed:
-    """`"a phrase"` is required, `-word` and `-"a phrase"` are refused, `pre*` is a beginning; the rest are words.
+    """Return the parts of a query. Any text is one.
+
+    `"a phrase"` is required, `-word` and `-"a phrase"` are refused, `pre*` is a beginning; the rest are words.
 
     Telephones write “a phrase”, and people „so“ or « so ». A quote without a partner, a lone `-` or `*`, `AND`,
     brackets and colons are plain text. A query of nothing but exclusions has nothing to look for: it is plain words.

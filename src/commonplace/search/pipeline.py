@@ -13,7 +13,7 @@ from commonplace.errors import Unavailable
 from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids
 from commonplace.lazy_dataclass import dataclass
-from commonplace.model import CHUNK_BITS, Hit, Item, Page
+from commonplace.model import CHUNK_BITS, Item, Page
 from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
 from commonplace.search.fuse import Weights
@@ -21,7 +21,7 @@ from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, scale_of, tr
 from commonplace.search.look import Look, Scopes
 from commonplace.search.parse import NO_WORD, Parsed, parse
 from commonplace.search.plan import LexicalPlan, plan_lexical, plan_telling
-from commonplace.search.present import Answer, Presenter
+from commonplace.search.present import Presenter, RankedRows
 from commonplace.search.ranking import (
     Ranking,
     best_per_item,
@@ -38,7 +38,7 @@ from commonplace.search.ranking import (
     with_lacking,
 )
 from commonplace.search.request import MOST_HITS, Request
-from commonplace.search.rerank import CANDIDATES, Asked, Found, MeanOf, SecondLook, reordered
+from commonplace.search.rerank import CANDIDATES, MeanOf, RerankCandidates, RerankQuery, SecondLook, reordered
 from commonplace.search.scale import NO_SCALE
 from commonplace.search.timed import Stages
 from commonplace.search.widen import READ, Widened, why_not, widened
@@ -66,13 +66,13 @@ class Semantic:
 
 
 class SemanticSource(Protocol):
-    """Gives the vector side when there is one, or raises Unavailable with the reason."""
+    """A function that returns the vector side, or raises Unavailable with the reason."""
 
     def __call__(self) -> Semantic: ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
+class _UnreadPage:
     """A page before anything of it is read."""
 
     request: Request
@@ -81,32 +81,32 @@ class _Ranked:
     plan: LexicalPlan
     stages: Stages
     notes: tuple[str, ...]
-    kept: Ids
+    enough: Ids
     """The rows that score enough."""
-    left: Ids
+    fresh: Ids
     """Those of them that no page before had."""
 
     @property
-    def answer(self) -> Answer:
-        return Answer(self.request, self.ranking, self.left[: self.request.limit].tolist(), self.plan)
+    def answer(self) -> RankedRows:
+        return RankedRows(self.request, self.ranking, self.fresh[: self.request.limit].tolist(), self.plan)
 
-    def page(self, presenter: Presenter, answer: Answer) -> Page:
-        kept, left, limit = self.kept, self.left, self.request.limit
+    def page(self, presenter: Presenter, answer: RankedRows) -> Page:
+        limit = self.request.limit
         hits = self.stages.timed("present", lambda: presenter.hits(answer))
         return Page(
             tuple(hits),
             self.stages.done,
             self.notes,
-            more=len(left) > limit,
-            found=len(kept),
+            more=len(self.fresh) > limit,
+            found=len(self.enough),
             skipped=int(np.count_nonzero(enough(self.skipped.scores, self.request.min_score))),
-            tied=tied(self.ranking.scores[left[: limit + 1]], limit),
+            tied=tied(self.ranking.scores[self.fresh[: limit + 1]], limit),
             unplaced=self.ranking.unplaced,
         )
 
 
 class Pipeline:
-    """Runs searches over one space. Indexes and store are asked anew by each call, once for all that it asks."""
+    """The engine of searches over one space. Each call reads indexes and store anew, once for all of its requests."""
 
     def __init__(self, store: Store, lexical: WordIndex, semantic: SemanticSource) -> None:
         self._store = store
@@ -116,115 +116,115 @@ class Pipeline:
         self._scopes = Scopes(store)
 
     def search(self, request: Request) -> Page:
+        """Return the page of a request."""
         return self.search_all([request])[0]
 
     def search_all(self, requests: Sequence[Request]) -> list[Page]:
-        """A page for each request, in their order, as each would have alone."""
-        return self._looking(lambda look: self._pages([self._ranked_page(request, look) for request in requests]))
+        """Return a page for each request, in their order, as each would have alone."""
+        return self._with_look(lambda look: self._pages([self._unread_page(request, look) for request in requests]))
 
-    def candidates(self, request: Request) -> tuple[Asked, Found]:
-        """What a second look would be taken at: for those who learn how."""
+    def candidates(self, request: Request) -> tuple[RerankQuery, RerankCandidates]:
+        """Return the query and the candidates of a second look, for learning its weights."""
 
-        def work(look: Look) -> tuple[Asked, Found]:
+        def work(look: Look) -> tuple[RerankQuery, RerankCandidates]:
             parsed, stages = parse(request.text), Stages()
             lexical = LexicalLeg(look.words, plan_lexical(parsed, look.words), look.scope(request))
             vector = self._vector_leg(request, parsed, look, stages)
             wide = lexical, vector
-            if vector is not None and (first := self._first(request, vector, stages)) is not request:
-                wider = self._wider(self._ranked(lexical, vector, first, stages), lexical, vector, look, stages)
+            if vector is not None and (first := self._expansion_seed(request, vector, stages)) is not request:
+                wider = self._expand(self._rank_page(lexical, vector, first, stages), lexical, vector, look, stages)
                 wide = wider.lexical, wider.vector
-            ranking = self._ranked(*wide, replace(request, rerank=True), stages)
-            return self._asked(lexical, vector, request, look), _found(ranking)
+            ranking = self._rank_page(*wide, replace(request, rerank=True), stages)
+            return self._rerank_query(lexical, vector, request, look), _candidates(ranking)
 
-        return self._looking(work)
+        return self._with_look(work)
 
     def related(self, item: Item, request: Request) -> Page:
-        """What is like an item: its most telling words in the lexical leg, the mean of its vectors in the other.
+        """Return what is like an item: its most telling words in the lexical leg, the mean of its vectors in the other.
 
         A conversation says what its messages do, which are not like it.
         """
         messages = self._store.message_ids(item.key) if item.kind == "conversation" else []
         request = replace(request, exclude=request.exclude.union(messages))
-        return self._looking(lambda look: self._related(item, messages, request, look))
+        return self._with_look(lambda look: self._related(item, messages, request, look))
 
     def like(self, text: str, vector: Floats | None, request: Request) -> Page:
-        """Passages near a vector, or with the most telling words of the text it stands for where there is none."""
-        return self._looking(lambda look: self._like(text, vector, request, look))
+        """Return passages near a vector, or with the most telling words of the text it stands for if there is none."""
+        return self._with_look(lambda look: self._like(text, vector, request, look))
 
-    def _looking(self, work: Callable[[Look], T]) -> T:
+    def _with_look(self, work: Callable[[Look], T]) -> T:
         return self._lexical.ask(lambda words: work(Look(words, self._semantic, self._scopes)))
 
-    def _ranked_page(self, request: Request, look: Look) -> _Ranked:
-        """Everything of a page but its hits."""
+    def _unread_page(self, request: Request, look: Look) -> _UnreadPage:
+        """Return a page without its hits, which are read later for all pages at once."""
         stages, words = Stages(), look.words
         parsed, scope = parse(request.text), look.scope(request)
-        lexical = LexicalLeg(words, stages.timed("plan", lambda: _plan(parsed, words, request)), scope)
+        lexical = LexicalLeg(words, stages.timed("plan", lambda: _plan_for(parsed, words, request)), scope)
         vector = self._vector_leg(request, parsed, look, stages)
         notes = [ONLY_EXCLUDED] if parsed.only_excluded else []
         if not lexical.plan.query and not vector:
             notes.append(NOT_FOUND if lexical.plan.mass else NO_WORD)
-        first = self._first(request, vector, stages)
-        ranking = self._ranked(lexical, vector, first, stages)
+        first = self._expansion_seed(request, vector, stages)
+        ranking = self._rank_page(lexical, vector, first, stages)
         skipped = self._skipped(lexical, vector, request, look)
         if lexical.plan.query.phrases and not len(ranking.chunks) and not len(skipped.chunks):
-            lexical = LexicalLeg(words, _plan(replace(parsed, phrases=()), words, request), scope)
-            ranking = self._ranked(lexical, vector, first, stages)
+            lexical = LexicalLeg(words, _plan_for(replace(parsed, phrases=()), words, request), scope)
+            ranking = self._rank_page(lexical, vector, first, stages)
             skipped = self._skipped(lexical, vector, request, look)
             notes.append("No passage has the quoted phrase, so its words were looked for.")
         if vector is not None and first is not request:
-            wider = self._wider(ranking, lexical, vector, look, stages)
-            ranking = self._ranked(wider.lexical, wider.vector, request, stages)
+            wider = self._expand(ranking, lexical, vector, look, stages)
+            ranking = self._rank_page(wider.lexical, wider.vector, request, stages)
             skipped = self._skipped(wider.lexical, wider.vector, request, look)
             notes += [wider.note] if request.explain else []
-        ranking = self._reranked(ranking, lexical, vector, request, look, stages)
+        ranking = self._rerank(ranking, lexical, vector, request, look, stages)
         notes += doubts(lexical, vector, ranking, only_meaning=request.mode == "semantic")
-        kept = np.flatnonzero(enough(ranking.scores, request.min_score))
-        left = _left(ranking, kept, request)
-        return _Ranked(request, ranking, skipped, lexical.plan, stages, tuple(notes), kept, left)
+        rows = np.flatnonzero(enough(ranking.scores, request.min_score))
+        fresh = _new_rows(ranking, rows, request)
+        return _UnreadPage(request, ranking, skipped, lexical.plan, stages, tuple(notes), rows, fresh)
 
-    def _pages(self, ranked: Sequence[_Ranked]) -> list[Page]:
-        """All that is shown is read at once; the first page's presentation counts the time that takes."""
-        answers = [one.answer for one in ranked]
-        first = ranked[0].stages if ranked else Stages()
+    def _pages(self, unread: Sequence[_UnreadPage]) -> list[Page]:
+        """Return the pages. All hits are read at once, and that time is counted in the first page's presentation."""
+        answers = [page.answer for page in unread]
+        first = unread[0].stages if unread else Stages()
         presenter = first.timed("present", lambda: Presenter(self._store, answers))
-        return [one.page(presenter, answer) for one, answer in zip(ranked, answers, strict=True)]
+        return [page.page(presenter, answer) for page, answer in zip(unread, answers, strict=True)]
 
     def _related(self, item: Item, messages: Sequence[int], request: Request, look: Look) -> Page:
         stages = Stages()
-        said = [item, *(self._store.items(messages, body=True) if messages else ())]
-        plan = plan_telling("\n".join(f"{one.title}\n{one.body or ''}" for one in said), look.words)
+        texts = [item, *(self._store.items(messages, body=True) if messages else ())]
+        plan = plan_telling("\n".join(f"{text.title}\n{text.body or ''}" for text in texts), look.words)
         lexical = LexicalLeg(look.words, plan, look.scope(request))
-        vector = self._vector_leg_of([one.id for one in said], request, look, stages)
-        ranking = self._rank(lexical, vector, request.limit + 1, request, stages)
+        vector = self._vector_leg_of([text.id for text in texts], request, look, stages)
+        ranking = self._rank_enough(lexical, vector, request.limit + 1, request, stages)
         others = np.flatnonzero(ranking.chunks >> CHUNK_BITS != item.id)
-        answer = Answer(request, ranking, others[: request.limit].tolist(), plan)
-        hits = self._hits(answer)
+        answer = RankedRows(request, ranking, others[: request.limit].tolist(), plan)
+        hits = Presenter(self._store, [answer]).hits(answer)
         return Page(tuple(hits), stages.done, more=len(others) > request.limit, found=len(others))
 
     def _like(self, text: str, vector: Floats | None, request: Request, look: Look) -> Page:
         stages, words = Stages(), look.words
         # With a vector they only tell which line of a passage matches, and a few tell that.
-        plan = _named(plan_telling(text, words) if vector is None else plan_telling(text, words, MOST_TELLING), request)
+        telling = plan_telling(text, words) if vector is None else plan_telling(text, words, MOST_TELLING)
+        plan = _with_naming(telling, request)
         leg, scope = None, look.scope(request)
         if vector is not None:
             semantic, items = look.semantic(), look.items(request)
             leg = VectorLeg(semantic.index, semantic.embedder, vector, items, trust=1.0, without=scope.without)
         request = replace(request, mode="semantic" if leg else "lexical")
-        ranking = self._rank(LexicalLeg(words, plan, scope), leg, request.limit, request, stages)
-        answer = Answer(request, ranking, range(min(request.limit, len(ranking.chunks))), plan)
-        hits = self._hits(answer)
+        ranking = self._rank_enough(LexicalLeg(words, plan, scope), leg, request.limit, request, stages)
+        answer = RankedRows(request, ranking, range(min(request.limit, len(ranking.chunks))), plan)
+        hits = Presenter(self._store, [answer]).hits(answer)
         return Page(tuple(hits), stages.done, more=len(ranking.chunks) > request.limit, found=len(ranking.chunks))
 
-    def _hits(self, answer: Answer) -> list[Hit]:
-        return Presenter(self._store, [answer]).hits(answer)
-
-    def _vector_leg_of(self, said: Sequence[int], request: Request, look: Look, stages: Stages) -> VectorLeg | None:
+    def _vector_leg_of(self, item_ids: Sequence[int], request: Request, look: Look, stages: Stages) -> VectorLeg | None:
+        """Return the leg by the mean vector of items; None, with the stage skipped, where there is none."""
         try:
             semantic = look.semantic()
         except Unavailable as error:
             stages.skip("vector", error.reason)
             return None
-        mean = semantic.mean_of(*said)
+        mean = semantic.mean_of(*item_ids)
         if mean is None:
             stages.skip("vector", "the item has no vectors yet")
             return None
@@ -234,6 +234,7 @@ class Pipeline:
     # plan
 
     def _vector_leg(self, request: Request, parsed: Parsed, look: Look, stages: Stages) -> VectorLeg | None:
+        """Return the leg by meaning; None, with the stage skipped, if it cannot run. Raise Unavailable if it must."""
         if request.mode == "lexical":
             stages.skip("vector", "only words were asked for")
             return None
@@ -254,15 +255,15 @@ class Pipeline:
 
     # retrieve, fuse, calibrate
 
-    def _ranked(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, stages: Stages) -> Ranking:
-        """As far as the page reaches, or a second look does: it is taken at the same candidates for every page."""
+    def _rank_page(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, stages: Stages) -> Ranking:
+        """Return the ranking as far as the page reaches, or as a second look does: that is the same for all pages."""
         wanted = request.reach
         if request.rerank and wanted < CANDIDATES:
             request, wanted = replace(request, offset=0, shown=frozenset(), limit=CANDIDATES), CANDIDATES
-        return self._rank(lexical, vector, wanted, request, stages)
+        return self._rank_enough(lexical, vector, wanted, request, stages)
 
-    def _first(self, request: Request, vector: VectorLeg | None, stages: Stages) -> Request:
-        """What is asked at first: the request itself, or its best few where it is to be made wider by them."""
+    def _expansion_seed(self, request: Request, vector: VectorLeg | None, stages: Stages) -> Request:
+        """Return the request for the first pass: unchanged, or for the READ items whose words will expand the query."""
         if not request.expand:
             return request
         reason = "only meaning was asked for" if request.mode == "semantic" else why_not(vector)
@@ -271,11 +272,11 @@ class Pipeline:
             return request
         return replace(request, offset=0, shown=frozenset(), limit=READ, per_item=True, rerank=False)
 
-    def _wider(self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg, look: Look, stages: Stages) -> Widened:
-        best, mean_of = _found(ranking), look.semantic().mean_of
+    def _expand(self, ranking: Ranking, lexical: LexicalLeg, vector: VectorLeg, look: Look, stages: Stages) -> Widened:
+        best, mean_of = _candidates(ranking), look.semantic().mean_of
         return stages.timed("expand", lambda: widened(self._store, best, lexical, vector, mean_of))
 
-    def _reranked(
+    def _rerank(
         self,
         ranking: Ranking,
         lexical: LexicalLeg,
@@ -287,28 +288,28 @@ class Pipeline:
         if not request.rerank or request.mode == "semantic":
             stages.skip("rerank", "only meaning was asked for" if request.rerank else "it was not asked for")
             return ranking
-        asked, found = self._asked(lexical, vector, request, look), _found(ranking)
-        values = stages.timed("rerank", lambda: self._second_look.scores(asked, found))
+        query, candidates = self._rerank_query(lexical, vector, request, look), _candidates(ranking)
+        values = stages.timed("rerank", lambda: self._second_look.scores(query, candidates))
         seen = len(values)
         unknown = np.isnan(ranking.vector[:seen])
         fresh = ranking.scale.scores(ranking.chunks[:seen], values, unknown).astype(np.float32)
         rows, scores = reordered(fresh, ranking.scores)
         return replace(rows_of(ranking, rows), scores=scores)
 
-    def _asked(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> Asked:
+    def _rerank_query(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> RerankQuery:
         mean_of = look.semantic().mean_of if vector is not None else None
-        return Asked(meaning_of(request.text), lexical.plan, lexical.index.languages()[0], vector, mean_of)
+        return RerankQuery(meaning_of(request.text), lexical.plan, lexical.index.languages()[0], vector, mean_of)
 
-    def _rank(
+    def _rank_enough(
         self, lexical: LexicalLeg, vector: VectorLeg | None, wanted: int, request: Request, stages: Stages
     ) -> Ranking:
-        """Enough passages for the page, however many of them belong to the same few items."""
+        """Return enough passages for the page, however many of them belong to the same few items."""
         depth = max(LEAST_DEPTH, DEPTH_PER_HIT * wanted)
         if vector is not None and vector.items is not None:
             # They were read for the vectors, and tell an index by words what its fields let through.
             lexical = replace(lexical, scope=replace(lexical.scope, known=vector.items))
         while True:
-            ranking, full = self._rank_at(lexical, vector, depth, request, stages)
+            ranking, full = self._rank_at_depth(lexical, vector, depth, request, stages)
             if request.per_item:
                 ranking = best_per_item(ranking)
             elif request.most_per_item:
@@ -318,7 +319,7 @@ class Pipeline:
             depth *= 4
 
     def _skipped(self, lexical: LexicalLeg, vector: VectorLeg | None, request: Request, look: Look) -> Ranking:
-        """What answers among the items that are left out, and nothing where none are."""
+        """Return the ranking of the items that are left out, which is empty where none are."""
         left_out = request.exclude.difference(look.replaced(request)) if request.exclude else ()
         without = np.array(sorted(left_out), dtype=np.int64)
         if not len(without):
@@ -329,16 +330,16 @@ class Pipeline:
         if vector is not None:
             near = without if vector.items is None else np.intersect1d(without, vector.items)
             vector = replace(vector, items=near, without=None)
-        return self._rank(words, vector, len(without), replace(request, per_item=True), Stages())
+        return self._rank_enough(words, vector, len(without), replace(request, per_item=True), Stages())
 
-    def _rank_at(
+    def _rank_at_depth(
         self, lexical: LexicalLeg, vector: VectorLeg | None, depth: int, request: Request, stages: Stages
     ) -> tuple[Ranking, bool]:
-        """The ranking at a depth, and whether any leg may have had more to give."""
+        """Return the ranking at a depth, and whether any leg may have more candidates."""
         if vector and request.mode != "semantic":
             lexical.expect(vector, depth)
         near = stages.timed("vector", lambda: vector.candidates(depth)) if vector else no_passages()
-        least = _least(vector, request)
+        least = _least_nearness(vector, request)
         near_full = len(near[0]) >= depth and bool(near[1][-1] >= least)
         if request.mode == "semantic":
             stages.skip("lexical", "only meaning was asked for")
@@ -362,16 +363,16 @@ class Pipeline:
         return near_enough(ranking, least), words_full or near_full
 
 
-def _plan(parsed: Parsed, words: WordReader, request: Request) -> LexicalPlan:
-    return _named(plan_lexical(parsed, words), request)
+def _plan_for(parsed: Parsed, words: WordReader, request: Request) -> LexicalPlan:
+    return _with_naming(plan_lexical(parsed, words), request)
 
 
-def _named(plan: LexicalPlan, request: Request) -> LexicalPlan:
+def _with_naming(plan: LexicalPlan, request: Request) -> LexicalPlan:
     return plan if request.by_name else replace(plan, query=replace(plan.query, by_name=False))
 
 
-def _left(ranking: Ranking, rows: Ids, request: Request) -> Ids:
-    """The rows that no page before had."""
+def _new_rows(ranking: Ranking, rows: Ids, request: Request) -> Ids:
+    """Return the rows that no page before had."""
     rows = rows[request.offset :]
     if not request.shown:
         return rows
@@ -380,7 +381,7 @@ def _left(ranking: Ranking, rows: Ids, request: Request) -> Ids:
 
 
 def meaning_of(text: str) -> str:
-    """What of a query is embedded."""
+    """Return the part of a query that is embedded: its words and beginnings."""
     return _meaning(parse(text))
 
 
@@ -388,12 +389,12 @@ def _meaning(parsed: Parsed) -> str:
     return " ".join((parsed.words, *parsed.prefixes))
 
 
-def _found(ranking: Ranking) -> Found:
-    return Found(ranking.chunks, ranking.lexical, ranking.vector, ranking.weights).first(CANDIDATES)
+def _candidates(ranking: Ranking) -> RerankCandidates:
+    return RerankCandidates(ranking.chunks, ranking.lexical, ranking.vector, ranking.weights).first(CANDIDATES)
 
 
-def _least(vector: VectorLeg | None, request: Request) -> float:
-    """What a passage needs of the vector leg, on the leg's scale. Without the leg no passage has it."""
+def _least_nearness(vector: VectorLeg | None, request: Request) -> float:
+    """Return the least score of the vector leg that a passage needs, on the leg's scale; infinity without the leg."""
     if request.least_cosine is None:
         return -np.inf
     return float(vector.scaled(np.array(request.least_cosine))) if vector else np.inf

@@ -35,7 +35,7 @@ UNKNOWN_TERM_SHARE = 0.5
 
 
 class Vocabulary(Protocol):
-    """What the plan asks an index."""
+    """The facts about words that a plan needs of an index."""
 
     def languages(self) -> tuple[str, ...]: ...
     def rarer(self) -> tuple[str, ...]: ...
@@ -69,7 +69,7 @@ class LexicalPlan:
 
 
 def understood(words: str, vocabulary: Vocabulary) -> tuple[tuple[str, ...], tuple[Term, ...]]:
-    """The terms of some words, and the languages that stemmed them: a rarer one, too, where it alone knows a word."""
+    """Return the languages and the terms of some words. A rarer language is among them if it alone knows a word."""
     languages = vocabulary.languages()
     terms = query_terms(words, languages)
     missing = [term.written for term in terms if term.match == "word" and not any(map(vocabulary.idf, term.forms))]
@@ -79,17 +79,17 @@ def understood(words: str, vocabulary: Vocabulary) -> tuple[tuple[str, ...], tup
 
 
 def required(parsed: Parsed, vocabulary: Vocabulary) -> tuple[Phrase, ...]:
-    """The phrases of a query, as an index looks for them."""
+    """Return the phrases of a query, as an index looks for them."""
     return tuple(part for quoted in parsed.phrases for part in phrases(quoted, vocabulary.occurs))
 
 
 def refused(parsed: Parsed, vocabulary: Vocabulary) -> tuple[Phrase, ...]:
-    """What a query leaves out, as an index looks for it."""
+    """Return the phrases that a query leaves out, as an index looks for them."""
     return tuple(filter(None, (phrase(excluded, vocabulary.occurs) for excluded in parsed.excluded)))
 
 
 def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
-    """Known terms as they are; unknown ones as beginnings or with typos forgiven, at half weight."""
+    """Return a query's plan: known terms as they are; unknown ones as beginnings or with typos, at half weight."""
     known: list[tuple[Term, float]] = []
     unknown: list[Term] = []
     beginnings = {prefix: beginning(prefix) for prefix in parsed.prefixes}
@@ -139,13 +139,13 @@ def plan_lexical(parsed: Parsed, vocabulary: Vocabulary) -> LexicalPlan:
 
 
 def _in_all_languages(term: Term, foreign: Sequence[Term]) -> Term:
-    """A word with the stems that rarer languages give it."""
+    """Return a word with the stems that rarer languages give it."""
     others = [form for other in foreign if other.written == term.written for form in other.forms]
     return replace(term, forms=(*term.forms, *others)) if others else term
 
 
 def telling(idfs: Sequence[float], passages: int) -> float:
-    """The sum of what each word tells more than one that a fifth of all passages has.
+    """Return the sum of what each word tells more than one that a fifth of all passages has.
 
     In a library of a few passages a word counts as rare, too, that one of them has.
     """
@@ -154,7 +154,7 @@ def telling(idfs: Sequence[float], passages: int) -> float:
 
 
 def _guesses(words: str, unknown: Sequence[Term], guesses: Sequence[Term]) -> tuple[str, ...]:
-    """What is said of whole words that no text has. A part of a name that is unknown says nothing by itself."""
+    """Return a sentence on whole words that no text has. A part of a name that is unknown says nothing by itself."""
     whole = {exact(word) for word in words.split()} if unknown else ()
     how = {guess.forms[0]: guess.match for guess in guesses}
     said: dict[str, list[str]] = {}
@@ -167,7 +167,7 @@ def _guesses(words: str, unknown: Sequence[Term], guesses: Sequence[Term]) -> tu
 
 
 def _listed(names: Sequence[str]) -> str:
-    """A few names as a sentence has them."""
+    """Return a few names as a sentence lists them."""
     shown = [*names[:MOST_TOLD], *([f"{len(names) - MOST_TOLD} more"] if len(names) > MOST_TOLD else [])]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
@@ -175,7 +175,9 @@ def _listed(names: Sequence[str]) -> str:
 def _foreign(
     known: Sequence[tuple[Term, float]], languages: Sequence[str], vocabulary: Vocabulary
 ) -> tuple[list[str], list[Term]]:
-    """Known words as rarer languages stem them, and those languages: `Paris` is `pari` in English, `paris` in French.
+    """Return the rarer languages that stem known words their own way, and those stems.
+
+    `Paris` is `pari` in English, `paris` in French.
 
     Only stems that no common language has, for those would be of other words; they count as much as the word does.
     """
@@ -197,7 +199,7 @@ def _foreign(
 
 
 def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:
-    """What an unknown term may have meant: a longer word, or one mistyped."""
+    """Return the term that an unknown one may stand for, a longer word or one mistyped; None if there is none."""
     word, weight = term.written or term.forms[0], term.weight * GUESS_WEIGHT
     for form in dict.fromkeys((word, term.forms[0])):
         if len(form) >= 3 and vocabulary.begins(form):
@@ -208,7 +210,7 @@ def _guess(term: Term, vocabulary: Vocabulary) -> Term | None:
 
 
 def plan_telling(text: str, vocabulary: Vocabulary, most: int = 25) -> LexicalPlan:
-    """What sets a text apart: the stems with the highest term frequency × idf, as they are indexed."""
+    """Return a plan of what sets a text apart: the stems with the highest term frequency × idf, as they are indexed."""
     language = stemmed_as(detect(text), vocabulary.languages()[0])
     counts = Counter(stems(text, language).split())
     worth = {form: count * vocabulary.idf(form) for form, count in counts.items()}

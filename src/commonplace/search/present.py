@@ -23,7 +23,7 @@ _OUTLINED = frozenset({"markdown", "rst", "org"})
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RankedRows:
     """The rows of a ranking that answer a request, and what was looked for."""
 
     request: Request
@@ -43,12 +43,12 @@ class Answer:
 
 
 class Presenter:
-    """Reads just what some answers show, in a few queries, however many there are and however long their rankings.
+    """A reader of just what some answers show, in a few queries, however many and however long their rankings are.
 
     A conversation has no text of its own, and shows how it begins, which takes one more.
     """
 
-    def __init__(self, store: Store, answers: Sequence[Answer]) -> None:
+    def __init__(self, store: Store, answers: Sequence[RankedRows]) -> None:
         self._store = store
         wanted = list(dict.fromkeys(chunk for answer in answers for chunk in answer.chunks))
         self._chunks = {chunk.id: chunk for chunk in store.chunks(wanted)}
@@ -56,8 +56,8 @@ class Presenter:
         talks = [item.key for item in self._items.values() if item.kind == "conversation"]
         self._openings = store.openings(talks) if talks else {}
 
-    def hits(self, answer: Answer) -> list[Hit]:
-        """The hits of an answer. One whose item was deleted a moment ago is left out."""
+    def hits(self, answer: RankedRows) -> list[Hit]:
+        """Return the hits of an answer. One whose item was deleted a moment ago is left out."""
         # Function words match everywhere: they would draw the snippet to where nothing is said.
         terms = answer.plan.query.terms
         telling = [term for term in terms if term.weight >= 1 or term.match != "word"] or terms
@@ -79,7 +79,7 @@ class Presenter:
         return _Shown(row, score, chunk, item, shown)
 
     def _headings(self, shown: Sequence[_Shown]) -> list[tuple[str, ...]]:
-        """What the line of each is under: of files with headings as they are kept, of others as the passage tells."""
+        """Return the headings over the line of each: of files with headings as stored, of others by the passage."""
         kept = [one.item.kind == "document" and one.item.format in _OUTLINED for one in shown]
         places = [(one.item.id, one.line) for one, is_kept in zip(shown, kept, strict=True) if is_kept]
         paths = iter(self._store.headings_at(places) if places else ())
@@ -125,7 +125,7 @@ def _hit(shown: _Shown, headings: tuple[str, ...], explained: Callable[[_Shown],
 
 
 def _explain(ranking: Ranking, matcher: Matcher, shown: _Shown) -> dict[str, JSON]:
-    """What each leg thought, on its own scale, how much it was believed, and the words that were found."""
+    """Return each leg's score on its own scale, its weight, and the words that were found."""
     vector = float(ranking.vector[shown.row])
     text = "\n".join((shown.item.title, *shown.chunk.headings, shown.chunk.text))
     words: dict[int, str] = {}

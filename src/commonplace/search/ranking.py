@@ -20,7 +20,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Passages in their final order, with what each leg thought of them on its own scale."""
+    """Passages in their final order, with each leg's score of them on its own scale."""
 
     chunks: Ids
     scores: Floats
@@ -33,6 +33,7 @@ class Ranking:
 
 
 def no_passages() -> tuple[Ids, Floats]:
+    """Return an empty list of candidates."""
     return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
 
 
@@ -45,7 +46,7 @@ def fused(
     depth: int,
     wanted: int,
 ) -> Ranking:
-    """Candidates from either leg, exact scores from both, for every passage that can reach the page."""
+    """Return candidates of either leg with exact scores of both, for every passage that can reach the page."""
     complete = lexical.complete()
     words = with_complete(lexical, words, complete)
     known, found = dict(zip(near[0].tolist(), near[1].tolist(), strict=True)), words[0].tolist()
@@ -72,13 +73,13 @@ def fused(
 
 
 def with_complete(lexical: LexicalLeg, words: tuple[Ids, Floats], complete: Ids) -> tuple[Ids, Floats]:
-    """The candidates of the lexical leg, and those passages with all words that are not among them."""
+    """Return the candidates of the lexical leg, and those passages with all words that are not among them."""
     left_out = _lacking(words[0], complete)
     return with_lacking(lexical, words, lexical.inside(left_out)) if len(left_out) else words
 
 
 def with_lacking(leg: LexicalLeg | VectorLeg, found: tuple[Ids, Floats], passages: Ids) -> tuple[Ids, Floats]:
-    """The candidates of a leg, after those of some passages that it knows and that are not among them."""
+    """Return the candidates of a leg, after those of some passages that it knows and that are not among them."""
     lacking = _lacking(found[0], passages)
     if not len(lacking):
         return found
@@ -88,7 +89,7 @@ def with_lacking(leg: LexicalLeg | VectorLeg, found: tuple[Ids, Floats], passage
 
 
 def _lacking(found: Ids, passages: Ids) -> Ids:
-    """Those of a few passages that are not among the candidates. `np.setdiff1d` takes ten times as long."""
+    """Return those of a few passages that are not among the candidates. `np.setdiff1d` takes ten times as long."""
     if not len(passages):
         return passages
     known = set(found.tolist())
@@ -96,7 +97,7 @@ def _lacking(found: Ids, passages: Ids) -> Ids:
 
 
 def _nth_item(chunks: Ids, scores: NDArray[np.float64], n: int) -> float:
-    """The score of the n-th best item, so far; minus infinity where there are fewer."""
+    """Return the score of the n-th best item, so far; minus infinity where there are fewer."""
     items, seen = (chunks >> CHUNK_BITS).tolist(), set[int]()
     for row in np.argsort(-scores, kind="stable").tolist():
         seen.add(items[row])
@@ -106,17 +107,17 @@ def _nth_item(chunks: Ids, scores: NDArray[np.float64], n: int) -> float:
 
 
 def as_shown(scores: Floats) -> NDArray[np.float64]:
-    """Scores with the digits that hits have."""
+    """Return scores with the digits that hits have."""
     return scores.astype(np.float64).round(4)
 
 
 def enough(scores: Floats, least: float) -> NDArray[np.bool_]:
-    """Which of them are at least that as they are shown: whoever asks for what a hit scores gets that one, too."""
+    """Return which scores are at least `least` as they are shown: a hit passes its own score as a bound."""
     return (as_shown(scores) if least else scores) >= least
 
 
 def in_order(chunks: Ids, values: Floats, lexical: Floats, vector: Floats, weights: Weights, scale: Scale) -> Ranking:
-    """Passages by their scores, which are what the fused values are on the scale of the query."""
+    """Return passages by their scores, which are what the fused values are on the scale of the query."""
     scores = scale.scores(chunks, values, np.isnan(vector))
     order = np.lexsort((chunks, -values, -scores))
     shown = scores[order].astype(np.float32)
@@ -124,12 +125,14 @@ def in_order(chunks: Ids, values: Floats, lexical: Floats, vector: Floats, weigh
 
 
 def best_per_item(ranking: Ranking) -> Ranking:
+    """Return the ranking with the best passage of each item."""
     _, first = firsts(ranking.chunks >> CHUNK_BITS)
     first.sort()
     return rows_of(ranking, first)
 
 
 def few_per_item(ranking: Ranking, most: int) -> Ranking:
+    """Return the ranking with at most so many passages of each item."""
     seen, rows = Counter[int](), list[int]()
     for row, item in enumerate((ranking.chunks >> CHUNK_BITS).tolist()):
         seen[item] += 1
@@ -139,6 +142,7 @@ def few_per_item(ranking: Ranking, most: int) -> Ranking:
 
 
 def near_enough(ranking: Ranking, least: float) -> Ranking:
+    """Return the ranking of passages with at least this score of the vector leg; all for minus infinity."""
     if least == -np.inf:
         return ranking
     unplaced = int(np.count_nonzero(np.isnan(ranking.vector)))
@@ -146,6 +150,7 @@ def near_enough(ranking: Ranking, least: float) -> Ranking:
 
 
 def rows_of(ranking: Ranking, rows: Ids) -> Ranking:
+    """Return the ranking of these rows, in their order."""
     return Ranking(
         ranking.chunks[rows],
         ranking.scores[rows],
@@ -158,7 +163,7 @@ def rows_of(ranking: Ranking, rows: Ids) -> Ranking:
 
 
 def doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, *, only_meaning: bool) -> list[str]:
-    """What was guessed at, and whether nothing that was found is close, by its words or in meaning."""
+    """Return notes: what was guessed at, and that no hit is close, by its words or in meaning, where none is."""
     guesses = [] if only_meaning else list(lexical.plan.guesses)
     if not len(ranking.scores):
         return guesses if lexical.plan.query else []
@@ -172,5 +177,5 @@ def doubts(lexical: LexicalLeg, vector: VectorLeg | None, ranking: Ranking, *, o
 
 
 def tied(scores: Floats, shown: int) -> bool:
-    """Whether two scores, as they are shown, are the same on both sides of a cut."""
+    """Return whether two scores, as they are shown, are the same on both sides of a cut."""
     return len(scores) > shown > 0 and len(set(as_shown(scores[shown - 1 : shown + 1]).tolist())) == 1

@@ -36,7 +36,7 @@ class Request:
     shown: frozenset[int] = frozenset()
     """Ids of items that pages before had, passed over wherever they are now, like the first `offset`."""
     vector: NDArray[np.float32] | None = field(default=None, compare=False)
-    """What the text means, where that is known already: then nothing is embedded."""
+    """The vector of the text, where it is known already: then nothing is embedded."""
     least_cosine: float | None = None
     """Only passages whose vectors are this near to the query's; one that has none yet is left out."""
     most_per_item: int = 0
@@ -50,7 +50,7 @@ class Request:
 
     @property
     def reach(self) -> int:
-        """How far down a list the page goes."""
+        """Return the number of items from the top of the list to the end of the page."""
         return self.offset + len(self.shown) + self.limit
 
     def __post_init__(self) -> None:

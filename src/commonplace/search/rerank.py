@@ -57,14 +57,14 @@ _BUDGET: ContextVar[float] = ContextVar("commonplace_second_look", default=BUDGE
 
 
 class MeanOf(Protocol):
-    """The mean direction of the vectors of an item, or of several together, where there are any."""
+    """A function that returns the mean direction of the vectors of items, or None where they have none."""
 
     def __call__(self, *item_ids: int) -> Floats | None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the legs found: passages best first, with the exact scores of both and what each counts."""
+class RerankCandidates:
+    """RerankCandidates for a second look: passages best first, with the exact scores of both legs and their weights."""
 
     chunks: Ids
     lexical: Floats
@@ -73,16 +73,16 @@ class Found:
 
     @property
     def scores(self) -> Floats:
-        """As they were fused, before they are calibrated."""
+        """Return the fused scores, before they are calibrated."""
         return combine(self.lexical, self.vector, self.weights)
 
-    def first(self, count: int) -> Found:
-        return Found(self.chunks[:count], self.lexical[:count], self.vector[:count], self.weights)
+    def first(self, count: int) -> RerankCandidates:
+        return RerankCandidates(self.chunks[:count], self.lexical[:count], self.vector[:count], self.weights)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What was asked, as the legs understood it."""
+class RerankQuery:
+    """A query for a second look: the text, and what the legs made of it."""
 
     text: str
     plan: LexicalPlan
@@ -99,34 +99,36 @@ class SecondLook:
         self._store = store
         self._weights = np.array([weights[name] for name in FEATURES])
 
-    def scores(self, asked: Asked, found: Found, seconds: float | None = None) -> Floats:
-        """New scores on the scale of the old for as many of the first as there is time to read, but for one at least.
+    def scores(self, query: RerankQuery, candidates: RerankCandidates, seconds: float | None = None) -> Floats:
+        """Return new scores on the scale of the old for as many of the first as there is time to read, at least one.
 
         To the score of each is added `Σ weight · (feature − its mean over all that were read)`: what they have in
         common changes nothing, so a score goes on meaning what it did.
         """
         until = time.perf_counter() + READING * (_BUDGET.get() if seconds is None else seconds)
-        matrix, kept = self.features(asked, found, until)
-        gain = (matrix - matrix.mean(axis=0)) @ self._weights if len(kept.chunks) else np.zeros(0)
-        return np.asarray(kept.scores + gain, dtype=np.float32)
+        matrix, seen = self.features(query, candidates, until)
+        gain = (matrix - matrix.mean(axis=0)) @ self._weights if len(seen.chunks) else np.zeros(0)
+        return np.asarray(seen.scores + gain, dtype=np.float32)
 
-    def features(self, asked: Asked, found: Found, until: float = np.inf) -> tuple[Matrix, Found]:
-        """A row for each of the first candidates that could be read in time, and those candidates."""
+    def features(
+        self, query: RerankQuery, ranked: RerankCandidates, until: float = np.inf
+    ) -> tuple[Matrix, RerankCandidates]:
+        """Return a row for each of the first candidates that could be read in time, and those candidates."""
         candidates: list[Candidate] = []
-        for candidate in passages_of(self._store, found.chunks.tolist(), asked.language):
+        for candidate in passages_of(self._store, ranked.chunks.tolist(), query.language):
             candidates.append(candidate)
             if time.perf_counter() > until:
                 break
-        found = found.first(len(candidates))
+        ranked = ranked.first(len(candidates))
         if not candidates:
-            return np.zeros((0, len(FEATURES))), found
-        standing = Standing(found.scores, found.lexical, found.weights, _nearness(asked, found))
-        query = asked.plan.query
-        return features(candidates, standing, query.terms, asked.plan.shares, pieces_of(asked.text)), found
+            return np.zeros((0, len(FEATURES))), ranked
+        standing = Standing(ranked.scores, ranked.lexical, ranked.weights, _nearness(query, ranked))
+        terms = query.plan.query.terms
+        return features(candidates, standing, terms, query.plan.shares, pieces_of(query.text)), ranked
 
 
 def passages_of(store: Store, chunks: Sequence[int], language: str) -> Iterator[Candidate]:
-    """Passages as they are read. Those that are still there, up to the first that was deleted a moment ago."""
+    """Yield passages as they are read, up to the first that was deleted a moment ago."""
     texts = {chunk.id: chunk for chunk in store.chunks(chunks)}
     items = {item.id: item for item in store.items([chunk >> CHUNK_BITS for chunk in chunks])}
     for identity in chunks:
@@ -138,13 +140,13 @@ def passages_of(store: Store, chunks: Sequence[int], language: str) -> Iterator[
 
 
 def time_for(spent: float) -> float:
-    """How long a second look may take after so many seconds of retrieval, where both together have a budget."""
+    """Return the seconds that a second look may take after `spent` seconds of retrieval, which share a budget."""
     return max(LEAST_S, _BUDGET.get() - spent)
 
 
 @contextmanager
 def allowed(seconds: float) -> Iterator[None]:
-    """A second look taken inside has another budget: for those who want to know how it ranks and not how fast."""
+    """Give second looks taken inside a budget of `seconds`: for measuring how they rank and not how fast."""
     token = _BUDGET.set(seconds)
     try:
         yield
@@ -153,7 +155,7 @@ def allowed(seconds: float) -> Iterator[None]:
 
 
 def reordered(scores: Floats, before: Floats) -> tuple[Ids, Floats]:
-    """The rows of a ranking in their new order, and their scores.
+    """Return the rows of a ranking in their new order, and their scores.
 
     `scores` are those of the first rows that were looked at, `before` the ones of all. What was not looked at stays
     behind, in its order, and scores no higher than the last that was.
@@ -166,12 +168,13 @@ def reordered(scores: Floats, before: Floats) -> tuple[Ids, Floats]:
     return np.concatenate([order, np.arange(len(scores), len(before))]), np.concatenate([fresh, rest])
 
 
-def _nearness(asked: Asked, found: Found) -> Floats | None:
-    if asked.near is None or asked.mean_of is None or not found.weights.vector:
+def _nearness(query: RerankQuery, candidates: RerankCandidates) -> Floats | None:
+    """Return the nearness of each candidate to the center of the best; None where there are no vectors."""
+    if query.near is None or query.mean_of is None or not candidates.weights.vector:
         return None
-    items, first = firsts(found.chunks[:CENTRE_OF] >> CHUNK_BITS)
+    items, first = firsts(candidates.chunks[:CENTRE_OF] >> CHUNK_BITS)
     order = np.argsort(first)  # the best passage of each, best first
-    middle = centre(items[order].tolist(), found.scores[first[order]], asked.mean_of)
+    middle = centre(items[order].tolist(), candidates.scores[first[order]], query.mean_of)
     if middle is None:
         return None
-    return np.asarray(asked.near.index.scores(middle, found.chunks) / asked.near.spread, dtype=np.float32)
+    return np.asarray(query.near.index.scores(middle, candidates.chunks) / query.near.spread, dtype=np.float32)

@@ -49,7 +49,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of the candidates before they are read, best first."""
+    """The scores of the candidates before they are read, best first."""
 
     scores: Floats
     lexical: Floats
@@ -65,7 +65,7 @@ def features(
     shares: Sequence[float],
     pieces: Sequence[str],
 ) -> Matrix:
-    """A row per candidate and a column per feature, in the order of `FEATURES`."""
+    """Return a row per candidate and a column per feature, in the order of `FEATURES`."""
     by_words, by_meaning = standing.weights.lexical, standing.weights.vector
     only_words = by_words**3  # little where both legs count, and nearly all where words do the work alone
     readings = [candidate.reading for candidate in candidates]
@@ -96,7 +96,7 @@ def _coverage(readings: Sequence[Reading], terms: Sequence[Term], shares: Sequen
 
 
 def _pieces(readings: Sequence[Reading], pieces: Sequence[str]) -> tuple[Matrix, Matrix]:
-    """The share of the question's pieces that each passage has, by squared rarity, and that its best sentence has."""
+    """Return the shares of the question's pieces of each passage, by squared rarity, and of its best sentence."""
     if not pieces:
         return np.zeros(len(readings)), np.zeros(len(readings))
     whole = np.zeros((len(readings), len(pieces)), np.bool_)
@@ -121,10 +121,10 @@ def _shared(readings: Sequence[Reading], scores: Floats, terms: Sequence[Term]) 
 
 
 def _ordered(candidates: Sequence[Candidate]) -> float:
-    """0–1: whether items stored one after another answer the same questions, as turns of a chat do.
+    """Return how far items stored one after another answer the same questions, as turns of a chat do, from 0 to 1.
 
-    How many candidates are neighbours, beside how many would be if the order meant nothing, which pairs further apart
-    tell: 0 up to 1.3 times as many, 1 from 3.3 times.
+    It compares how many candidates are neighbors with how many would be if the order meant nothing, which pairs
+    further apart tell: 0 up to 1.3 times as many, 1 from 3.3 times.
     """
     items = distinct(np.array([candidate.item for candidate in candidates], dtype=np.int64))
     reach = int(items[-1] - items[0]) + 1
@@ -138,7 +138,7 @@ def _ordered(candidates: Sequence[Candidate]) -> float:
 
 
 def _pairs(apart: NDArray[np.int64], reach: int, distances: tuple[int, int]) -> tuple[int, int]:
-    """How many pairs are between two distances apart, and how many there is room for."""
+    """Return how many pairs are between two distances apart, and how many there is room for."""
     low, high = distances
     return int(np.count_nonzero((apart >= low) & (apart <= high))), sum(
         reach - distance for distance in range(low, min(high, reach - 1) + 1)
@@ -146,7 +146,10 @@ def _pairs(apart: NDArray[np.int64], reach: int, distances: tuple[int, int]) -> 
 
 
 def _neighbours(candidates: Sequence[Candidate], scores: Floats) -> tuple[Matrix, Matrix]:
-    """Over the least score of all: the better of the two next to each in the same home, and both of the two beyond."""
+    """Return the better score of the two next to each in the same home, and the sum of the two beyond.
+
+    Scores are counted from the least of all.
+    """
     least = float(scores.min()) if len(scores) else 0.0
     standing: dict[tuple[tuple[str, str], int], float] = {}
     for one, score in zip(candidates, scores, strict=True):
@@ -160,7 +163,7 @@ def _neighbours(candidates: Sequence[Candidate], scores: Floats) -> tuple[Matrix
 
 
 def _under_title(candidates: Sequence[Candidate], scores: Floats) -> Matrix:
-    """Over the least score of all: the best of another item with the same title in the same home."""
+    """Return for each the best score, from the least of all, of another item of its title in the same home."""
     least = float(scores.min()) if len(scores) else 0.0
     best: dict[tuple[tuple[str, str], str], list[tuple[int, float]]] = {}
     for one, score in zip(candidates, scores, strict=True):

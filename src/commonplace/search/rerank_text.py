@@ -21,7 +21,7 @@ _SENTENCE = re.compile(r"[.!?…][\"'”’)\]]*\s+|[。！？]+|\n+")
 
 
 def pieces_of(text: str) -> tuple[str, ...]:
-    """Every run of letters that its words have in common with their relatives, each once.
+    """Return the runs of letters that words of a text have in common with their relatives, each once.
 
     Four characters, the blank before a word among them, and a shorter word whole; where words are not spaced, two
     characters, or four where a syllable takes several. So `swim` and `swimming` share pieces whatever stems they have.
@@ -55,7 +55,7 @@ class Reading:
 
 
 def read(heading: str, text: str, language: str) -> Reading:
-    """`language`: whose stems texts get that have none of their own."""
+    """Return a passage as a second look reads it. `language`: whose stems texts get that have none of their own."""
     found = stemmed_as(detect(text), language)
     parts = [part for part in _SENTENCE.split(text) if part and not part.isspace()]
     counts = Counter(stems(f"{heading}\n{text}", found).split())

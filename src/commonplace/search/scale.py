@@ -62,8 +62,8 @@ _WORDS_ALIKE, _BOTH_ALIKE = (15.0, 0.25), (8.0, 0.25)
 """What was learned on judged sets: see `Scale` and the functions below for what each number does."""
 
 
-class WordReader(Protocol):
-    """What a scale asks of an index of words."""
+class WordStatistics(Protocol):
+    """The facts that a scale needs of an index of words."""
 
     def passages(self) -> int: ...
     def having(self, terms: tuple[Term, ...], most: int) -> Ids: ...
@@ -79,7 +79,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Strangers:
-    """How near those passages are to a query that have nothing to do with it: the median, and how far they scatter."""
+    """The nearness to a query of passages that have nothing to do with it: the median cosine, and the scatter."""
 
     cosine: float
     scatter: float
@@ -87,7 +87,7 @@ class Strangers:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the numbers of the legs mean for one query."""
+    """A scale for one query, which turns values of the legs into scores from 0 to 1."""
 
     words: Line
     """Of a lexical score in masses: `0.46 · √mass · (score − ½) − 0.32 · ln passages + 1.3`."""
@@ -99,14 +99,14 @@ class Scale:
     """The passages with all the words, where they are few."""
 
     def scores(self, chunks: Ids, values: Floats, unknown: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
-        """The scores of passages; `unknown` are those whose nearness nobody knows, which their words alone judge."""
+        """Return the scores of passages. `unknown`: those without a vector, which their words alone judge."""
         sureness = self.most * pressed(self.sureness(values, unknown))
         if not len(self.complete):
             return sureness
         return completed(sureness, among(chunks, self.complete), least_of(self.complete))
 
     def sureness(self, values: Floats, unknown: NDArray[np.bool_] | bool) -> NDArray[np.float64]:
-        """The values on one line, whichever leg each is from: from minus to plus infinity."""
+        """Return the values on one line, whichever leg each is from: from minus to plus infinity."""
         wide = np.asarray(values, np.float64)
         sure: NDArray[np.float64] = self.both.slope * wide + self.both.start
         if np.any(unknown):
@@ -119,7 +119,7 @@ NO_SCALE = Scale(Line(1.0, 0.0), Line(1.0, 0.0))
 
 
 def pressed(sureness: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
-    """`p = 1 / (1 + e^−x)`, and above 0.6 `0.6 + 0.4 · ((p − 0.6) / 0.4)³`: to be called sure takes a lot."""
+    """Return `p = 1 / (1 + e^−x)`, and above 0.6 `0.6 + 0.4 · ((p − 0.6) / 0.4)³`: to be called sure takes a lot."""
     even: NDArray[np.float64] = 1.0 / (1.0 + np.exp(np.minimum(-sureness, MOST_UNSURE)))
     if even.max(initial=0.0) > SPARING:
         rest = 1.0 - SPARING
@@ -128,23 +128,28 @@ def pressed(sureness: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
 
 
 def least_of(complete: Ids) -> float:
-    """What passages with all the words score at least, where there are any."""
+    """Return the least score of passages with all the words, where there are any."""
     return ALONE if len(distinct(complete >> CHUNK_BITS)) == 1 else AMONG_FEW
 
 
 def completed(scores: NDArray[np.float64], complete: NDArray[np.bool_], least: float) -> NDArray[np.float64]:
-    """Those with all the words above `least`, the others below, each in the order they had."""
+    """Return the scores of those with all the words above `least`, of the others below, each in the order they had."""
     return np.where(complete, least + (1.0 - least) * scores**2, least * scores)
 
 
 def words_line(mass: float, passages: int) -> Line:
-    """Half of a query's mass says little, all of it much, the more the more there is, and the less the more could."""
+    """Return the line of a lexical score in masses of a query.
+
+    Half of the mass says little and all of it much: more for a larger mass, less among more passages.
+    """
     slope = _WORDS[0] * math.sqrt(mass)
     return Line(slope, _WORDS[1] * _chances(passages) + _WORDS[2] - slope / 2)
 
 
 def fused_line(evidence: float, near: float, usual: float, passages: int) -> Line:
-    """Of the mean of both legs: their evidence, as a share of what a good answer has, less what many have by chance.
+    """Return the line of the mean of both legs.
+
+    It is their evidence, as a share of what a good answer has, less what many have by chance.
 
     `evidence`: what the weights of the legs add up to; `near`: how far the vector leg's zero is from strangers;
     `usual`: what a passage has that holds every word once and is as near as true answers are.
@@ -154,18 +159,18 @@ def fused_line(evidence: float, near: float, usual: float, passages: int) -> Lin
 
 
 def words_alike_line() -> Line:
-    """Of a lexical score in masses of the telling words of a text: few texts have as many as a quarter of them."""
+    """Return the line of a lexical score in masses of the telling words of a text: few texts have a quarter of them."""
     return Line(_WORDS_ALIKE[0], -_WORDS_ALIKE[0] * _WORDS_ALIKE[1])
 
 
 def fused_alike_line(evidence: float, near: float, usual: float) -> Line:
-    """As `fused_line`, for what is like a text: that has a quarter of what a good answer has of a question."""
+    """Return `fused_line` for what is like a text: that has a quarter of what a good answer has of a question."""
     slope = _BOTH_ALIKE[0] / usual
     return Line(slope * evidence, slope * near - _BOTH_ALIKE[0] * _BOTH_ALIKE[1])
 
 
 def nearness_line(strangers: Strangers, *, alike: bool = False) -> Line:
-    """Of a cosine: how many times further it is from strangers than these are from each other.
+    """Return the line of a cosine: how many times further it is from strangers than these are from each other.
 
     `alike`: the query is itself a passage. Passages lie nearer to each other than questions lie to them.
     """
@@ -174,19 +179,19 @@ def nearness_line(strangers: Strangers, *, alike: bool = False) -> Line:
 
 
 def stands_apart(cosine: float, strangers: Strangers, passages: int) -> bool:
-    """Whether a passage is nearer than the nearest of so many strangers can be expected to be."""
+    """Return whether a passage is nearer than the nearest of `passages` strangers can be expected to be."""
     expected = math.sqrt(2.0 * math.log(max(passages, 2))) + _APART
     return cosine > strangers.cosine + expected * strangers.scatter
 
 
 def highest(telling: float) -> float:
-    """What a score is at most where the words of a query tell so much."""
+    """Return the highest score, from 0 to 1, that a hit may have where the words of a query tell so much."""
     enough, rest = min(telling, ENOUGH_TOLD), min(max(telling, ENOUGH_TOLD), ALL_TOLD) - ENOUGH_TOLD
     return COMMON + (TOLD - COMMON) * enough / ENOUGH_TOLD + (1.0 - TOLD) * rest / (ALL_TOLD - ENOUGH_TOLD)
 
 
-def complete_passages(plan: LexicalPlan, reader: WordReader) -> Ids:
-    """The passages that have every word of a query, where few do and the words tell something; else none."""
+def complete_passages(plan: LexicalPlan, reader: WordStatistics) -> Ids:
+    """Return the passages that have every word of a query, where few do and the words tell something; else none."""
     if plan.unknown or not plan.content or plan.telling < TELLS:
         return np.empty(0, np.int64)
     return reader.having(plan.content, FEW)

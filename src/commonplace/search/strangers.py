@@ -15,7 +15,7 @@ USUAL_MEDIAN, USUAL_SCATTER = 4, 32
 
 
 def strangers(sample: Floats, query: Floats, embedder: Embedder) -> Strangers:
-    """The median cosine of the sample, and how far the lower sixth is from it: what is related reaches neither.
+    """Return the median cosine of the sample, and how far the lower sixth is from it: related passages reach neither.
 
     So the scale knows how long the texts of a library are, how much they have in common, and the query's own habits.
     """
@@ -33,6 +33,6 @@ def strangers(sample: Floats, query: Floats, embedder: Embedder) -> Strangers:
 
 
 def _usual(embedder: Embedder) -> Strangers:
-    """What the constants of a model say of random pairs, of which 95 % stay under `unrelated`."""
+    """Return what the constants of a model say of random pairs, of which 95 % stay under `unrelated`."""
     scatter = 0.14 * (1.0 - embedder.unrelated)
     return Strangers(embedder.unrelated - 2.1 * scatter, scatter)

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """Seconds that each stage with a model may take."""
+    """The seconds that each stage with a model may take."""
 
     expand: float = 1.5
     embed: float = 1.0
@@ -28,7 +28,7 @@ class Budgets:
 
 
 class Clock:
-    """The time of one question: what a stage may take, and what all of them together may."""
+    """A clock of one question: the seconds that a stage may take, and all of them together."""
 
     def __init__(self, seconds: float) -> None:
         self._began, self._seconds = time.perf_counter(), seconds
@@ -38,12 +38,12 @@ class Clock:
         return time.perf_counter() - self._began
 
     def left(self, budget: float) -> float:
-        """Of a stage's own budget as much as is left for all."""
+        """Return the seconds of a stage's budget that are left, at most what is left for all stages."""
         return max(0.0, min(budget, self._seconds - self.spent))
 
 
-class Left(Exception):
-    """A stage that did not come to its end. `broken` tells a failure from one that is late."""
+class StageOmitted(Exception):
+    """The error that a stage did not come to its end. `broken`: it failed; otherwise it was late."""
 
     def __init__(self, reason: str, *, broken: bool = False) -> None:
         super().__init__(reason)
@@ -64,12 +64,13 @@ class _Run(Generic[T]):
 
 
 def within(seconds: float, work: Callable[[], T]) -> T:
-    """Do it, or raise `Left` once its time is over. Late work goes on alone and is forgotten; it must not write.
+    """Return the result of `work`, or raise StageOmitted where it fails or takes longer than `seconds`.
 
-    A provider that is asked inside knows the time, and gives up on its own.
+    Late work goes on alone and is forgotten; it must not write. A provider that is called inside knows the time, and
+    gives up on its own.
     """
     if seconds <= 0:
-        raise Left("there was no time left for it")
+        raise StageOmitted("there was no time left for it")
 
     def hurrying() -> T:
         with hurried(seconds):
@@ -80,18 +81,18 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        raise Left(f"it took longer than {seconds * 1000:.0f} ms")
+        raise StageOmitted(f"it took longer than {seconds * 1000:.0f} ms")
     if run.error is not None:
         if isinstance(run.error, CommonplaceError):  # such as a service that is away
             log.warning("A stage of a search failed: %s", run.error)
         else:
             log.warning("A stage of a search failed", exc_info=run.error)
-        raise Left(f"it failed: {run.error}", broken=True)
+        raise StageOmitted(f"it failed: {run.error}", broken=True)
     return run.result  # type: ignore[return-value]  # it ended without an error
 
 
 class Stages:
-    """What ran, for how long, and what did not."""
+    """A record of the stages of a search: those that ran, with their milliseconds, and those that did not, with why."""
 
     def __init__(self) -> None:
         self._stages: dict[str, Stage] = {}
@@ -101,7 +102,7 @@ class Stages:
         return tuple(self._stages.values())
 
     def timed(self, name: str, work: Callable[[], T]) -> T:
-        """Do it. A stage that runs twice is one stage and took longer."""
+        """Return the result of `work`, and record its time. The times of a stage that runs twice are added."""
         start = time.perf_counter()
         result = work()
         before = self._stages[name].ms if name in self._stages else 0.0
@@ -111,5 +112,5 @@ class Stages:
     def skip(self, name: str, reason: str) -> None:
         self._stages[name] = Stage(name, "skipped", reason=reason)
 
-    def leave(self, name: str, left: Left) -> None:
+    def leave(self, name: str, left: StageOmitted) -> None:
         self._stages[name] = Stage(name, "failed" if left.broken else "skipped", reason=str(left))

@@ -33,7 +33,7 @@ class QueryDocument:
 
 
 def read_document(text: str) -> QueryDocument | None:
-    """The searches of a text in which every line that is not blank is typed; None for any other, which is plain text.
+    """Return the searches of a text in which every line that is not blank is typed; None for plain text.
 
     `intent:` stands at most once and never alone.
     """
@@ -54,14 +54,14 @@ def read_document(text: str) -> QueryDocument | None:
 
 
 def typed_lines(text: str) -> list[Search]:
-    """The searches of a text, whatever else is in it: for those who were told to write nothing else and did."""
+    """Return the searches of a text, whatever else is in it: for those who were told to write nothing else and did."""
     lines = (_LINE.match(line.strip().lstrip("-*• ").strip("`")) for line in text.split("\n"))
     found = [(typed[1].lower(), typed[2].strip('"“”` ')) for typed in lines if typed]
     return [Search(kind, said) for kind, said in found if kind != "intent" and said]  # type: ignore[arg-type]
 
 
 def untyped_line(text: str) -> int | None:
-    """The first line, from 1, without a type in a text that has typed lines too; None where all or none are typed."""
+    """Return the number of the first untyped line, from 1, in a text with typed lines; None if all or none are."""
     lines = [(number, _LINE.match(line)) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if not any(typed for _, typed in lines):
         return None

@@ -20,7 +20,7 @@ from commonplace.search.feedback import belief, centre
 from commonplace.search.fuse import OTHER_LANGUAGE
 from commonplace.search.legs import LexicalLeg, VectorLeg
 from commonplace.search.plan import LexicalPlan
-from commonplace.search.rerank import Found, MeanOf, passages_of
+from commonplace.search.rerank import MeanOf, RerankCandidates, passages_of
 from commonplace.store.base import Store
 from commonplace.text.terms import Term
 
@@ -49,14 +49,14 @@ class Widened:
 
     @property
     def note(self) -> str:
-        """What was added, for whoever wants it explained."""
+        """Return the sentence that says what was added, for a search that is explained."""
         if not self.added:
             return "Nothing was added to the query: the best hits have no more words."
         return f"Added to the query, from the best hits: {', '.join(self.added)}."
 
 
 def why_not(vector: VectorLeg | None) -> str:
-    """Why a query is not made wider; "" where it is."""
+    """Return why a query is not made wider; "" where it is."""
     if vector is None:
         return "there is no meaning to tell what else belongs to it"
     if vector.trust <= OTHER_LANGUAGE:
@@ -64,8 +64,8 @@ def why_not(vector: VectorLeg | None) -> str:
     return "" if vector.embedder.widens else f"questions lose by it with the model {vector.embedder.name}"
 
 
-def widened(store: Store, found: Found, lexical: LexicalLeg, vector: VectorLeg, mean_of: MeanOf) -> Widened:
-    """`found`: the best of a first retrieval, an item each. Without any, the legs as they are."""
+def widened(store: Store, found: RerankCandidates, lexical: LexicalLeg, vector: VectorLeg, mean_of: MeanOf) -> Widened:
+    """Return legs that look for more. `found`: the best of a first retrieval, an item each; if none, the same legs."""
     found = found.first(READ)
     language = lexical.index.languages()[0]
     counts = [one.reading.counts for one in passages_of(store, found.chunks.tolist(), language)]
@@ -79,7 +79,7 @@ def widened(store: Store, found: Found, lexical: LexicalLeg, vector: VectorLeg, 
 def telling_words(
     counts: Sequence[Counter[str]], scores: Floats, asked: Collection[str], idf: Callable[[str], float]
 ) -> dict[str, float]:
-    """The stems of the best that say most, with their worth; those of the question left out.
+    """Return the stems of the best that say most, with their worth; those of the question left out.
 
     A stem is worth the sum of its share in each passage, weighted by belief, times its idf in the library.
     """
@@ -95,7 +95,7 @@ def telling_words(
 
 
 def _with_words(plan: LexicalPlan, worths: dict[str, float], idf: Callable[[str], float]) -> LexicalPlan:
-    """A plan with more terms, which bring `WORDS_SHARE` of its mass where all are found, each in proportion."""
+    """Return a plan with more terms, which bring `WORDS_SHARE` of its mass where all are found, each in proportion."""
     if not worths or not plan.mass:
         return plan
     whole = sum(worth * idf(stem) for stem, worth in worths.items())

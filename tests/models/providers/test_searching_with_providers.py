@@ -22,7 +22,7 @@ from commonplace.library import Library
 from commonplace.model import JSON, Draft, Filter, Page
 from commonplace.models.providers import wire
 from commonplace.profiles.registry import profile
-from commonplace.search.hybrid import Answer, Question
+from commonplace.search.question import HybridAnswer, Question
 from commonplace.search.typed import Search
 from commonplace.settings import Settings
 from commonplace.tools.profile import Registry
@@ -55,7 +55,7 @@ def opened(settings: Settings) -> Iterator[Library]:
         yield library
 
 
-def stage(page: Page | Answer, name: str) -> tuple[str, str]:
+def stage(page: Page | HybridAnswer, name: str) -> tuple[str, str]:
     found = next(stage for stage in page.stages if stage.name == name)
     return found.status, found.reason
 

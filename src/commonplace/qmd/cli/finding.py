@@ -15,7 +15,7 @@ from commonplace.library import Library
 from commonplace.model import chunk_id
 from commonplace.qmd.cli.advice import command
 from commonplace.qmd.cli.formats import FORMATS, PrintedHit, format_options, hits, print_as_it_is
-from commonplace.qmd.tools.finding import LONGEST_QUERY, DocumentHit, SearchResults, explained, find
+from commonplace.qmd.tools.finding import LONGEST_QUERY, QmdHit, QmdResults, explained, find
 from commonplace.qmd.tools.reading import shown
 from commonplace.search.typed import QueryDocument, Search, read_document, untyped_line
 from commonplace.text.snippet import around
@@ -125,7 +125,7 @@ def _answer(library: Library, asked: QueryDocument, given: dict[str, Any], *, pl
     if not math.isfinite(least):
         raise InvalidInput("--min-score is a number from 0 to 1.")
 
-    def ask(limit: int, min_score: float) -> SearchResults:
+    def ask(limit: int, min_score: float) -> QmdResults:
         return find(
             library, asked.searches, collections=given["collections"], plain=plain, limit=limit, min_score=min_score,
             intent=asked.intent or given["intent"], embed=command("embed"), **more,
@@ -151,7 +151,7 @@ def _everything(library: Library) -> int:
 class _Presentation:
     """The hits of a search, ready for the formats. Bodies are read only if they are shown."""
 
-    def __init__(self, library: Library, found: SearchResults, format: str, given: dict[str, Any]) -> None:
+    def __init__(self, library: Library, found: QmdResults, format: str, given: dict[str, Any]) -> None:
         self._found, self._given = found, given
         self._limit = SNIPPET_JSON if format == "json" else SNIPPET
         ids = [result.item.id for result in found.results]
@@ -165,7 +165,7 @@ class _Presentation:
     def hits(self) -> list[PrintedHit]:
         return [self._hit(result) for result in self._found.results]
 
-    def _hit(self, result: DocumentHit) -> PrintedHit:
+    def _hit(self, result: QmdHit) -> PrintedHit:
         hit = PrintedHit(
             docid=result.docid,
             score=result.score,
@@ -181,7 +181,7 @@ class _Presentation:
         body = shown(self._bodies.get(result.item.id, ""), numbered=self._given["line_numbers"]).text
         return hit._replace(text=body, full=True)
 
-    def _snippet(self, result: DocumentHit) -> str:
+    def _snippet(self, result: QmdHit) -> str:
         first = result.chunk.line_start
         lines = [(first + n, line) for n, line in around(result.chunk.text, result.best, self._limit, result.matches)]
         start, count = lines[0][0], len(lines)

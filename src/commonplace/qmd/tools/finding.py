@@ -14,7 +14,7 @@ from commonplace.qmd.tools.directory import Shelves, shelves
 from commonplace.qmd.tools.naming import address
 from commonplace.qmd.tools.reading import Contexts
 from commonplace.search.blend import share_of
-from commonplace.search.hybrid import Answer, Made, Placed, Question
+from commonplace.search.question import HybridAnswer, PlacedHit, Question, RankedList
 from commonplace.search.typed import Search, read_document
 from commonplace.store.rows import Name
 from commonplace.text.matches import Matcher
@@ -35,7 +35,7 @@ BOTH_ASKED = "Error: 'query' and 'searches' are mutually exclusive; provide only
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentHit:
+class QmdHit:
     """A hit: a document, its best passage, and the best line there."""
 
     docid: str
@@ -47,7 +47,7 @@ class DocumentHit:
     best: int
     """The best line, from 0, within the passage."""
     matches: Sequence[Match]
-    placed: Placed
+    placed: PlacedHit
 
     @property
     def line(self) -> int:
@@ -59,11 +59,11 @@ class DocumentHit:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResults:
+class QmdResults:
     """The results of one search, and what its stages did."""
 
-    results: tuple[DocumentHit, ...]
-    lists: tuple[Made, ...]
+    results: tuple[QmdHit, ...]
+    lists: tuple[RankedList, ...]
     stages: tuple[Stage, ...]
     notes: tuple[str, ...]
 
@@ -102,7 +102,7 @@ def find(
     rerank: bool = False,
     candidates: int = 30,
     embed: str = EMBED,
-) -> SearchResults:
+) -> QmdResults:
     """Run searches over the named collections, or the included ones, and return the hits.
 
     `embed` is the command that makes vectors, as the caller types it: notes and errors advise it.
@@ -110,13 +110,13 @@ def find(
     there = shelves(library)
     filter = scope(library, there, collections)
     if filter is None:
-        return SearchResults((), (), (), ())
+        return QmdResults((), (), (), ())
     question = Question(tuple(searches), filter, plain, limit, min_score, intent, rerank, candidates, embed)
     answer = library.hybrid.find(question)
-    return SearchResults(_presented(library, there.collections, answer), answer.lists, answer.stages, answer.notes)
+    return QmdResults(_presented(library, there.collections, answer), answer.lists, answer.stages, answer.notes)
 
 
-def _presented(library: Library, collections: Sequence[Collection], answer: Answer) -> tuple[DocumentHit, ...]:
+def _presented(library: Library, collections: Sequence[Collection], answer: HybridAnswer) -> tuple[QmdHit, ...]:
     """Return the hits, reading only what is shown. A document that was just removed is left out."""
     store, ids = library.store, [hit.item_id for hit in answer.hits]
     if not ids:
@@ -134,14 +134,14 @@ def _presented(library: Library, collections: Sequence[Collection], answer: Answ
         best, matches = lines.of(chunk.text)
         name = Name(item.id, item.parent, item.key)
         context = contexts.of(item.parent, item.key)
-        results.append(DocumentHit(f"#{docids[item.id]}", name, item, chunk, hit.score, context, best, matches, hit))
+        results.append(QmdHit(f"#{docids[item.id]}", name, item, chunk, hit.score, context, best, matches, hit))
     return tuple(results)
 
 
 class _Lines:
     """The choice of a passage's best line: the one with most of the query."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HybridAnswer) -> None:
         terms = [*_content_terms(answer.terms), *answer.intent]
         self._matcher = Matcher(terms, answer.languages)
         count = len(terms) - len(answer.intent)
@@ -197,7 +197,7 @@ def _asked(
     plain: bool = False,
     rerank: bool = False,
     candidates: int = 30,
-) -> SearchResults:
+) -> QmdResults:
     if not all(one.text.strip() for one in searches):
         raise InvalidInput("query must not be empty")
     named = [*([given["collection"]] if "collection" in given else []), *given.get("collections", ())]
@@ -207,7 +207,7 @@ def _asked(
     )  # fmt: skip
 
 
-def _reply(found: SearchResults, given: Mapping[str, JSON], text: str) -> Reply:
+def _reply(found: QmdResults, given: Mapping[str, JSON], text: str) -> Reply:
     records = [record(found, result, explain=given["explain"]) for result in found.results]
     return Reply(
         [{"type": "text", "text": summary(found, text)}],
@@ -215,7 +215,7 @@ def _reply(found: SearchResults, given: Mapping[str, JSON], text: str) -> Reply:
     )
 
 
-def record(found: SearchResults, result: DocumentHit, *, explain: bool = False) -> dict[str, JSON]:
+def record(found: QmdResults, result: QmdHit, *, explain: bool = False) -> dict[str, JSON]:
     """Return a hit as the tools' record."""
     file = result.name.file
     shown: dict[str, JSON] = {
@@ -231,7 +231,7 @@ def record(found: SearchResults, result: DocumentHit, *, explain: bool = False) 
     return {**shown, "explain": explained(found, result.placed)} if explain else shown
 
 
-def summary(found: SearchResults, text: str) -> str:
+def summary(found: QmdResults, text: str) -> str:
     """Return the hits as text, one line each, for people and agents."""
     echo = " ".join(text.split())
     echo = echo if len(echo) <= LONGEST_ECHO else f"{echo[:LONGEST_ECHO]}…"
@@ -254,7 +254,7 @@ def rounded(score: float) -> float:
     return math.floor(score * 100 + 0.5) / 100
 
 
-def explained(found: SearchResults, hit: Placed) -> dict[str, JSON]:
+def explained(found: QmdResults, hit: PlacedHit) -> dict[str, JSON]:
     """Return everything that went into a score, unrounded."""
     contributions = [_contribution(found.lists[place.list], hit, place.list) for place in hit.fused.places]
     return {
@@ -274,7 +274,7 @@ def explained(found: SearchResults, hit: Placed) -> dict[str, JSON]:
     }
 
 
-def _contribution(made: Made, hit: Placed, number: int) -> dict[str, JSON]:
+def _contribution(made: RankedList, hit: PlacedHit, number: int) -> dict[str, JSON]:
     place = next(place for place in hit.fused.places if place.list == number)
     return {
         "source": "fts" if made.search.kind == "lex" else "vec",

@@ -25,7 +25,7 @@ from commonplace.kinds.memories.tools.paging import Cursor, Lister, ListRows
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker
-from commonplace.search.timed import Left, within
+from commonplace.search.timed import StageOmitted, within
 from commonplace.text.excerpt import excerpt
 from commonplace.text.languages import code_of
 from commonplace.text.matches import Matcher
@@ -84,7 +84,7 @@ class Reranking:
     def scores(self, query: str, passages: Sequence[str], until: float) -> Floats:
         """Return a score from 0 to 1 for each passage.
 
-        `until` is a time on the clock of `perf_counter`. Raise Left where there are no scores by then.
+        `until` is a time on the clock of `perf_counter`. Raise StageOmitted where there are no scores by then.
         """
         key = fingerprint(query, *passages)
         with self._lock:
@@ -93,7 +93,7 @@ class Reranking:
                 return self._said[key]
         try:
             scores = self._asked(query, passages, until - time.perf_counter())
-        except Left as left:
+        except StageOmitted as left:
             self._failure = f"The last time, {left}"
             raise
         self._failure = ""
@@ -110,7 +110,7 @@ class Reranking:
         if reranker is None or not read:
             return scores
         if seconds <= 0:
-            raise Left("its time was over before it was asked")
+            raise StageOmitted("its time was over before it was asked")
 
         scores[read] = within(seconds, lambda: reranker.score(query, [passages[place] for place in read]))
         return np.round(scores, 6)  # as they are shown, so that what looks equal is ordered as equals are
@@ -187,7 +187,7 @@ class EntryReranker:
         until = start + self._reranking.seconds
         try:
             scores, reason = self._reranking.scores(self._query, self._passages.of(rows, until), until), ""
-        except Left as left:
+        except StageOmitted as left:
             scores, reason = None, str(left).rstrip(".")
         return scores, RerankOutcome(len(rows), (time.perf_counter() - start) * 1000, reason)
 
