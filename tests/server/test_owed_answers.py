@@ -50,7 +50,7 @@ def test_no_more_is_owed_than_may_be(identity: int | None) -> None:
 
     async def heard(answers: Answers, message: SessionMessage) -> bool:
         with anyio.move_on_after(0.05) as waiting:
-            await answers.room(message)
+            await answers.wait_for_room(message)
         return not waiting.cancelled_caught
 
     async def flood() -> None:

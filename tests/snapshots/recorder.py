@@ -30,7 +30,7 @@ _TABLE_ID = re.compile(r"\b[a-z0-9]{12}\b")
 _AGE = re.compile(r"\b(?:\d+[smhd] ago|just now|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d)\b")
 _HEX = re.compile(r"\b(?:sha256:)?[0-9a-f]{24,64}\b")
 _DOCUMENT = re.compile(r"\b(?:qmd|docs)://")
-_MEASURED = re.compile(r"(?:^ms|^uptime|_ms|_s|_bytes|seconds|size|mtime|_at|age)$")
+_MEASURED = re.compile(r"(?:^ms|^uptime|total_queries|_ms|_s|_bytes|seconds|size|mtime|_at|age)$")
 
 
 class Recorder:

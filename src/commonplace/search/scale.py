@@ -27,7 +27,7 @@ Floats = NDArray[np.float32]
 CLOSE = 0.33
 """What the best hit scores at least where anything is about the query: below it, the answer says that nothing is."""
 
-NOT_CLOSE = "No hit is close: these are only the nearest there are."
+NOT_CLOSE = "No hit is close: what is shown is only the nearest there is."
 
 FEW = 10
 """How many items may have all of a query's words where those come before the items that have some of them."""
