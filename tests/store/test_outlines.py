@@ -113,8 +113,8 @@ def test_documents_of_an_older_library_are_outlined_when_first_asked_for(tmp_pat
         library.put(document("c.md", body="---\ntitle: Given\n---\nwords\n"))
         with library.store._database.writing() as db:  # as a library was before it had outlines
             db.execute("delete from outlines; delete from headings")
-        reading = library.documents.reading
-        rows = reading.with_outlines({row.item_id: row for row in library.store.document_page("docs", limit=9, offset=0)[0]})
+        page = library.store.document_page("docs", limit=9, offset=0)[0]
+        rows = library.documents.reading.with_outlines({row.item_id: row for row in page})
         assert [(row.key, row.title) for row in rows.values()] == [("b.md", "One"), ("c.md", "Given")]
         for row in rows.values():
             kept = library.store.outline(row.item_id)
