@@ -30,11 +30,9 @@ def bench() -> ModuleType:
 
 
 @ON_FILES
-def test_what_alone_has_the_words_is_the_first_hit_and_scores_it(
-    bench: ModuleType, library: Library, index: str
-) -> None:
-    if index != "local":
-        pytest.skip("an index elsewhere is asked for few words, so as to be asked once")
+@pytest.mark.parametrize("index", ["local"], indirect=True)
+def test_what_alone_has_the_words_is_the_first_hit_and_scores_it(bench: ModuleType, library: Library) -> None:
+    """A service is asked for passages with all words only where one of them is rare, so this is of the local index."""
     shelf = bench.shelf(ITEMS, texts=TEXTS)
     assert {item.kind for item in shelf.items} == set(bench.KINDS)
     bench.fill(library, shelf.texts)
