@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.ready
 CLIENTS := tests/node/node_modules/.ready
 export HF_HUB_OFFLINE := 1
 
-QUICK := tests/text tests/index tests/search tests/tools tests/profiles tests/library tests/kinds/memories tests/kinds/knowledge tests/test_house.py
+QUICK := tests/text tests/index tests/search tests/tools tests/profiles tests/library tests/kinds/memories tests/test_house.py
 
 .PHONY: run test quick check lint fix docs pictures unit node packages bench eval models clean
 
@@ -58,7 +58,7 @@ unit: $(STAMP) models node packages
 pictures: $(STAMP)  ## draw what a search prints, for docs/pictures
 	@sh tools/pictures.sh $(BIN)
 
-quick: $(STAMP)  ## a minute: rooms on SQLite with the local index, nothing slow; the slowest five are named
+quick: $(STAMP)  ## a minute and a half: rooms on SQLite with the local index, nothing slow; the slowest five are named
 	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not model" -k "not postgres and not turbopuffer" --durations=5 $(QUICK)
 
 bench: $(STAMP)

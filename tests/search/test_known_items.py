@@ -29,6 +29,7 @@ def bench() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @ON_FILES
 @pytest.mark.parametrize("index", ["local"], indirect=True)
 def test_what_alone_has_the_words_is_the_first_hit_and_scores_it(bench: ModuleType, library: Library) -> None:
