@@ -23,7 +23,7 @@ LIMITS = {
     "private_imports": 0,
     "repeated_classes": 0,
     "repeated_basenames": 73,
-    "lazy_dataclass_importers": 176,
+    "lazy_dataclass_importers": 32,
     "riddle_docstrings_percent": 0,
 }
 

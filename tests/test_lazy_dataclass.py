@@ -14,7 +14,6 @@ import pickle
 import pkgutil
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pytest
@@ -228,16 +227,6 @@ def test_an_initializer_is_compiled_once_a_few_objects_were_made_without_it() ->
     assert after.__qualname__ == "Never.__init__"
     assert {first, Never("x"), *many} == {Never("x")}
     assert after is Never.__init__
-
-
-def test_every_class_of_the_package_is_made_this_way() -> None:
-    root = Path(commonplace.__file__).parent
-    others = [
-        str(path.relative_to(root))
-        for path in root.rglob("*.py")
-        if re.search(r"^from dataclasses import .*\bdataclass\b", path.read_text("utf-8"), re.MULTILINE)
-    ]
-    assert others == []
 
 
 def test_every_class_of_the_package_can_be_made_often() -> None:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,7 +18,6 @@ from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
 from commonplace.ingest.exports import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
 from commonplace.kinds.documents.folders.contexts import global_context, set_context
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
 from commonplace.store.filters import micros

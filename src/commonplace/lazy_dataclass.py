@@ -1,10 +1,9 @@
-"""`dataclass` as the standard library means it, whose methods are not compiled before somebody makes many objects.
+"""A `dataclass` for the nouns that a command-line search loads: nothing is compiled until many objects are made.
 
-The standard one writes and compiles six methods for every class: half a millisecond each, and more for all the classes
-that a search loads than for the search. Here the fields are found by the standard library, so that `fields`, `replace`
-and `asdict` work as ever; comparing, hashing and showing go by those fields and need no compiling; and the initializer
-is written once a few objects were made without it. A search makes one or two of most, and of the settings, with all
-their fields, a single one: compiling was 5 ms of it.
+The standard one writes and compiles six methods for every class. The 74 classes of a search cost 0.1 s of CPU that way
+and a few milliseconds this way; every other module uses the standard one.
+Fields are found by the standard library, so `fields`, `replace` and `asdict` work as ever; comparing, hashing and
+showing go by those fields; the initializer is compiled once sixteen objects were made without it.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+import commonplace
 from opening import serving_index
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -339,6 +340,35 @@ def test_a_search_by_words_loads_nothing_that_walks_reads_cuts_or_embeds(
     )
     assert "Oolong wants water" in done.stdout
     assert (_NOT_FOR_A_SEARCH | _NOT_ON_LINUX) & set(done.stdout.splitlines()[-1].split()) == set()
+
+
+def test_nouns_that_a_search_loads_are_made_lazily_and_no_others(tmp_path: Path, run: Run, notes: Path) -> None:
+    run("add", str(notes))
+    script = (
+        "import sys; from commonplace.cli.main import cli; given = {'home': None, 'space': 'default'}; "
+        "cli(['search', 'oolong'], standalone_mode=False, obj=given); "
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('commonplace') and m.__file__), sep='\\n')"
+    )
+    environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    loaded = {Path(line) for line in done.stdout.splitlines() if line.endswith(".py")}
+    lazy, standard = _makers_of_nouns(Path(commonplace.__file__).parent)
+    assert len(loaded) > 50
+    assert lazy - loaded == set(), "These are not loaded by a search: use the standard library's dataclass."
+    assert standard & loaded == set(), "These are loaded by a search: use the dataclass of commonplace.lazy_dataclass."
+
+
+def _makers_of_nouns(root: Path) -> tuple[set[Path], set[Path]]:
+    """Return the modules that take `dataclass` from `lazy_dataclass`, and those that take the standard library's."""
+    lazy, standard = set(), set()
+    for path in root.rglob("*.py"):
+        text = path.read_text("utf-8")
+        if "from commonplace.lazy_dataclass import dataclass" in text:
+            lazy.add(path)
+        if re.search(r"^from dataclasses import .*\bdataclass\b", text, re.MULTILINE):
+            standard.add(path)
+    return lazy, standard
 
 
 def test_what_is_printed_arrives_whole_although_the_process_ends_at_once(run: Run, tmp_path: Path) -> None:

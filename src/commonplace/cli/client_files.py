@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from commonplace.cli.clients import Client
 from commonplace.cli.configs import InvalidConfig, read
 from commonplace.errors import CommonplaceError
-from commonplace.lazy_dataclass import dataclass
 
 _STAMP = ".%Y%m%d-%H%M%S"
 _BACKUP = ".backup"

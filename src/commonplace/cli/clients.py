@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
-
-from commonplace.lazy_dataclass import dataclass
 
 Format = Literal["json", "jsonc", "toml"]
 Entry = dict[str, Any]

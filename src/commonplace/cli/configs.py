@@ -11,10 +11,10 @@ import re
 import tomllib
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
 from commonplace.cli.clients import TRANSPORT, Entry, Format
-from commonplace.lazy_dataclass import dataclass
 
 _BLANK = " \t\r\n"
 _COMMENT_OR_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\r\n]*|/\*.*?\*/', re.DOTALL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
@@ -18,7 +18,6 @@ from commonplace.evaluation.judged import JudgedCollection
 from commonplace.evaluation.probe import known_items, sample_texts
 from commonplace.evaluation.results import MRR
 from commonplace.evaluation.run import Measured, evaluate
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.models import DEFAULT, STATIC, CatalogEntry, catalog, find, installed
 from commonplace.models.pull import pull

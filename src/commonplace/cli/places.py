@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,6 @@ from commonplace.cli import qmd_command as shim
 from commonplace.cli.client_files import ClientFile, opened
 from commonplace.cli.clients import CLIENTS, config_path, is_ours, starts_ours
 from commonplace.kinds.documents.packages.context import FILE as DECLARATIONS
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import SPACES
 from commonplace.models.catalog import catalog
 from commonplace.settings import PREFIX, Settings, user_path

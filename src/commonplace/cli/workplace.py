@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import click
 from commonplace.cli.lazy import SomePath
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.packages.context import find_project
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
 from commonplace.settings import Settings
 from commonplace.store.opening import DATABASE

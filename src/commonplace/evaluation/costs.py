@@ -7,12 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from commonplace.errors import CommonplaceError, Unavailable
-from commonplace.lazy_dataclass import dataclass
 from commonplace.models import open_embedder
 from commonplace.settings import Settings
 

@@ -6,13 +6,12 @@ A ranking is document ids, best first, each once; grades say how relevant a docu
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import log2
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from commonplace.lazy_dataclass import dataclass
 
 ROUNDS = 1000
 _CONFIDENCE = (2.5, 97.5)  # percentiles

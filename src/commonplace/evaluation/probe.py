@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, log, sqrt
 
 import regex
 
 from commonplace.errors import InvalidInput
 from commonplace.evaluation.judged import JudgedCollection, JudgedDocument, JudgedQuestion
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter
 from commonplace.store.base import Store
 from commonplace.text.analyze import UNSPACED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from commonplace.errors import InvalidInput
 from commonplace.evaluation.metrics import Interval, Paired, Values, bootstrap, paired
 from commonplace.index.files import write_atomically
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 
 NDCG, RECALL, DEEP_RECALL, MRR = "ndcg@10", "recall@10", "recall@100", "mrr@10"

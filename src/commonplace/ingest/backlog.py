@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Chunk
 from commonplace.store.base import Store
 from commonplace.store.rows import Model

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from commonplace.index.files import PART_SUFFIX
 from commonplace.ingest.embedding import Embedding
-from commonplace.lazy_dataclass import dataclass
 from commonplace.store.base import Store
 
 

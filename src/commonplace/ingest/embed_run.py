@@ -6,12 +6,11 @@ import logging
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from commonplace.batches import batches
 from commonplace.errors import CommonplaceError, StorageBroken, StorageFull
 from commonplace.ingest.embedding import BATCH, Embedding
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Chunk, Filter
 from commonplace.store.base import Store
 from commonplace.store.rows import Model

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,6 @@ from commonplace.ingest.pace import Pace
 from commonplace.ingest.prepare import RULES, embedded_text, vector_key
 from commonplace.ingest.stored_vectors import StoredVectors
 from commonplace.ingest.suited import first_choice
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk, Filter, fingerprint, item_of
 from commonplace.models import check_model, open_embedder
 from commonplace.models.embedder import Embedder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 _MINUTE, _HOUR = 60, 3600
 _SOON_S = 90

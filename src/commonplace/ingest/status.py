@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from commonplace.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # nobody needs them to hold one
     from commonplace.ingest.backlog import Coverage

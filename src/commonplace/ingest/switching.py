@@ -7,12 +7,12 @@ an index of them, and only then are the old vectors dropped. Vectors that were m
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput, StorageFull
 from commonplace.ingest.automatic import AutomaticVectors
 from commonplace.ingest.backlog import Coverage
 from commonplace.ingest.embedding import Embedding, Next, Progress, vector_fingerprint
-from commonplace.lazy_dataclass import dataclass
 from commonplace.store.base import Store
 from commonplace.store.rows import Model
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from commonplace.errors import StorageFull
 from commonplace.ingest.automatic import AutomaticVectors
@@ -18,7 +18,6 @@ from commonplace.ingest.on_write import OnWrite
 from commonplace.ingest.pending import Pending
 from commonplace.ingest.suited import best_here, languages, pulled_betters
 from commonplace.ingest.switching import Switch
-from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import Settings
 from commonplace.store.base import Store
 

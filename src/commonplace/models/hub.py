@@ -6,11 +6,11 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from commonplace.errors import DownloadFailed, InvalidInput
-from commonplace.lazy_dataclass import dataclass
 from commonplace.models import cache as store
 from commonplace.models import web
 from commonplace.models.catalog import Progress

@@ -9,13 +9,13 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.lazy_dataclass import dataclass
 from commonplace.models.embedder import Vectors, unit
 from commonplace.models.tokens import Tokens
 from commonplace.models.windows import Windowed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.lazy_dataclass import dataclass
 from commonplace.models.catalog import Card, Pooling
 from commonplace.models.embedder import Vectors, unit
 from commonplace.models.tokens import Tokens

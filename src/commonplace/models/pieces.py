@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from commonplace.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     import tokenizers

@@ -6,11 +6,11 @@ Every function is the formula its docstring states; `docs/qmd.md` tells what the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.search.fuse import Weights
 from commonplace.search.scale import ALL_WORDS, ALONE
 

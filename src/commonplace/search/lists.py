@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from commonplace.index.scope import Ids, Scope, among, distinct, firsts
 from commonplace.index.words.phrases import phrases
 from commonplace.index.words.query import LexicalQuery
 from commonplace.index.words.reader import MOST_MARKS
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.search.blend import by_words
 from commonplace.search.fuse import OTHER_SCRIPT

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from commonplace.index.scope import Scope
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter, Stage
 from commonplace.search.blend import Fused
 from commonplace.search.lists import Listed

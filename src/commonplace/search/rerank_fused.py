@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.index.base import WordReader
 from commonplace.index.scope import Scope
-from commonplace.lazy_dataclass import dataclass
 from commonplace.search.fuse import Weights, combine, weigh
 from commonplace.search.legs import LexicalLeg, VectorLeg, scale_of, trust_for
 from commonplace.search.parse import Parsed

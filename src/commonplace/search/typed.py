@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Literal
-
-from commonplace.lazy_dataclass import dataclass
 
 Kind = Literal["lex", "vec", "hyde"]
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 from commonplace.errors import CommonplaceError
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.tools.tool import Answer, Call, Tool
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from commonplace.lazy_dataclass import dataclass
+from dataclasses import dataclass
+
 from commonplace.store.accounts import SCOPES
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import anyio
 
 from commonplace.errors import CommonplaceError, Denied, RateLimited, TooLarge, Unavailable, WritesDisabled
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library, space_folder
 from commonplace.model import JSON
 from commonplace.profiles.registry import profile

@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -28,7 +29,6 @@ from jwt import PyJWTError
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from commonplace.errors import Unavailable
-from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import BadSetting
 
 FRESH_S = 300.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from commonplace.errors import CommonplaceError
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.server.answers import Answers
 from commonplace.server.auth import Gate, token_of

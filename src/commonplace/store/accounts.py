@@ -8,11 +8,11 @@ import json
 import re
 import secrets
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.lazy_dataclass import dataclass
 from commonplace.store.shaping import moment
 
 FILE = "accounts.db"

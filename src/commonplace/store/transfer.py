@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from commonplace.errors import Busy
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.store.base import Store
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Span
 from commonplace.text.code import LANGUAGES, code_blocks
 from commonplace.text.lines import lines_of

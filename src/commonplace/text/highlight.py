@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import regex
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import fold, parts_of, pieces, token_forms
 from commonplace.text.matches import places_as_kept
 from commonplace.text.snippet import Match, window

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import regex
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.lines import lines_of
 from commonplace.text.markup import org_blocks, org_keyword_title, rst_blocks
 from commonplace.text.structure import Block, front_matter_title, plain, read

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import regex
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.analyze import stems
 from commonplace.text.languages import detect, stop_words
 from commonplace.text.tokens import estimate, reach, safe_cut

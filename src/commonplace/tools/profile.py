@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.settings import Settings
 from commonplace.tools.tool import Call, Tool

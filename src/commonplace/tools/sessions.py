@@ -11,11 +11,10 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from commonplace.errors import Busy, InvalidInput
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, fingerprint
 from commonplace.settings import Settings
 from commonplace.store.base import Store

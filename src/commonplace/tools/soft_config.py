@@ -12,11 +12,10 @@ import base64
 import json
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from commonplace.errors import InvalidInput
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 
 MOST_ENCODED = 4096

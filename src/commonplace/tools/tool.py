@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.tools.arguments import Signature, check
 from commonplace.tools.schema import Schema

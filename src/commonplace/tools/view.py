@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-from commonplace.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

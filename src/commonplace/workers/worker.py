@@ -13,9 +13,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-
-from commonplace.lazy_dataclass import dataclass
 
 _PROCESS = Path(__file__).with_name("process.py")
 _REUSED_S = 0.5

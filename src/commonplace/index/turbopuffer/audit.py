@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from commonplace.index.turbopuffer.ledger import Ledger
 from commonplace.index.turbopuffer.settings import is_table
 from commonplace.index.turbopuffer.wire import TurbopufferWire
-from commonplace.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

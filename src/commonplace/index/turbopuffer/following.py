@@ -8,7 +8,7 @@ and removal carries its version of the log. Rows of later versions stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +25,6 @@ from commonplace.index.turbopuffer.settings import Naming, is_table, model_tag
 from commonplace.index.turbopuffer.wire import TurbopufferWire
 from commonplace.index.vectors.scan import NORM_TOLERANCE, widen
 from commonplace.index.words.engine import Floats
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, IndexedItem
 
 BATCH = 1_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,6 @@ from commonplace.index.turbopuffer.parts import Filter
 from commonplace.index.turbopuffer.tallies import Terms
 from commonplace.index.words.items import BEGUN, MISSING_SHARE, SATURATION, ItemScores, Scoring, scores_of
 from commonplace.index.words.query import TITLE_WEIGHT, LexicalQuery
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from commonplace.index.turbopuffer.parts import ServiceHit
 from commonplace.index.turbopuffer.rows import TABLE, Row
 from commonplace.index.turbopuffer.settings import is_table
 from commonplace.index.turbopuffer.tallies import FIELDS, CountChanges, CountedRow, Terms, apart, counted_row
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 FORMAT = 5

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from rapidfuzz.distance import OSA
@@ -18,7 +19,6 @@ from commonplace.index.turbopuffer.parts import Filter, all_of, any_of, token_of
 from commonplace.index.turbopuffer.tallies import FIELDS, Terms
 from commonplace.index.words.phrases import Phrase
 from commonplace.index.words.query import TITLE_WEIGHT, LexicalQuery
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.terms import Term, ends_in_beginning
 
 K1, B = 1.2, 0.75

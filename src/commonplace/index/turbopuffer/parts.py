@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from commonplace.lazy_dataclass import dataclass
 
 MOST_HITS = 10_000
 LONGEST_TOKEN = 254

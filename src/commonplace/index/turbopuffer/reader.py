@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from commonplace.index.words.items import Scoring
 from commonplace.index.words.query import LexicalQuery
 from commonplace.index.words.reader import CHUNKS_PER_ITEM, MOST_MARKS
 from commonplace.index.words.wanted import Wanted
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.text.terms import Term
 

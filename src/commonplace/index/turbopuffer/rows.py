@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from commonplace.index.turbopuffer.parts import LONGEST_TOKEN, token_of, value_of
 from commonplace.index.turbopuffer.settings import Naming, document_id
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, IndexedItem
 from commonplace.text.analyze import analyze, stems, stems_once
 from commonplace.text.languages import stemmed_as

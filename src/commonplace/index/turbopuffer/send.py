@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from commonplace.errors import Unavailable
@@ -14,7 +14,6 @@ from commonplace.index.turbopuffer.ledger import Ledger, Sent
 from commonplace.index.turbopuffer.rows import Row, schema
 from commonplace.index.turbopuffer.settings import is_table
 from commonplace.index.turbopuffer.wire import TurbopufferWire
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 MOST_ROWS = 1_000

@@ -6,10 +6,9 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlsplit
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import BadSetting
 
 KEY, REGION, BASE_URL = "TURBOPUFFER_API_KEY", "TURBOPUFFER_REGION", "TURBOPUFFER_BASE_URL"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from commonplace.index.turbopuffer.rows import Row
-from commonplace.lazy_dataclass import dataclass
 
 FIELDS = ("title", "body", "words")
 

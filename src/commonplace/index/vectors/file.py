@@ -21,7 +21,7 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,6 @@ from commonplace.index.vectors.scan import (
     codes_of,
     widen,
 )
-from commonplace.lazy_dataclass import dataclass
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,7 +31,6 @@ from commonplace.index.vectors.scan import (
     common_direction,
     widen,
 )
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Change
 
 BATCH = 4_096

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from commonplace.index.follower import IndexDamaged
 from commonplace.index.scope import distinct
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 
 Ids = NDArray[np.int64]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import BinaryIO
 from zipfile import ZipFile
 
 from commonplace.ingest.files import escaped
 from commonplace.ingest.files.xml import read_xml
 from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
-from commonplace.lazy_dataclass import dataclass
 
 OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """The beginning of files of Word before 2007, and of the envelope of encrypted ones since."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import posixpath
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 from zipfile import ZipFile
@@ -13,7 +14,6 @@ from commonplace.ingest.files.charset import page_encoding
 from commonplace.ingest.files.html import html_text
 from commonplace.ingest.files.xml import read_xml
 from commonplace.ingest.files.zipped import BadZip, entry_bytes, opened
-from commonplace.lazy_dataclass import dataclass
 
 LARGEST_TEXT = 64 * 1024 * 1024
 _FONTS = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")

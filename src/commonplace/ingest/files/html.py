@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 
 from commonplace.ingest.files.html_blocks import Blocks
 from commonplace.ingest.files.tags import Attributes, Tags
-from commonplace.lazy_dataclass import dataclass
 
 _FOREIGN = frozenset({"svg", "math", "annotation"})
 """Drawings and formulas: a tag of pages ends them, but for inside the elements of theirs that hold parts of pages."""

@@ -8,13 +8,13 @@ import re
 import signal
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.workers.worker import Gone, Late, Program, Worker, WorkerPool
 
 MOST_SECONDS = 300.0

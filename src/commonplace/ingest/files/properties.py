@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Span
 from commonplace.store.filters import fold_tag
 from commonplace.text.chunk import chunk

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import PurePosixPath
@@ -15,7 +16,6 @@ from pathlib import PurePosixPath
 from commonplace.ingest.files.charset import guessed_encoding, mark_of, page_encoding, wide_encoding
 from commonplace.ingest.files.endings import PLAIN
 from commonplace.ingest.prepare import RULES
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.chunk import LONGEST_PATH
 from commonplace.text.code import can_parse
 from commonplace.text.markup import org_title, rst_title

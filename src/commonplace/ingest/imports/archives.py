@@ -9,12 +9,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import BinaryIO
 
 from commonplace.ingest.files.zipped import BadZip, opened
 from commonplace.ingest.imports.source import ImportFile, Relay, Unreadable
-from commonplace.lazy_dataclass import dataclass
 
 EXPANSION = 4
 """An archive may unpack to so many times what one file may have."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput
 from commonplace.ingest.imports import chats, documents, prompts
@@ -17,7 +18,6 @@ from commonplace.ingest.imports.notes import read_note
 from commonplace.ingest.imports.source import ImportFile, Reader, Unreadable
 from commonplace.ingest.imports.subtitles import AUDIO, VIDEO, looks_like_srt, read_srt, read_vtt
 from commonplace.ingest.imports.whisper import is_whisper, read_whisper
-from commonplace.lazy_dataclass import dataclass
 
 FORMATS = (
     "markdown", "text", "srt", "vtt", "whisper", "pdf", "epub", "docx", "html", "chatgpt", "claude", "sillytavern",

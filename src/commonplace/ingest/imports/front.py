@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
 
@@ -12,7 +13,6 @@ import yaml
 
 from commonplace.ingest.imports.dates import moment
 from commonplace.ingest.imports.source import Remarks, Unreadable, plain
-from commonplace.lazy_dataclass import dataclass
 
 LONGEST = 65_536
 """Front matter beyond so many characters is none: it is data, and what it says would not fit an item's metadata."""

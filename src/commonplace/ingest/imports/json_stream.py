@@ -6,12 +6,12 @@ import codecs
 import json
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import ijson
 
 from commonplace.ingest.imports.source import ImportFile, Remarks, Unreadable
-from commonplace.lazy_dataclass import dataclass
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _BLOCK = 1 << 18

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -33,7 +33,6 @@ from commonplace.ingest.imports.source import (
     storable,
     tags_of,
 )
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item, fingerprint
 from commonplace.store.base import Store
 from commonplace.store.rows import ImportSource

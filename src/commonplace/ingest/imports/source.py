@@ -6,13 +6,12 @@ import codecs
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from commonplace.errors import CommonplaceError
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.text.normal import whole_characters
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from commonplace.ingest.imports.source import ImportFile, Piece, Record, Remarks, Unreadable
-from commonplace.lazy_dataclass import dataclass
 
 AUDIO = frozenset({".mp3", ".m4a", ".wav", ".flac", ".ogg", ".oga", ".opus", ".aac", ".wma", ".aiff", ".aif", ".amr"})
 VIDEO = frozenset(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from commonplace.errors import Unavailable
 from commonplace.kinds.documents.reading import DocumentReader
 from commonplace.kinds.documents.visible import Shown
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Chunk, Filter, Hit, Item, Page, Stage
 from commonplace.models.hurry import hurried
 from commonplace.search.legs import cosine_of

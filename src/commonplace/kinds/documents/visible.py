@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from commonplace.errors import NotFound
 from commonplace.kinds.documents.declared import Declared
-from commonplace.lazy_dataclass import dataclass
 from commonplace.tools.view import View
 
 

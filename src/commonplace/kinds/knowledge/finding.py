@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -17,7 +17,6 @@ from commonplace.kinds.knowledge.kinds import SOURCE_OF
 from commonplace.kinds.knowledge.meaning import HIGHEST, NearItems, both, near
 from commonplace.kinds.knowledge.showing import KnowledgeHit, Shower
 from commonplace.kinds.knowledge.words import AnalyzedQuery, Snippets, ask
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter, Item
 from commonplace.search.pipeline import SemanticSource
 from commonplace.store.base import Store

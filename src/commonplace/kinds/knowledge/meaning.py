@@ -8,10 +8,9 @@ or a limit changes no score.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from commonplace.errors import Unavailable
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS
 from commonplace.models.hurry import hurried
 from commonplace.search.fuse import OTHER_SCRIPT

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.knowledge.shape import BodyLines, Shaped, entries, needed, optional, string, whole
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk, Draft, Item, Span, fingerprint
 from commonplace.store.rows import Cue
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 from commonplace.errors import InvalidInput
@@ -24,7 +25,6 @@ from commonplace.kinds.knowledge.retrieval import (
 )
 from commonplace.kinds.knowledge.showing import chunk_at, field_range, loc_at, message_loc, title_loc
 from commonplace.kinds.knowledge.words import Snippets, ask
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
 from commonplace.store.rows import Place

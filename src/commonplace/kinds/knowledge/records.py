@@ -7,7 +7,7 @@ A record names its item by `uid`, else by `id`, else by what it says. `put_recor
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import uuid4
 
@@ -28,7 +28,6 @@ from commonplace.kinds.knowledge.kinds import (
 )
 from commonplace.kinds.knowledge.messages import again, messages_of, put_messages
 from commonplace.kinds.knowledge.shape import Shaped, mapping, optional, strings, truth, whole
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
 from commonplace.store.filters import fold_tag

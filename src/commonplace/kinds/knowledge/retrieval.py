@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from commonplace.errors import InvalidInput
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.store.rows import Place
 from commonplace.text.snippet import Match, snippet

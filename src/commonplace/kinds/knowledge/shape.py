@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from commonplace.errors import InvalidInput
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Span
 from commonplace.store.rows import Attachment, Cue
 from commonplace.text.lines import line_of, line_starts

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from commonplace.kinds.knowledge.kinds import shown_id
 from commonplace.kinds.knowledge.words import Snippets
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
 from commonplace.store.rows import Cue, Place

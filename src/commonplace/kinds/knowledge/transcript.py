@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from commonplace.kinds.knowledge.kinds import shown_id
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
 from commonplace.store.rows import Cue

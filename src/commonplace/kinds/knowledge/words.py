@@ -6,14 +6,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import chain
 
 from commonplace.index.base import WordReader
 from commonplace.index.words.items import Scoring
 from commonplace.index.words.query import LexicalQuery
 from commonplace.kinds.knowledge.scoring import scoring_of
-from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import Parsed, parse
 from commonplace.search.plan import refused, required, understood
 from commonplace.text.analyze import stems

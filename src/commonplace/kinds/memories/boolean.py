@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from commonplace.index.words.wanted import Atom, AtomKind, Group, Wanted, joined, shown
-from commonplace.lazy_dataclass import dataclass
 from commonplace.search.parse import NO_WORD
 from commonplace.text.analyze import exact
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Final, Literal
 
 from commonplace.errors import CommonplaceError, NotFound, Unavailable, VersionConflict
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.store.filters import fold_tag
 from commonplace.store.rows import Attachment, EntryRow, Past

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -18,7 +18,6 @@ from commonplace.ingest.prepare import check
 from commonplace.kinds.memories.entry import Image, normal_tags
 from commonplace.kinds.memories.theirs import has_id, keep_id, number_of
 from commonplace.kinds.memories.writing import EntryRules, cut
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft
 from commonplace.store.base import Store
 from commonplace.store.filters import micros

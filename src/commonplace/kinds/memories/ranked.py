@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -19,7 +19,6 @@ from commonplace.index.scope import Ids, Scope, firsts
 from commonplace.index.words.entries import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted
 from commonplace.kinds.memories.entry_times import EntryTimes
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Filter
 from commonplace.search.pipeline import Floats, SemanticSource
 from commonplace.store.base import Store

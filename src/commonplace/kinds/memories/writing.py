@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from commonplace.errors import InvalidInput
@@ -22,7 +22,6 @@ from commonplace.kinds.memories.entry import (
     json_size,
     normal_tags,
 )
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item, Span
 from commonplace.store.base import Store
 from commonplace.store.filters import micros

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Span
 from commonplace.settings import Settings
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from commonplace.kinds.tables.chunks import ChunkSizes
 from commonplace.kinds.tables.nodes import Node, Rules, node_key, write_of
 from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, render, tokens
 from commonplace.kinds.tables.walking import Walk
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Item
 from commonplace.store.places import is_stale, plain
 from commonplace.store.table_base import TableStore

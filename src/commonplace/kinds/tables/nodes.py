@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.tables.chunks import ChunkSizes, RecordLine, record_of, text_spans
 from commonplace.kinds.tables.pointers import Tokens, render
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Span
 from commonplace.store.places import escaped, plain
 from commonplace.store.rows import Write

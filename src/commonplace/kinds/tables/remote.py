@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from commonplace.errors import Unavailable
 from commonplace.index.base import Progress, ServiceIndex
 from commonplace.ingest.embedding import Embedding
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import item_of
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Nodes

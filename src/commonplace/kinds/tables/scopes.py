@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 
 import numpy as np
 
 from commonplace.index.scope import Ids, among
 from commonplace.ingest.embedding import Embedding
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Nodes, TableRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,7 +20,6 @@ from commonplace.kinds.tables.indexing import Indexer
 from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, relative, render
 from commonplace.kinds.tables.scopes import NodeScopes
 from commonplace.kinds.tables.walking import Walk
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Chunk
 from commonplace.models.hurry import hurried
 from commonplace.search.blend import falling

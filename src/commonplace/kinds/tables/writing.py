@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, TooLarge
@@ -11,7 +11,6 @@ from commonplace.kinds.tables.indexing import Indexer, PlaceChange
 from commonplace.kinds.tables.nodes import Rules, node_key
 from commonplace.kinds.tables.pointers import Tokens, render
 from commonplace.kinds.tables.values import LARGEST, check
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.store.shredding import INDEX, dumps, size_of
 from commonplace.store.table_base import TableStore

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
 import numpy as np
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import fingerprint
 from commonplace.models.catalog import Progress
 from commonplace.models.embedder import Vectors, unit

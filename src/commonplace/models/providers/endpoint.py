@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
 from commonplace.errors import Unavailable
-from commonplace.lazy_dataclass import dataclass
 
 OLLAMA_PORT = 11434
 _ALL_INTERFACES = ("0.0.0.0", "::", "[::]")  # noqa: S104 - where a server listens, which is nowhere to connect to

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commonplace.lazy_dataclass import dataclass
+from dataclasses import dataclass
 
 _ARCTIC = "Represent this sentence for searching relevant passages: "
 _QWEN = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery: "

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.models.embedder import Vectors
 
 log = logging.getLogger(__name__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.models.providers.answers import Nonsense, member, read_indexed
 from commonplace.models.providers.failures import ProviderFailed
 from commonplace.models.providers.wire import ProviderLine

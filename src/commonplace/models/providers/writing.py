@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.models.hurry import hurried
 from commonplace.models.providers.answers import Nonsense, member, read_text
 from commonplace.models.providers.failures import ProviderFailed

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commonplace.errors import Unavailable
-from commonplace.lazy_dataclass import dataclass
 from commonplace.models.catalog import Card, Progress
 from commonplace.models.embedder import Carded, Vectors, unit
 from commonplace.models.tokens import Tokens

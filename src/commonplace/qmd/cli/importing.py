@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from commonplace.cli.lazy import SomePath
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.collections import check_name
 from commonplace.kinds.documents.folders.contexts import checked
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.qmd.cli.collections import PATTERN, print_indexed, print_needed
 

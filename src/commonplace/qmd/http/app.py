@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 
 import anyio
 import uvicorn
@@ -17,7 +18,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from commonplace.errors import CommonplaceError
-from commonplace.lazy_dataclass import dataclass
 from commonplace.qmd.http.routes import Details, allowed_hosts, routes
 from commonplace.server.auth import Authentication, Gate, metadata_address, metadata_routes
 from commonplace.server.guard import OriginGuard

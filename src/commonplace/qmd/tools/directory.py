@@ -6,11 +6,11 @@ Globs and suggestions look through the documents, and every search begins with t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from commonplace.kinds.documents.folders.collections import Collection, all_collections, packages
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.text.normal import normalized
 

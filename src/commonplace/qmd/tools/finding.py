@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.documents.folders.collections import Collection
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
 from commonplace.qmd.tools.directory import Shelves, shelves

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from commonplace.errors import CommonplaceError, NotFound
 from commonplace.kinds.documents.folders.collections import Collection, all_collections
 from commonplace.kinds.documents.folders.contexts import global_context, join_contexts
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, Item
 from commonplace.qmd.tools.directory import Directory, directory

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from commonplace.kinds.documents.folders.collections import all_collections, changed_at, packages
 from commonplace.kinds.documents.folders.contexts import global_context
-from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.tools.tool import Call, Reply

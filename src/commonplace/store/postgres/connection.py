@@ -9,13 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
 from commonplace.errors import Busy, InvalidInput, StorageBroken, Unavailable
-from commonplace.lazy_dataclass import dataclass
 from commonplace.store.postgres.pooling import Connection, Pool, PooledConnection
 from commonplace.store.postgres.problems import LOCK_S, STATEMENT_S, Lost, explained, is_lost
 from commonplace.store.postgres.urls import checked, shown

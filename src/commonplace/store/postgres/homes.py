@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, StorageBroken
-from commonplace.lazy_dataclass import dataclass
 from commonplace.store.accounts import FILE
 from commonplace.store.opening import DATABASE
 from commonplace.store.postgres.accounts import SPACE, PostgresAccounts

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, StorageBroken, Unavailable
-from commonplace.lazy_dataclass import dataclass
 from commonplace.store.postgres.problems import Lost
 from commonplace.store.transfer import MIGRATION, Row, Side, TableShape
 

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 import apsw
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.lazy_dataclass import dataclass
 from commonplace.store.sqlite.connection import explained
 
 _BATCH = 200

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commonplace.errors import AlreadyExists, Busy, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.files.endings import DEFAULT_PATTERN
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft, Item
 from commonplace.store.base import Store
 from commonplace.store.rows import UPDATE_COMMAND, Write

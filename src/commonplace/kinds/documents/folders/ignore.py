@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.globs import Matcher, matcher, plain_matcher, split_union
 
 RULE_FILE, GIT_RULE_FILE = ".commonplaceignore", ".gitignore"

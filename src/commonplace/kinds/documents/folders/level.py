@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from commonplace.kinds.documents.folders.update import (
     unreadable,
 )
 from commonplace.kinds.documents.folders.walk import FileStat, walk
-from commonplace.lazy_dataclass import dataclass
 from commonplace.store.base import Store
 from commonplace.store.rows import FileRecord
 

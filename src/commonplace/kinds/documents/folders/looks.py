@@ -10,11 +10,11 @@ import json
 import logging
 import os
 import threading
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from commonplace.kinds.documents.folders.collections import Collection
-from commonplace.lazy_dataclass import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,7 +50,6 @@ from commonplace.kinds.documents.folders.walk import (
     open_inside,
     walk,
 )
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Draft
 from commonplace.store.base import Store
 from commonplace.store.facets import PROPERTIES

@@ -8,7 +8,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from commonplace.errors import InvalidInput
@@ -22,7 +22,6 @@ from commonplace.kinds.documents.folders.ignore import (
     read_rules,
     verdict,
 )
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.globs import Matcher, matcher, split_union
 
 LARGEST = 16 * 1024 * 1024

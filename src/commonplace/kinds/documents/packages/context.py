@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,6 @@ from commonplace.index.files import room_on_disk, write_atomically
 from commonplace.kinds.documents.packages.globs import check_globs
 from commonplace.kinds.documents.packages.manifest import read_json, texts
 from commonplace.kinds.documents.packages.source import PackageSource, read_source
-from commonplace.lazy_dataclass import dataclass
 
 FILE = "context.json"
 LARGEST = 1 << 20

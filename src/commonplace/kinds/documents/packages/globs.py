@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.folders.walk import SKIPPED_FOLDERS
-from commonplace.lazy_dataclass import dataclass
 from commonplace.text.globs import SPECIAL, Matcher, expand, plain_matcher
 
 IMPLIED = ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -13,7 +13,6 @@ from commonplace.kinds.documents.packages.manifest import ManifestEntry, Package
 from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut, check_id, inner_path, printable
 from commonplace.kinds.documents.packages.source import unquote_bytes, without_credentials
 from commonplace.kinds.documents.packages.sources.tree import Tree
-from commonplace.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

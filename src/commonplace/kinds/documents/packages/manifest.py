@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.packages.globs import IMPLIED, Globs, check_globs
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 
 LARGEST = 8 << 20

@@ -8,7 +8,7 @@ import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 from urllib.parse import urljoin, urlsplit
@@ -29,7 +29,6 @@ from commonplace.kinds.documents.packages.sources.folder import FolderTree
 from commonplace.kinds.documents.packages.sources.git import Repository
 from commonplace.kinds.documents.packages.sources.http import Fetched, Validators, Web
 from commonplace.kinds.documents.packages.sources.tree import MIB, Tree
-from commonplace.lazy_dataclass import dataclass
 from commonplace.network import require_allowed
 from commonplace.settings import Settings
 

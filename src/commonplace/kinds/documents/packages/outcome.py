@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, number_of
 
 

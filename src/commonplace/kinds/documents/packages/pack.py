@@ -7,7 +7,7 @@ import hashlib
 import io
 import re
 import tarfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound, TooLarge
@@ -18,7 +18,6 @@ from commonplace.kinds.documents.packages.opening import Content, Package, Packa
 from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, LeftOut, inner_path
 from commonplace.kinds.documents.packages.reading import document_text
 from commonplace.kinds.documents.packages.source import PackageSource, read_source
-from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import Settings
 
 _UNFIT = re.compile(r"[^A-Za-z0-9._+-]+")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -12,7 +12,6 @@ from weakref import WeakKeyDictionary
 from commonplace.kinds.documents.declared import Declared
 from commonplace.kinds.documents.folders.collections import Collection, all_collections
 from commonplace.kinds.documents.packages.context import FILE, Declaration, declarations
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Item
 from commonplace.settings import Settings
 from commonplace.store.base import Store

@@ -6,13 +6,13 @@ import hashlib
 import os
 import posixpath
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, inner_path
-from commonplace.lazy_dataclass import dataclass
 
 Kind = Literal["folder", "manifest", "archive", "repository"]
 ARCHIVE_ENDINGS = (".tar.gz", ".tgz")

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,7 +40,6 @@ from commonplace.kinds.documents.packages.stamps import (
     stored_reader_stamp,
     stored_validators,
 )
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Draft
 from commonplace.settings import Settings
 from commonplace.store.base import Store

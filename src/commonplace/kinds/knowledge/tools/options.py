@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import cast
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.knowledge.kinds import read_moment
 from commonplace.kinds.knowledge.retrieval import Budget, Mode, Wish
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.settings import Settings
 from commonplace.tools import arguments

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from commonplace.kinds.knowledge.finding import Results, source_of
@@ -12,7 +12,6 @@ from commonplace.kinds.knowledge.reading import Read
 from commonplace.kinds.knowledge.retrieval import tokens
 from commonplace.kinds.knowledge.showing import KnowledgeHit
 from commonplace.kinds.knowledge.tools.options import Turn, Wished
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Item
 from commonplace.search.parse import NO_WORD
 from commonplace.tools.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.memories.entry import MOST_METADATA, json_size
 from commonplace.kinds.memories.theirs import id_of, number_called
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.tools.arguments import Signature
 from commonplace.tools.schema import Schema

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from commonplace.kinds.memories.tools.variables import among, whole
-from commonplace.lazy_dataclass import dataclass
 from commonplace.settings import BadSetting
 
 _HTTP = ("http", "streamable-http")

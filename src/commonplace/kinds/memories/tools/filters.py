@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import cast, get_args
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.memories.entry import normal_tags
 from commonplace.kinds.memories.fields import parse_path
 from commonplace.kinds.memories.tools.dates import parse_date
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, Condition, Entries, Filter, Operator
 
 OPERATORS: tuple[str, ...] = get_args(Operator)

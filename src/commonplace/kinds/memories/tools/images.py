@@ -5,10 +5,10 @@ from __future__ import annotations
 import binascii
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from commonplace.kinds.memories import Image
 from commonplace.kinds.memories.tools.arguments import MIB, Wrong, decoded, short, storable, string
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.settings import Settings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -19,7 +19,6 @@ from commonplace.index.words.wanted import Wanted, joined
 from commonplace.kinds.memories.boolean import LexicalMode, ParsedQuery, match_atoms
 from commonplace.kinds.memories.ranked import ByMeaning, ByWords
 from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import Filter
 from commonplace.store.rows import Moment
 from commonplace.text.languages import code_of

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from commonplace.errors import InvalidInput
 from commonplace.index.scope import Ids
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, fingerprint
 from commonplace.store.rows import Moment
 

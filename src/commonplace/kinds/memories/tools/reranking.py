@@ -10,7 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -22,7 +22,6 @@ from commonplace.index.words.engine import Floats
 from commonplace.index.words.wanted import Atom, Wanted, atoms
 from commonplace.kinds.memories.tools.lists import leads
 from commonplace.kinds.memories.tools.paging import Cursor, Lister, ListRows
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker
 from commonplace.search.timed import StageOmitted, within

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import JSON
 from commonplace.store.table_rows import ToolRow
 from commonplace.tools.arguments import Signature, check

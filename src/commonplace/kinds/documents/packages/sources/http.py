@@ -13,13 +13,13 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from email.message import Message
 from typing import IO, Any
 from urllib.parse import quote, urljoin, urlsplit
 
 from commonplace.errors import DownloadFailed, TooLarge
 from commonplace.kinds.documents.packages.source import ARCHIVE_ENDINGS, without_credentials
-from commonplace.lazy_dataclass import dataclass
 from commonplace.model import fingerprint
 from commonplace.models.web import TIMEOUT_S, authorization, tls
 from commonplace.network import require_allowed
