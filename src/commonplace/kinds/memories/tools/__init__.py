@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from commonplace.kinds.memories import Memories
 from commonplace.kinds.memories.tools.declared import DELETE, DELETE_BATCH, STORE, STORE_BATCH, UPDATE, UPDATE_BATCH
 from commonplace.kinds.memories.tools.searches import FTS, GET, HYBRID, SEARCH, SEMANTIC, STATISTICS, THREADS
 from commonplace.settings import Settings
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 TOOLS = (
     STORE,
@@ -41,10 +42,10 @@ expected_version guards against lost updates. Batch tools take up to 100 items i
 get_statistics say what there is."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server. Raise BadSetting for a wrong setting."""
-    library.memories.sweep()  # opens the memories, so that a wrong setting is reported at start and not by a call
-    return library.settings.memory_instructions or _INSTRUCTIONS
+    space.part(Memories).sweep()  # opens the memories, so that a wrong setting is reported at start and not by a call
+    return space.settings.memory_instructions or _INSTRUCTIONS
 
 
 def hidden(settings: Settings) -> set[str]:

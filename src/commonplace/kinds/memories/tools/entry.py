@@ -69,7 +69,7 @@ def shown(
 def images_of(call: Call, entries: Sequence[Entry]) -> dict[int, list[Image]]:
     """Return the images of entries by entry number, in stored order."""
     illustrated = {entry.row.item_id: entry.number for entry in entries if entry.row.images}
-    attachments = call.library.store.attachments_of_many(list(illustrated)) if illustrated else {}
+    attachments = call.space.store.attachments_of_many(list(illustrated)) if illustrated else {}
     return {
         entry.number: [image_of(*attached) for attached in attachments.get(entry.row.item_id, ())] for entry in entries
     }

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from commonplace.kinds.memories import Memories
 from commonplace.kinds.memories.fields import typed_fields
 from commonplace.kinds.memories.tools.provided import embedder_of, reranker_of, store_of, summarizer_of
 from commonplace.kinds.memories.tools.variables import Parse, among, as_it_is, boolean, switch, whole
 from commonplace.settings import PREFIX
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 log = logging.getLogger(__name__)
 
@@ -104,14 +105,14 @@ def without_effect(environment: Mapping[str, str] = os.environ) -> list[str]:
     return sorted(name for name in environment if name.startswith(_WITHOUT_EFFECT))
 
 
-def adopt_database(library: Library, environment: Mapping[str, str]) -> None:
+def adopt_database(space: Space, environment: Mapping[str, str]) -> None:
     """Import the file at DB_PATH, once, at the first start beside it. The file itself is never written."""
     path = environment.get("DB_PATH")
     if not path or environment.get(f"{PREFIX}HOME"):
         return
     database = Path(os.path.expanduser(path))
-    if not database.is_file() or library.store.setting("imported_context_server") is not None:
+    if not database.is_file() or space.store.setting("imported_context_server") is not None:
         return
-    report = library.memories.import_context_server(database)
-    library.store.set_setting("imported_context_server", str(database))
+    report = space.part(Memories).import_context_server(database)
+    space.store.set_setting("imported_context_server", str(database))
     log.warning("Imported %d entries from %s", report.stored, database)
