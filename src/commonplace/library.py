@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.kinds.documents.documents import Documents
     from commonplace.kinds.documents.folders.folders import Folders, Report
     from commonplace.kinds.knowledge import Knowledge
-    from commonplace.kinds.memories import Memories
+    from commonplace.kinds.memories.memories import Memories
     from commonplace.kinds.tables import Tables
     from commonplace.tools.sessions import Sessions
 
@@ -80,7 +80,7 @@ class Library(Space):
     @property
     def memories(self) -> Memories:
         """Return the entries of agents' threads."""
-        from commonplace.kinds.memories import Memories
+        from commonplace.kinds.memories.memories import Memories
 
         return self.part(Memories)
 
