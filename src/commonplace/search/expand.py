@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from commonplace.models.generator import Generator
+from commonplace.models.roles import Generator
 from commonplace.search.timed import within
 from commonplace.search.typed import Kind, Search, typed_lines
 from commonplace.text.terms import query_terms

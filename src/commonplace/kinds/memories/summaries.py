@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from commonplace.errors import CommonplaceError
 from commonplace.model import Filter
 from commonplace.models import EXTRACTIVE, open_summarizer
-from commonplace.models.generator import Generator
-from commonplace.models.providers.failures import RequestRefused, TooLong
+from commonplace.models.providers.replies import RequestRefused, TooLong
+from commonplace.models.roles import Generator
 from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Job
