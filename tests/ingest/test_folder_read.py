@@ -30,7 +30,7 @@ from commonplace.ingest.files.read import (
     reader_of,
     stamp_of,
 )
-from commonplace.text.globs import matcher
+from commonplace.text.glob_patterns import matcher
 from commonplace.text.outline import outline
 
 TITLES = {

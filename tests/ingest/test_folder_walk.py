@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from commonplace.errors import InvalidInput
 from commonplace.kinds.documents.folders.ignore import ignoring, read_rules, verdict
 from commonplace.kinds.documents.folders.walk import LARGEST, Selection, Survey, check_pattern, inner_pattern, walk
-from commonplace.text.globs import matcher
+from commonplace.text.glob_patterns import matcher
 
 GENERATED = {"node_modules", "vendor", "dist", "build", "__pycache__"}
 

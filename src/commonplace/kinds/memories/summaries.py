@@ -14,7 +14,7 @@ from commonplace.settings import Settings
 from commonplace.store.base import Store
 from commonplace.store.rows import Job
 from commonplace.text.summary import extract
-from commonplace.text.tokens import estimate, reach, safe_cut
+from commonplace.text.token_estimates import estimate, reach, safe_cut
 
 log = logging.getLogger(__name__)
 

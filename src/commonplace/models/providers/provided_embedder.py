@@ -35,7 +35,7 @@ from commonplace.models.providers.replies import (
     read_vectors,
 )
 from commonplace.models.roles import Vectors, unit
-from commonplace.text.tokens import reach, safe_cut
+from commonplace.text.token_estimates import reach, safe_cut
 
 log = logging.getLogger(__name__)
 

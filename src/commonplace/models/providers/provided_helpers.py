@@ -13,7 +13,7 @@ from urllib.parse import quote
 from commonplace.models.hurry import hurried
 from commonplace.models.providers.provider_line import ProviderLine
 from commonplace.models.providers.replies import Nonsense, ProviderFailed, member, read_indexed, read_text
-from commonplace.text.tokens import reach
+from commonplace.text.token_estimates import reach
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _UNFINISHED = re.compile(r"<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE)

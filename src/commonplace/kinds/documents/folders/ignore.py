@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
-from commonplace.text.globs import Matcher, matcher, plain_matcher, split_union
+from commonplace.text.glob_patterns import Matcher, matcher, plain_matcher, split_union
 
 RULE_FILE, GIT_RULE_FILE = ".commonplaceignore", ".gitignore"
 LARGEST_RULE_FILE = 1 << 20

@@ -22,7 +22,7 @@ from commonplace.kinds.documents.folders.ignore import (
     read_rules,
     verdict,
 )
-from commonplace.text.globs import Matcher, matcher, split_union
+from commonplace.text.glob_patterns import Matcher, matcher, split_union
 
 LARGEST = 16 * 1024 * 1024
 SKIPPED_FOLDERS = frozenset({"node_modules", "vendor", "dist", "build", "__pycache__"})

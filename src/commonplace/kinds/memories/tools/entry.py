@@ -11,7 +11,7 @@ from commonplace.kinds.memories import Entry, Image
 from commonplace.kinds.memories.tools.dates import shown_date
 from commonplace.model import JSON
 from commonplace.store.rows import Attachment, Past
-from commonplace.text.tokens import safe_cut
+from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.tool import Answer, Call, Reply
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
