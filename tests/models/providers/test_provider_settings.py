@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from commonplace.errors import NotFound, Unavailable
 from commonplace.models import open_embedder
 from commonplace.models.providers.endpoint import Misconfigured, read_address, read_keys
-from commonplace.models.providers.provided import (
+from commonplace.models.providers.provided_models import (
     provided_embedder,
     provided_generator,
     provided_reranker,
