@@ -12,7 +12,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from commonplace.model import item_of
 from commonplace.store.rows import LONGEST_WAIT
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import Nodes, TableJob, TableRow
-
-if TYPE_CHECKING:
-    from commonplace.kinds.tables import Tables
 
 MOST_FOLLOWED = 100_000
 """Changes that are searched for those of one place; with more, all of the place counts as pending."""
@@ -89,18 +85,6 @@ class Remote:
             return int(nodes.chunks.sum())
         changed = [change.item_id for change in self._store.changes(position, MOST_FOLLOWED)]
         return int(nodes.chunks[np.isin(nodes.items, np.array(changed, dtype=np.int64))].sum())
-
-
-class Space(Protocol):
-    """An object that has tables: a library."""
-
-    @property
-    def tables(self) -> Tables: ...
-
-
-def work(library: Space) -> bool:
-    """Do one bounded step of the jobs of a library's tables. Return False where nothing can be done now."""
-    return library.tables.jobs.step()
 
 
 class Jobs:
