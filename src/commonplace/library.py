@@ -22,9 +22,9 @@ from commonplace.store.opening import open_store, restore_store
 
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.ingest.embedding import Progress
-    from commonplace.ingest.status import Status
+    from commonplace.ingest.library_status import Status
     from commonplace.ingest.switching import Switch
-    from commonplace.kinds.documents.folders.folders import Report
+    from commonplace.kinds.documents.folders.library_folders import Report
     from commonplace.text.outline import Heading
 
 log = logging.getLogger(__name__)
@@ -288,7 +288,7 @@ class Library(LibraryParts):
 
     def status(self) -> Status:
         """Return what is here. Never loads a model."""
-        from commonplace.ingest.status import Status
+        from commonplace.ingest.library_status import Status
         from commonplace.ingest.suited import better_model
         from commonplace.ingest.switching import switching
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.index.turbopuffer.space import TurbopufferSpace
     from commonplace.ingest.embedding import Embedding
     from commonplace.ingest.upkeep import Upkeep
-    from commonplace.kinds.documents.documents import Documents
-    from commonplace.kinds.documents.folders.folders import Folders
+    from commonplace.kinds.documents.document_search import Documents
+    from commonplace.kinds.documents.folders.library_folders import Folders
     from commonplace.kinds.knowledge import Knowledge
     from commonplace.kinds.memories import Memories
     from commonplace.kinds.memories.ranked import RankedLists
@@ -69,7 +69,7 @@ class LibraryParts:
     @cached_property
     def folders(self) -> Folders:
         """Return the collections of files."""
-        from commonplace.kinds.documents.folders.folders import Folders
+        from commonplace.kinds.documents.folders.library_folders import Folders
 
         return Folders(self.store, self.folder, self.lexical, self.embedding, shared=bool(self.settings.store))
 
@@ -105,7 +105,7 @@ class LibraryParts:
     @cached_property
     def documents(self) -> Documents:
         """Return the documents of collections: listed, outlined, read in sections, and searched."""
-        from commonplace.kinds.documents.documents import Documents
+        from commonplace.kinds.documents.document_search import Documents
 
         return Documents(self.store, self._pipeline, self._semantic)
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.patch import merge
-from commonplace.ingest.prepare import check_json, prepare
+from commonplace.ingest.prepare import check_json, merge, prepare
 from commonplace.kinds.memories.entry import (
     MOST_METADATA,
     UNSET,

@@ -11,7 +11,7 @@ from commonplace.tools.schema import INTEGER, OBJECT, STRING, answer, maybe, obj
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 if TYPE_CHECKING:
-    from commonplace.kinds.documents.folders.folders import FolderState
+    from commonplace.kinds.documents.folders.library_folders import FolderState
 
 
 def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:

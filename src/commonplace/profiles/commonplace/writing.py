@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
-from commonplace.ingest.patch import merge
-from commonplace.ingest.prepare import check_json
+from commonplace.ingest.prepare import check_json, merge
 from commonplace.kinds.memories import UNSET, EntryChanged, New, NoEntry, Revision, normal_tags
 from commonplace.library import Library
 from commonplace.model import JSON, Draft, Item

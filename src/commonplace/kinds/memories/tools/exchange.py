@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.exports import refuse_others
+from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.kinds.memories import Image, normal_tags
 from commonplace.kinds.memories.importing import Imported, IncomingEntry
 from commonplace.kinds.memories.tools.dates import parse_date
