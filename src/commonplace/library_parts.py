@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.kinds.documents.document_search import Documents
     from commonplace.kinds.documents.folders.library_folders import Folders
     from commonplace.kinds.knowledge import Knowledge
-    from commonplace.kinds.memories import Memories
-    from commonplace.kinds.memories.ranked import RankedLists
+    from commonplace.kinds.memories.memories import Memories
+    from commonplace.kinds.memories.ranked_lists import RankedLists
     from commonplace.kinds.tables import Tables
     from commonplace.search.hybrid import Hybrid
     from commonplace.store.table_base import TableStore
@@ -83,14 +83,14 @@ class LibraryParts:
     @cached_property
     def ranked(self) -> RankedLists:
         """Return lists of memory entries, by words and by meaning."""
-        from commonplace.kinds.memories.ranked import RankedLists
+        from commonplace.kinds.memories.ranked_lists import RankedLists
 
         return RankedLists(self.store, self.lexical, self._semantic)
 
     @cached_property
     def memories(self) -> Memories:
         """Return the entries of agents' threads."""
-        from commonplace.kinds.memories import Memories
+        from commonplace.kinds.memories.memories import Memories
 
         return Memories(self.store, self.embedding, self.settings)
 

@@ -12,11 +12,10 @@ from typing import TypeGuard, TypeVar
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.memories.entry import BatchFailed, Entry, New, Revised, Revision, Stored
-from commonplace.kinds.memories.fields import sync_fields
+from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry, import_kept, read_context_server
+from commonplace.kinds.memories.entry_writes import EntryRules, Storing, cut, draft_of, revise_entry
 from commonplace.kinds.memories.generation import Generation
-from commonplace.kinds.memories.importing import Imported, IncomingEntry, import_kept, read_context_server
-from commonplace.kinds.memories.storing import Storing
-from commonplace.kinds.memories.writing import EntryRules, cut, draft_of, revise_entry
+from commonplace.kinds.memories.metadata import sync_fields
 from commonplace.model import Draft
 from commonplace.settings import BadSetting, Settings
 from commonplace.store.base import Store

@@ -9,7 +9,16 @@ from uuid import uuid4
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
 from commonplace.ingest.prepare import check_json, merge
-from commonplace.kinds.memories import UNSET, EntryChanged, New, NoEntry, Revision, normal_tags
+from commonplace.kinds.memories.entry import (
+    MOST_TAG,
+    MOST_THREAD,
+    UNSET,
+    EntryChanged,
+    New,
+    NoEntry,
+    Revision,
+    normal_tags,
+)
 from commonplace.library import Library
 from commonplace.model import JSON, Draft, Item
 from commonplace.text.structure import front_matter_title
@@ -100,8 +109,6 @@ def _errors_by_address() -> Iterator[None]:
 
 def _thread(given: Mapping[str, JSON]) -> str:
     """Return a thread that the memory profile can name too: stripped, and no longer than it allows."""
-    from commonplace.kinds.memories.tools.arguments import MOST_THREAD
-
     thread: str = given.get("collection", "").strip() or THREAD
     if len(thread) > MOST_THREAD:
         sentence = f"collection must have at most {MOST_THREAD} characters for a memory, not {len(thread)}."
@@ -110,8 +117,6 @@ def _thread(given: Mapping[str, JSON]) -> str:
 
 
 def _tags(given: Mapping[str, JSON]) -> tuple[str, ...] | None:
-    from commonplace.kinds.memories.tools.arguments import MOST_TAG
-
     if "tags" not in given:
         return None
     tags = normal_tags(given["tags"])

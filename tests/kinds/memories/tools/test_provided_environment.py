@@ -17,9 +17,15 @@ import pytest
 from mcp import Client
 from memory_calls import Tools
 
-from commonplace.kinds.memories.tools.door import Door, door_of
-from commonplace.kinds.memories.tools.environment import aliases, without_effect
-from commonplace.kinds.memories.tools.provided import _EMBEDDING, _RERANKING, _SUMMARY
+from commonplace.kinds.memories.tools.environment import (
+    _EMBEDDING,
+    _RERANKING,
+    _SUMMARY,
+    Door,
+    aliases,
+    door_of,
+    without_effect,
+)
 from commonplace.server.auth import OpenGate
 from commonplace.server.http import make_app
 from commonplace.server.transport import memory_body_bytes

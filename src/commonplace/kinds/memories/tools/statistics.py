@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commonplace.errors import CommonplaceError
-from commonplace.kinds.memories.tools.dates import shown_date
-from commonplace.kinds.memories.tools.reranking import reranking_of
+from commonplace.kinds.memories.tools.entry_json import shown_micros
+from commonplace.kinds.memories.tools.entry_reranking import reranking_of
 from commonplace.model import JSON
 from commonplace.models.hurry import hurried
 from commonplace.store.rows import ThreadRow
@@ -18,7 +17,6 @@ from commonplace.tools.tool import Call
 if TYPE_CHECKING:
     from commonplace.library import Library
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MIB = 1 << 20
 ASKED_S = 2.0
 """Seconds in which a provider has to answer when its dimensions are asked for the first time."""
@@ -45,14 +43,10 @@ def _thread(row: ThreadRow) -> dict[str, JSON]:
         "source_types": (row.from_user > 0) + (agent > 0),
         "sources": {"user": row.from_user, "agent": agent},
         "multimodal_count": row.multimodal,
-        "first_entry": _moment(row.first_at),
-        "last_entry": _moment(row.last_at),
+        "first_entry": shown_micros(row.first_at),
+        "last_entry": shown_micros(row.last_at),
         "last_id": row.last_id,
     }
-
-
-def _moment(micros: int) -> str:
-    return shown_date(_EPOCH + timedelta(microseconds=micros))
 
 
 def get_statistics(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -8,12 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from commonplace.errors import CommonplaceError, InvalidInput, NotFound
-from commonplace.kinds.memories import UNSET, BatchFailed, Image, New, NoEntry, Revised, Revision, Stored
-from commonplace.kinds.memories.entry import Unset
-from commonplace.kinds.memories.tools.arguments import MIB, Wrong, number, own_numbers, refusal, short
-from commonplace.kinds.memories.tools.dates import parse_date
-from commonplace.kinds.memories.tools.images import ImageLimits, read_images
-from commonplace.kinds.memories.tools.parameters import REVISED, STORED
+from commonplace.kinds.memories.entry import UNSET, BatchFailed, Image, New, NoEntry, Revised, Revision, Stored, Unset
+from commonplace.kinds.memories.tools.argument_readers import MIB, Wrong, number, own_numbers, refusal, short
+from commonplace.kinds.memories.tools.entry_json import parse_date
+from commonplace.kinds.memories.tools.parameters import REVISED, STORED, ImageLimits, read_images
 from commonplace.model import JSON
 from commonplace.tools.tool import Call
 

@@ -16,15 +16,16 @@ from commonplace.index.scope import Ids
 from commonplace.index.words.engine import Floats
 from commonplace.index.words.entries import EntryHits, no_entry_hits
 from commonplace.index.words.wanted import Wanted, joined
-from commonplace.kinds.memories.boolean import LexicalMode, ParsedQuery, match_atoms
-from commonplace.kinds.memories.ranked import ByMeaning, ByWords
+from commonplace.kinds.memories.ranked_lists import ByMeaning, ByWords
 from commonplace.kinds.memories.tools.paging import Column, Cursor, ListRows
+from commonplace.kinds.memories.word_query import LexicalMode, ParsedQuery, match_atoms
 from commonplace.model import Filter
 from commonplace.store.rows import Moment
 from commonplace.text.languages import code_of
 
 if TYPE_CHECKING:
     from commonplace.library import Library
+
 
 DEEPEST = 1000
 """Most entries that the semantic and the hybrid search rank."""

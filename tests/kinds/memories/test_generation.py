@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from commonplace.errors import Unavailable
-from commonplace.kinds.memories import GenerationFailed, New, Revised, Revision, Stored
-from commonplace.kinds.memories import summaries as room
+from commonplace.kinds.memories import generation as room
+from commonplace.kinds.memories.entry import GenerationFailed, New, Revised, Revision, Stored
 from commonplace.library import Library
 from commonplace.models.providers import wire
 from opening import library_settings
@@ -247,7 +247,7 @@ def test_a_slow_provider_never_keeps_a_store_waiting(
 _WORKER = """
 import sys
 from commonplace.library import Library
-from commonplace.kinds.memories import New
+from commonplace.kinds.memories.entry import New
 with Library.open(sys.argv[1]) as library:
     library.memories.store([New("t", "user", sys.argv[2])])
     print("stored", flush=True)

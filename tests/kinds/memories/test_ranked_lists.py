@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.index.words.wanted import atoms
-from commonplace.kinds.memories.boolean import LexicalMode, read
+from commonplace.kinds.memories.word_query import LexicalMode, read
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
 

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from commonplace.errors import CommonplaceError, Unavailable
+from commonplace.errors import CommonplaceError, InvalidInput, Unavailable
 from commonplace.index.words.wanted import Wanted, atoms, joined
 from commonplace.index.words.wanted import shown as spelled_out
-from commonplace.kinds.memories import Entry
-from commonplace.kinds.memories.boolean import match_atoms, read
-from commonplace.kinds.memories.tools.entry import answer, images_of, shown
-from commonplace.kinds.memories.tools.filters import Malformed, search_filter
-from commonplace.kinds.memories.tools.lists import (
+from commonplace.kinds.memories.entry import Entry, normal_tags
+from commonplace.kinds.memories.metadata import Malformed, conditions
+from commonplace.kinds.memories.tools.entry_json import answer, images_of, parse_date, shown
+from commonplace.kinds.memories.tools.entry_lists import (
     DEEPEST,
     RELAXED,
     ByTheirMeaning,
@@ -22,10 +21,11 @@ from commonplace.kinds.memories.tools.lists import (
     FusedLists,
     Leg,
 )
+from commonplace.kinds.memories.tools.entry_reranking import Reranked, look_for
 from commonplace.kinds.memories.tools.paging import L, Paging, WalkPage, within
-from commonplace.kinds.memories.tools.reranking import Reranked, look_for
 from commonplace.kinds.memories.tools.statistics import backend_of
-from commonplace.model import JSON, Filter
+from commonplace.kinds.memories.word_query import match_atoms, read
+from commonplace.model import JSON, Entries, Filter
 from commonplace.text.highlight import Highlighter, Sought, marked
 from commonplace.text.languages import code_of
 from commonplace.text.tokens import safe_cut
@@ -33,6 +33,7 @@ from commonplace.tools.tool import Answer, Call
 
 if TYPE_CHECKING:
     from commonplace.library import Library
+
 
 _LONGEST_MARKED = 20_000
 """Characters of a body that are searched for matches to mark; of a longer body only the best passage is."""
@@ -151,6 +152,35 @@ def _filter(call: Call, args: Args) -> Filter | Malformed:
     """Return the filter of a call, after entries that have expired are removed."""
     call.library.memories.sweep()
     return search_filter(args)
+
+
+def search_filter(args: Mapping[str, JSON]) -> Filter | Malformed:
+    """Return the filter of a search's arguments. Raise InvalidInput for dates and tags that cannot be used."""
+    start, end = args.get("start_date"), args.get("end_date")
+    created_from = parse_date(start, "start_date") if start is not None else None
+    created_to = parse_date(end, "end_date", end=True) if end is not None else None
+    if created_from and created_to and created_from > created_to:
+        raise InvalidInput(f"Invalid date range: start_date ({start}) is after end_date ({end})")
+    tags = normal_tags(args.get("tags", ()))
+    if args.get("tags") and not tags:
+        raise InvalidInput("tags must contain at least one non-blank tag")
+    where = conditions(args.get("metadata", {}), args.get("metadata_filters", ()))
+    if isinstance(where, Malformed):
+        return where
+    content_type = args.get("content_type")
+    return Filter(
+        kinds=("memory",),
+        parents=(args["thread_id"],) if "thread_id" in args else (),
+        tags=tags,
+        created_from=created_from,
+        created_to=created_to,
+        where=where,
+        entries=Entries(
+            source=args.get("source"),
+            multimodal=None if content_type is None else content_type == "multimodal",
+            superseded=args.get("include_superseded", False),
+        ),
+    )
 
 
 def _depth(*, cut: bool) -> dict[str, JSON]:

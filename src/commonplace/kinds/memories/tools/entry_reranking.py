@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from commonplace.index.scope import Ids
 from commonplace.index.words.engine import Floats
 from commonplace.index.words.wanted import Atom, Wanted, atoms
-from commonplace.kinds.memories.tools.lists import leads
+from commonplace.kinds.memories.tools.entry_lists import leads
 from commonplace.kinds.memories.tools.paging import Cursor, Lister, ListRows
 from commonplace.model import JSON, fingerprint
 from commonplace.models import open_reranker
@@ -32,6 +32,7 @@ from commonplace.text.terms import Term, beginning, query_terms
 
 if TYPE_CHECKING:
     from commonplace.library import Library
+
 
 MOST = 50
 """Entries that are reranked, whatever the limit."""

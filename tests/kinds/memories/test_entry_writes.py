@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commonplace.errors import CommonplaceError
-from commonplace.kinds.memories import BatchFailed, Image, New, Stored
-from commonplace.kinds.memories.importing import IncomingEntry
+from commonplace.kinds.memories.entry import BatchFailed, Image, New, Stored
+from commonplace.kinds.memories.entry_imports import IncomingEntry
 from commonplace.library import Library
 from opening import open_library
 

@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.memories import New
-from commonplace.kinds.memories.theirs import id_of
+from commonplace.kinds.memories.entry import New
+from commonplace.kinds.memories.entry_imports import id_of
 from commonplace.library import Library
 from context_server import ENTRIES, FIRST, SECOND, THIRD, Theirs, write_database
 

@@ -10,7 +10,7 @@ import pytest
 from memory_calls import Tools
 
 from commonplace.cli.serve import reads_variables
-from commonplace.kinds.memories.fields import sync_fields, wanted_fields
+from commonplace.kinds.memories.metadata import sync_fields, wanted_fields
 from commonplace.kinds.memories.tools.environment import HONOURED, adopt_database, aliases, without_effect
 from commonplace.library import Library
 from commonplace.settings import BadSetting, Settings

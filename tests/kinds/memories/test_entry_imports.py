@@ -17,7 +17,7 @@ import apsw
 import pytest
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.memories import New
+from commonplace.kinds.memories.entry import New
 from commonplace.library import Library
 
 ARCHIVE = Path(__file__).with_name("context-server-2.2.2.zip")

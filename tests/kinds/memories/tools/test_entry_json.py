@@ -14,15 +14,15 @@ import pytest
 from memory_calls import Tools, stored
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.memories.importing import Imported
-from commonplace.kinds.memories.tools import exchange
-from commonplace.kinds.memories.tools.exchange import export_lines
+from commonplace.kinds.memories.entry_imports import Imported
+from commonplace.kinds.memories.tools import entry_json
+from commonplace.kinds.memories.tools.entry_json import export_lines
 from commonplace.library import Library
 
 
 def import_file(library: Library, path: Path, **options: bool) -> Imported:
     with path.open("rb") as file:
-        return exchange.import_file(library, file, **options)
+        return entry_json.import_file(library, file, **options)
 
 
 def test_a_second_export_is_byte_identical(tools: Tools, open_tools: Callable[..., Tools], tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_what_comes_through_a_pipe_is_stored_and_not_only_counted(
     writer.start()
     other = open_tools()
     with open(reading, "rb") as pipe:
-        assert exchange.import_file(other.library, pipe).stored == 2
+        assert entry_json.import_file(other.library, pipe).stored == 2
     writer.join()
     assert list(export_lines(other.library)) == lines
 

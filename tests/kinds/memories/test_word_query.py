@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.index.words.wanted import Atom, Group, Wanted, atoms, fold, shown
-from commonplace.kinds.memories.boolean import LexicalMode, read
+from commonplace.kinds.memories.word_query import LexicalMode, read
 from commonplace.search.parse import NO_WORD
 
 MODES: tuple[LexicalMode, ...] = ("match", "prefix", "phrase", "boolean")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.memories.tools.dates import parse_date, shown_date
+from commonplace.kinds.memories.tools.entry_json import parse_date, shown_date
 
 NOON = datetime(2025, 11, 29, 12, tzinfo=UTC)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.memories.entry import MOST_METADATA, json_size
-from commonplace.kinds.memories.theirs import id_of, number_called
+from commonplace.kinds.memories.entry import MOST_METADATA, MOST_TAG, MOST_THREAD, json_size
+from commonplace.kinds.memories.entry_imports import id_of, number_called
 from commonplace.model import JSON
 from commonplace.tools.arguments import Signature
 from commonplace.tools.schema import Schema
@@ -19,7 +19,7 @@ MIB = 1 << 20
 MOST_DEEP = 32
 MOST_DIGITS_BITS = 1000
 _MOST_ESCAPED, _MOST_NUMBER = 6, 303  # bytes of a character and of a number in JSON
-MOST_THREAD, MOST_TAGS, MOST_TAG, MOST_QUERY = 1000, 100, 200, 10_000
+MOST_TAGS, MOST_QUERY = 100, 10_000
 MOST_BATCH, MOST_IDS, MOST_FILTERS, MOST_PAGE = 100, 1000, 100, 100
 
 _IDS = ("context_id", "context_ids", "supersedes")
