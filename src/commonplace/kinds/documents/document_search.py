@@ -16,6 +16,7 @@ from commonplace.models.hurry import hurried
 from commonplace.search.legs import cosine_of
 from commonplace.search.pipeline import EMBED_S, Pipeline, Semantic, meaning_of
 from commonplace.search.request import MOST_HITS, Request
+from commonplace.space import Space
 from commonplace.store.base import Store
 from commonplace.store.rows import DocumentRow
 
@@ -306,8 +307,8 @@ def _with_reason(stage: Stage, reason: str) -> Stage:
 
 
 class Documents:
-    """The reader and the search of one space's documents."""
+    """The reader and the search of one space's documents. It checks no rights: callers pass what may be seen."""
 
-    def __init__(self, store: Store, pipeline: Pipeline, semantic: Callable[[], Semantic]) -> None:
-        self.reading = DocumentReader(store)
-        self.finding = DocumentSearch(store, self.reading, pipeline, semantic)
+    def __init__(self, space: Space) -> None:
+        self.reading = DocumentReader(space.store)
+        self.finding = DocumentSearch(space.store, self.reading, space.engine, space.semantic)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from commonplace.errors import Busy, InvalidInput, NotFound
 from commonplace.kinds.documents.document_reader import Matched, match
-from commonplace.kinds.documents.document_search import DocumentHit, DocumentQuery, SearchResults
+from commonplace.kinds.documents.document_search import DocumentHit, DocumentQuery, Documents, SearchResults
 from commonplace.kinds.documents.tools.document_shapes import (
     missing,
     missing_document,
@@ -31,7 +31,7 @@ EVERYWHERE = ["*"]
 def list_collections(call: Call, given: Mapping[str, JSON]) -> Reply:
     """Answer with the collections that the caller sees, and their numbers of documents."""
     collections = visible(call).collections
-    counts = call.library.documents.reading.counts(collections)
+    counts = call.space.part(Documents).reading.counts(collections)
     records: list[JSON] = []
     for shown in collections:
         record = {**named(shown), "documentCount": counts[shown.key]}
@@ -44,7 +44,7 @@ def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer with a page of a collection's documents."""
     collection = visible(call).find(given["collection"])
     limit, offset = given["limit"], given["offset"]
-    page, total = call.library.documents.reading.page(collection, limit=limit, offset=offset)
+    page, total = call.space.part(Documents).reading.page(collection, limit=limit, offset=offset)
     return {
         **named(collection),
         "documents": [{"id": one.id, "title": one.title, "size": one.size} for one in page],
@@ -55,7 +55,7 @@ def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer with a whole document. Raise TooLarge where it would not fit in an answer."""
-    reading = call.library.documents.reading
+    reading = call.space.part(Documents).reading
     collection = visible(call).find(given["collection"])
     item = reading.find(collection, given["document"])
     if item is None:
@@ -78,7 +78,7 @@ def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer with a document's headings down to `maxDepth`."""
-    reading = call.library.documents.reading
+    reading = call.space.part(Documents).reading
     collection = visible(call).find(given["collection"])
     item = reading.find(collection, given["document"])
     if item is None:
@@ -94,7 +94,7 @@ def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 def get_section(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer with one section of a document, or with the headings there are. Raise Busy while it keeps changing."""
-    reading = call.library.documents.reading
+    reading = call.space.part(Documents).reading
     collection = visible(call).find(given["collection"])
     for _ in range(_ATTEMPTS):
         item = reading.find(collection, given["document"])
@@ -121,7 +121,7 @@ def _section(call: Call, item: Item, matched: Matched, given: Mapping[str, JSON]
     heading = matched.headings[occurrence - 1]
     with_subsections = given["includeSubsections"]
     require_sendable(call, item, (heading.char_end if with_subsections else heading.own_char_end) - heading.char_start)
-    section = call.library.documents.reading.section(item, heading, with_subsections=with_subsections)
+    section = call.space.part(Documents).reading.section(item, heading, with_subsections=with_subsections)
     record: dict[str, JSON] = {
         "section": heading.title,
         "level": heading.level,
@@ -163,7 +163,7 @@ def _candidate(heading: Heading, occurrence: int) -> dict[str, JSON]:
 def search(call: Call, given: Mapping[str, JSON]) -> Reply:
     """Answer one query with passages of documents."""
     query = _query(visible(call), given, given, rerank=given["rerank"])
-    (results,) = call.library.documents.finding.search([query])
+    (results,) = call.space.part(Documents).finding.search([query])
     records: list[JSON] = [_record(hit) for hit in results.hits]
     return reply_with_text({"results": records, **_report(results)}, records or NO_RESULTS, results.notes)
 
@@ -172,7 +172,7 @@ def search_batch(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer several queries, embedded and searched together; within `max_tokens` where that is given."""
     collections = visible(call)
     queries = [_query_at(collections, given, index) for index in range(len(given["queries"]))]
-    results = call.library.documents.finding.search(queries)
+    results = call.space.part(Documents).finding.search(queries)
     notes = list(dict.fromkeys(note for one in results for note in one.notes))
     more: dict[str, JSON] = {"notes": notes} if notes else {}
     records = [[_record(hit) for hit in one.hits] for one in results]
@@ -189,10 +189,10 @@ def find_related(call: Call, given: Mapping[str, JSON]) -> Answer:
     collection = collections.find(given["collection"])
     names = given.get("collections")
     among = (collection,) if names is None else collections.some(None if names == EVERYWHERE else names)
-    item = call.library.documents.reading.find(collection, given["document"])
+    item = call.space.part(Documents).reading.find(collection, given["document"])
     if item is None:
         return missing_document(call, collection, given)
-    results = call.library.documents.finding.related(
+    results = call.space.part(Documents).finding.related(
         item, among, chunk=given.get("chunk"), limit=given["limit"], same_document=given["sameDocument"]
     )
     related: list[JSON] = [{**_record(hit), "document": hit.item.key} for hit in results.hits]
