@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.ingest.upkeep import Upkeep
     from commonplace.kinds.documents.documents import Documents
     from commonplace.kinds.documents.folders.folders import Folders
-    from commonplace.kinds.knowledge import Knowledge
+    from commonplace.kinds.knowledge.knowledge import Knowledge
     from commonplace.kinds.memories.memories import Memories
     from commonplace.kinds.memories.ranked_lists import RankedLists
     from commonplace.kinds.tables import Tables
@@ -97,7 +97,7 @@ class LibraryParts:
     @cached_property
     def knowledge(self) -> Knowledge:
         """Return notes, media, chats, characters and prompts."""
-        from commonplace.kinds.knowledge import Knowledge
+        from commonplace.kinds.knowledge.knowledge import Knowledge
 
         make = self._remote.words if self._remote else None
         return Knowledge(self.store, self.lexical, self._indexes, self.settings, self._semantic, make)

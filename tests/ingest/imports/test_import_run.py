@@ -29,8 +29,8 @@ from commonplace.ingest.imports.lines import import_lines
 from commonplace.ingest.imports.run import ImportOptions, Put, Summary, import_paths
 from commonplace.ingest.imports.source import Record, Remarks
 from commonplace.ingest.imports.subtitles import parse_vtt
+from commonplace.kinds.knowledge.media import TranscriptRequest, transcript
 from commonplace.kinds.knowledge.records import RecordOutcome, References, put_record, records
-from commonplace.kinds.knowledge.transcript import TranscriptRequest, transcript
 from commonplace.model import Item
 from commonplace.store import SqliteStore
 from opening import open_store
