@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from commonplace.errors import NotFound
-from commonplace.index.base import MakeWords, WordIndex
-from commonplace.index.words.index import LexicalIndex
+from commonplace.index.base import WordIndex
 from commonplace.kinds.knowledge.item_reading import ItemReader
 from commonplace.kinds.knowledge.item_search import KnowledgeSearch
 from commonplace.kinds.knowledge.kinds import KIND_OF
 from commonplace.model import Change, IndexedItem, Item, parse_uri
-from commonplace.search.pipeline import SemanticSource
-from commonplace.settings import Settings
+from commonplace.space import Space
 from commonplace.store.base import Store
 
 FOLDER = "whole"
@@ -35,12 +32,9 @@ class _Whole:
         return self._store.whole(item_ids)
 
 
-def whole_index(store: Store, indexes: Path, language: str, make: MakeWords | None = None) -> WordIndex:
-    """Return the index of whole items in a folder of `indexes`.
-
-    `make`: the maker of its index, where not the local one.
-    """
-    return (make or LexicalIndex)(indexes / FOLDER, _Whole(store), language)
+def whole_index(space: Space) -> WordIndex:
+    """Return the space's index of whole items, kept where its index of passages is."""
+    return space.make_words(space.indexes / FOLDER, _Whole(space.store), space.settings.language)
 
 
 _LABELS = {"media": "media item", "chats": "conversation"}
@@ -49,24 +43,13 @@ _LABELS = {"media": "media item", "chats": "conversation"}
 class Knowledge:
     """The five kinds of one library."""
 
-    def __init__(
-        self,
-        store: Store,
-        passages: WordIndex,
-        indexes: Path,
-        settings: Settings,
-        semantic: SemanticSource,
-        make: MakeWords | None = None,
-    ) -> None:
-        """Set up search and reading.
-
-        `passages` is the index of chunks; the index of whole items, made by `make`, lives in `indexes` beside it.
-        """
-        self.store = store
-        self.index = whole_index(store, indexes, settings.language, make)
-        meaning = semantic if settings.knowledge_search == "hybrid" else None
-        self.finding = KnowledgeSearch(store, self.index, passages, meaning)
-        self.reading = ItemReader(store, self.index)
+    def __init__(self, space: Space) -> None:
+        """Set up search and reading. The index of whole items lives beside that of passages."""
+        self.store = space.store
+        self.index = whole_index(space)
+        meaning = space.semantic if space.settings.knowledge_search == "hybrid" else None
+        self.finding = KnowledgeSearch(self.store, self.index, space.lexical, meaning)
+        self.reading = ItemReader(self.store, self.index)
 
     def item(self, source: str, id_or_uri: str | int, *, body: bool = True) -> tuple[Item, str | None]:
         """Return an item by its id, its address or, for prompts, its name; and the message that an address names.

@@ -347,8 +347,7 @@ def _with_unknown_in_metadata(kind: str, record: Mapping[str, JSON]) -> tuple[Ma
     metadata = {**unknown, **mapping(record, "metadata")}
     names = ", ".join(f'"{name}"' for name in unknown)
     known_fields = {name: value for name, value in record.items() if name in known_names}
-    many = len(unknown) > 1
-    warning = f"{names} {'are no fields' if many else 'is no field'} of a {kind}; kept in metadata."
+    warning = f"{names} {'are no fields' if len(unknown) > 1 else 'is no field'} of a {kind}; kept in metadata."
     return {**known_fields, "metadata": metadata}, [warning]
 
 

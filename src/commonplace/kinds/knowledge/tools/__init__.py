@@ -11,7 +11,7 @@ from commonplace.kinds.knowledge.tools.write_tools import WRITING
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 TOOLS = (*READING, *WRITING)
 
@@ -25,9 +25,9 @@ media.transcript gives what is said when. Give every call the same session to ha
 knowledge.search and to set defaults."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server."""
-    counts = library.store.counts()
+    counts = space.store.counts()
     kinds = {"note": "notes", "media": "media", "conversation": "chats", "character": "characters", "prompt": "prompts"}
     summary = ", ".join(f"{counts[kind]} {name}" for kind, name in kinds.items() if counts.get(kind)) or "nothing yet"
     return _INSTRUCTIONS.format(counts=summary)

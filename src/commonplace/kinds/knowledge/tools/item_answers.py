@@ -10,6 +10,7 @@ from commonplace.kinds.knowledge.item_reading import Read, rendered
 from commonplace.kinds.knowledge.item_search import Results, SearchRequest, SourceLimits, source_of
 from commonplace.kinds.knowledge.item_snippets import KnowledgeHit
 from commonplace.kinds.knowledge.kinds import moment_text, shown_id
+from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.retrieval import Mode, read_full, tokens
 from commonplace.kinds.knowledge.tools.options import (
     OFFSET,
@@ -301,7 +302,7 @@ def search_one(
         turn.chosen.snippet_length,
         turn.session.recent_queries if turn.session else (),
     )
-    results = turn.call.library.knowledge.finding.search(request)
+    results = turn.call.space.part(Knowledge).finding.search(request)
     session_state = turn.session.asked(query) if turn.session else None
     return search_response(turn, ResultPage(results, args["offset"], [*turn.warnings(), *warnings]), session_state)
 
@@ -350,7 +351,7 @@ def read(call_turn: Turn, source: str, id: str | int, args: Mapping[str, JSON], 
     """Return an item of a source for a call whose knobs are chosen already."""
     call, retrieval = call_turn.call, args.get("retrieval")
     reading = wished(call_turn, retrieval, otherwise)
-    knowledge = call.library.knowledge
+    knowledge = call.space.part(Knowledge)
     item, message = knowledge.item(source, id)
     if message is not None and reading.wish.loc is None:
         reading = Wished(replace(reading.wish, loc={"message_id": message}), reading.clamped)
@@ -365,7 +366,7 @@ def read(call_turn: Turn, source: str, id: str | int, args: Mapping[str, JSON], 
 
 def read_rendered(call_turn: Turn, item: Item, asked: Wished, warnings: Sequence[Warning] = ()) -> dict[str, JSON]:
     """Return all of an item as text, whatever its source: the compact shape has room for nothing else."""
-    passage = read_full(rendered(call_turn.call.library.store, item), asked.wish)
+    passage = read_full(rendered(call_turn.call.space.store, item), asked.wish)
     shown = Read(passage.content, "start", None, passage.truncated, passage.next_offset)
     return get_response(call_turn, item, shown, asked, warnings)
 

@@ -12,6 +12,7 @@ from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.knowledge.cards_and_prompts import filled, variables
 from commonplace.kinds.knowledge.item_reading import rendered
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES, moment_text, uri_for
+from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.media import Format, TranscriptRequest, transcript
 from commonplace.model import JSON, Filter, Item, fingerprint, parse_uri
 from commonplace.store.filters import fold_value
@@ -19,7 +20,7 @@ from commonplace.tools.profile import Prompts, Resources
 from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 # prompts, with their placeholders as arguments
@@ -30,17 +31,17 @@ PAGE = 50
 
 def prompt_page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], str | None]:
     """Return the prompts by name, from after a cursor, and the next cursor. Raise InvalidInput for a wrong cursor."""
-    store = call.library.store
+    store = call.space.store
     titles = store.titles("prompt", _read_cursor(cursor) if cursor else "", PAGE + 1)
     items = store.items([item for item, _ in titles[:PAGE]])
     next_cursor = _written_cursor(fold_value(titles[PAGE - 1][1])) if len(titles) > PAGE else None
     return [_prompt_entry(item) for item in items], next_cursor
 
 
-def prompts_state(library: Library) -> bytes:
+def prompts_state(space: Space) -> bytes:
     """Return a value that differs once the list of prompts does: a digest of every prompt and its version."""
     digest, after = b"", 0
-    while items := library.store.scan(Filter(kinds=("prompt",)), after=after):
+    while items := space.store.scan(Filter(kinds=("prompt",)), after=after):
         after = items[-1].id
         digest = fingerprint(digest, *(f"{item.id}:{item.version}" for item in items))
     return digest
@@ -48,7 +49,7 @@ def prompts_state(library: Library) -> bytes:
 
 def get_prompt(call: Call, name: str, args: Mapping[str, str]) -> Mapping[str, JSON]:
     """Return the messages of a prompt, filled in. Raise InvalidInput for an unknown or missing argument."""
-    item, _ = call.library.knowledge.item("prompts", name)
+    item, _ = call.space.part(Knowledge).item("prompts", name)
     names = variables(item)
     unknown = [argument for argument in args if argument not in names]
     if unknown:
@@ -150,23 +151,23 @@ def read_resource(call: Call, uri: str) -> Mapping[str, JSON]:
     if last in _SUBTITLES and base.startswith("media://"):
         format, mime_type = _SUBTITLES[last]
         request = TranscriptRequest(format, most_chars=_EVERYTHING)
-        result = transcript(call.library.store, _item(call, base, uri), request)
+        result = transcript(call.space.store, _item(call, base, uri), request)
         return {"uri": uri, "mimeType": mime_type, "text": result.content}
     if last == "avatar" and base.startswith("characters://"):
         return _avatar(call, _item(call, base, uri), uri)
-    return {"uri": uri, "mimeType": _MARKDOWN, "text": rendered(call.library.store, _item(call, uri, uri))}
+    return {"uri": uri, "mimeType": _MARKDOWN, "text": rendered(call.space.store, _item(call, uri, uri))}
 
 
 def _item(call: Call, address: str, uri: str) -> Item:
     parts = parse_uri(address)
-    item = call.library.store.item(*parts) if parts and parts[0] in KIND_OF.values() else None
+    item = call.space.store.item(*parts) if parts and parts[0] in KIND_OF.values() else None
     if item is None:
         raise NotFound(f'There is no resource "{uri}". Find items with knowledge.search.')
     return item
 
 
 def _avatar(call: Call, item: Item, uri: str) -> Mapping[str, JSON]:
-    attached = call.library.store.attachments_of(item.id)
+    attached = call.space.store.attachments_of(item.id)
     if not attached:
         raise NotFound(f'There is no resource "{uri}": the character has no image.')
     image = attached[0][0]
@@ -174,12 +175,12 @@ def _avatar(call: Call, item: Item, uri: str) -> Mapping[str, JSON]:
 
 
 def _types(call: Call) -> dict[str, JSON]:
-    counts = {name: count for name, count in call.library.store.media_types().items() if name}
+    counts = {name: count for name, count in call.space.store.media_types().items() if name}
     return {"media_types": sorted(counts), "counts": counts, "suggested": list(SUGGESTED)}
 
 
 def _recent(call: Call) -> list[dict[str, JSON]]:
-    store = call.library.store
+    store = call.space.store
     return [
         {
             "uri": uri_for("media", item.key),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from commonplace.errors import NotFound
 from commonplace.kinds.knowledge.item_search import SourceLimits
 from commonplace.kinds.knowledge.kinds import SOURCE_OF, SOURCES
+from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.tools import everything
 from commonplace.kinds.knowledge.tools.item_answers import (
     READS,
@@ -28,7 +29,7 @@ from commonplace.tools.schema import obj, text
 from commonplace.tools.tool import READ_ONLY, Call, Tool
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 
 DOCUMENTS = "documents"
@@ -39,7 +40,7 @@ def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the answer of `search`."""
     call_turn = open_turn(call, args)
     requested = tuple(dict.fromkeys(args.get("sources") or ()))
-    sources = requested or (*SOURCES, *((DOCUMENTS,) if call.library.store.counts().get("document") else ()))
+    sources = requested or (*SOURCES, *((DOCUMENTS,) if call.space.store.counts().get("document") else ()))
     limits = SourceLimits(tags=character_limits(args["query"]).tags)
     return everything.search_answer(call_turn, args, sources, limits, [], _shape(call_turn))
 
@@ -48,13 +49,13 @@ def fetch(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the answer of `fetch`."""
     knobs = {"shape": args["shape"]} if "shape" in args else {}
     call_turn = turn(call, args, knobs)
-    shape, public_url = _shape(call_turn), call.library.settings.public_url
+    shape, public_url = _shape(call_turn), call.space.settings.public_url
     item = _item(call, args["id"])
     if item.kind == "message":
         response = read_one(call, "chats", item.uri, {**_session(call_turn), "retrieval": _WINDOW}, "snippet")
         if shape == "full":
             return response
-        talk, _ = call.library.knowledge.item("chats", item.uri, body=False)
+        talk, _ = call.space.part(Knowledge).item("chats", item.uri, body=False)
         compact = compact_get({**response, "meta": result(item, talk=talk)}, public_url)
         compact["metadata"]["conversation_uri"] = talk.uri
         return compact
@@ -73,7 +74,7 @@ def _session(call_turn: Turn) -> dict[str, JSON]:
 def _item(call: Call, uri: str) -> Item:
     parts = parse_uri(uri)
     known = parts is not None and parts[0] in {*SOURCE_OF, "document"}
-    item = call.library.store.item(*parts) if known and parts else None
+    item = call.space.store.item(*parts) if known and parts else None
     if item is None:
         raise NotFound(f'There is no item "{uri}". Pass an id from search, such as notes://…')
     return item
@@ -144,7 +145,7 @@ The user's own library. search finds notes, media, chats, characters, prompts an
 an id, a title, a url and a snippet of each; fetch reads one by its id."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server."""
     return _INSTRUCTIONS
 

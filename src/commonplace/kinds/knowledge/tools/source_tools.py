@@ -8,6 +8,7 @@ from commonplace.errors import InvalidInput
 from commonplace.kinds.knowledge.cards_and_prompts import PROMPT_PARTS
 from commonplace.kinds.knowledge.item_search import SourceLimits
 from commonplace.kinds.knowledge.kinds import shown_id
+from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.media import TranscriptRequest, transcript
 from commonplace.kinds.knowledge.tools.item_answers import (
     OTHERWISE,
@@ -86,7 +87,7 @@ def _unknown_types(call: Call, types: tuple[str, ...]) -> list[Warning]:
     """Return a warning for each type that no media item has."""
     if not types:
         return []
-    types_there = [name for name in call.library.store.media_types() if name]
+    types_there = [name for name in call.space.store.media_types() if name]
     folded_types = {fold_value(name.strip()) for name in types_there}
     unknown = [name for name in types if fold_value(name.strip()) not in folded_types]
     names = ", ".join(types_there) or "none yet"
@@ -111,11 +112,11 @@ def read_transcript(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     low, high = args.get("from_ms"), args.get("to_ms")
     if low is not None and high is not None and low > high:
         raise InvalidInput(f"from_ms {low} is after to_ms {high}. Swap them.", argument="from_ms")
-    item, _ = call.library.knowledge.item("media", args["media_id"])
+    item, _ = call.space.part(Knowledge).item("media", args["media_id"])
     request = TranscriptRequest(
-        args["format"], args["include_timestamps"], low, high, call.library.settings.full_max_chars
+        args["format"], args["include_timestamps"], low, high, call.space.settings.full_max_chars
     )
-    result = transcript(call.library.store, item, request)
+    result = transcript(call.space.store, item, request)
     warnings = call_turn.warnings()
     if not result.timed:
         warnings.append(
@@ -205,7 +206,7 @@ def chat_limits(call: Call, args: Mapping[str, JSON], place: str = "") -> tuple[
     warnings: list[Warning] = []
     key = None
     if character is not None:
-        key = call.library.knowledge.character(character)
+        key = call.space.part(Knowledge).character(character)
         if key is None:
             warnings.append(warning("unknown_character", f'There is no character "{character}".', "chats"))
     return SourceLimits(by=by, sender=sender, character=None if character is None else key or ""), warnings

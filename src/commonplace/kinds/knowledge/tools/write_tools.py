@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from commonplace.errors import NotFound
 from commonplace.kinds.knowledge.conversations import append_messages, messages_from, messages_of
 from commonplace.kinds.knowledge.kinds import checked_id, moment_text, read_moment
+from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.tools.item_answers import result
 from commonplace.kinds.knowledge.tools.item_writes import (
     CREATED_AT,
@@ -133,7 +134,7 @@ def update_talk(call: Call, args: Args) -> Record:
 
 def append_talk(call: Call, args: Args) -> Record:
     def work() -> Record:
-        store = call.library.store
+        store = call.space.store
         item = item_at_version(call, "chats", args["conversation_id"], args.get("expected_version"))
         first_messages = messages_of(store, item, limit=1)
         added = messages_from(args["messages"], first_messages[0].sender if first_messages else "")
@@ -150,7 +151,7 @@ def _with_character(call: Call, args: Args) -> Args:
     """Return the arguments with the key of the character. Raise NotFound where there is none."""
     if "character_id" not in args:
         return args
-    key = call.library.knowledge.character(args["character_id"])
+    key = call.space.part(Knowledge).character(args["character_id"])
     if key is None:
         raise NotFound(f'There is no character "{args["character_id"]}". Find one with characters.search.')
     return {**args, "character_id": key}
