@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from commonplace.cli.main import cli
 from commonplace.errors import Offline
-from commonplace.kinds.documents.packages.opening import PackageRequest, open_package
+from commonplace.kinds.documents.packages.package import PackageRequest, open_package
 from commonplace.kinds.documents.packages.source import read_source
 from commonplace.library import Library
 from commonplace.models.providers.endpoint import Misconfigured

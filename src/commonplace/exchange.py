@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
-from commonplace.ingest.exports import refuse_others
+from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
-from commonplace.kinds.documents.folders.contexts import global_context, set_context
+from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
 from commonplace.store.filters import micros

@@ -190,8 +190,8 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
     """Return the keys of packages by alias; empty if every name is a folder's own."""
     if all(library.store.item("collection", "", name, body=False) for name in names):
         return {}
-    from commonplace.kinds.documents.packages import declared  # reads declarations, which few searches need
-    from commonplace.kinds.documents.packages.context import find_project
+    from commonplace.kinds.documents.packages.declarations import find_project
+    from commonplace.kinds.documents.packages.holdings import declared  # reads declarations, which few searches need
 
     return {known.alias: known.key for known in declared(library, find_project())}
 

@@ -8,8 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from commonplace.errors import CommonplaceError, NotFound
-from commonplace.kinds.documents.folders.collections import Collection, all_collections
-from commonplace.kinds.documents.folders.contexts import global_context, join_contexts
+from commonplace.kinds.documents.folders.folder_collections import (
+    Collection,
+    all_collections,
+    global_context,
+    join_contexts,
+)
 from commonplace.model import JSON, Item
 from commonplace.qmd.tools.directory import Directory, directory
 from commonplace.qmd.tools.naming import Excluded, NamedLines, NoDocument, address, find, locate, without_scheme

@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.exports import refuse_others
+from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.kinds.memories.entry import Entry, Image, normal_tags
 from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry
 from commonplace.kinds.memories.memories import Memories
