@@ -19,7 +19,7 @@ from commonplace.cli.library import pull_default
 from commonplace.cli.workplace import Workplace, with_workplace
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound
 from commonplace.kinds.documents.folders.locks import collection_lock
-from commonplace.kinds.documents.packages.context import (
+from commonplace.kinds.documents.packages.declarations import (
     FILE,
     Declaration,
     Scope,
@@ -31,12 +31,11 @@ from commonplace.kinds.documents.packages.context import (
     write_json,
 )
 from commonplace.kinds.documents.packages.folders import sync_holding
-from commonplace.kinds.documents.packages.globs import IMPLIED, check_globs
+from commonplace.kinds.documents.packages.holdings import Holding, holding_of, holdings, undeclared, unique
 from commonplace.kinds.documents.packages.outcome import SyncOutcome
 from commonplace.kinds.documents.packages.pack import pack as pack_folder
 from commonplace.kinds.documents.packages.pack import save
-from commonplace.kinds.documents.packages.places import MANIFEST
-from commonplace.kinds.documents.packages.registry import Holding, holding_of, holdings, undeclared, unique
+from commonplace.kinds.documents.packages.package_paths import IMPLIED, MANIFEST, check_globs
 from commonplace.kinds.documents.packages.source import read_source, without_credentials
 from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, drop
 from commonplace.kinds.documents.visible import Visible

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from commonplace.kinds.documents.packages.context import Declaration
+from commonplace.kinds.documents.packages.declarations import Declaration
 from commonplace.kinds.documents.packages.outcome import SyncOutcome
 from commonplace.kinds.documents.packages.source import read_source
 from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, sync

@@ -11,7 +11,7 @@ from documents_calls import GUIDE, MANUAL, REGISTRY, Tools, first_line, parsed, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from commonplace.kinds.documents.packages.context import declarations
+from commonplace.kinds.documents.packages.declarations import declarations
 from commonplace.kinds.documents.packages.sync import SyncTarget, sync
 from commonplace.library import Library
 from commonplace.model import Draft

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from commonplace.errors import NotFound
 from commonplace.ingest.files.read import Skipped
-from commonplace.kinds.documents.folders.collections import Collection
+from commonplace.kinds.documents.folders.folder_collections import Collection
 from commonplace.kinds.documents.folders.looks import last_look
 from commonplace.kinds.documents.folders.update import (
     CHANGED,

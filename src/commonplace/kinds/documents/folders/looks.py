@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from commonplace.kinds.documents.folders.collections import Collection
+from commonplace.kinds.documents.folders.folder_collections import Collection
 
 log = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from commonplace.ingest.files.read import (
 )
 from commonplace.ingest.files.stage import StagedWrites
 from commonplace.ingest.prepare import prepare
-from commonplace.kinds.documents.folders.collections import Collection, change, find_collection
+from commonplace.kinds.documents.folders.folder_collections import Collection, change, find_collection
 from commonplace.kinds.documents.folders.locks import collection_lock
 from commonplace.kinds.documents.folders.looks import note_look
 from commonplace.kinds.documents.folders.walk import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.files.read import EMPTY
-from commonplace.kinds.documents.folders.folders import Folders, Progress
+from commonplace.kinds.documents.folders.library_folders import Folders, Progress
+from commonplace.kinds.documents.packages.holdings import Holding
 from commonplace.kinds.documents.packages.outcome import SyncOutcome
 from commonplace.kinds.documents.packages.reading import BLANK
-from commonplace.kinds.documents.packages.registry import Holding
 from commonplace.kinds.documents.packages.sync import SyncOptions, SyncTarget, sync
 
 

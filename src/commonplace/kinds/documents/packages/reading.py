@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from commonplace.ingest.files.read import EMPTY, FileText, Skipped, read_text
-from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut
+from commonplace.kinds.documents.packages.package_paths import EntryRefused, LeftOut
 from commonplace.text.outline import outline_of
 
 BLANK = "The file has nothing but white space."

@@ -8,9 +8,9 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from commonplace.ingest.files.read import reader_of, stamp_of
-from commonplace.kinds.documents.packages.listing import PackageDocument
+from commonplace.kinds.documents.packages.fetch import Validators
+from commonplace.kinds.documents.packages.manifest import PackageDocument
 from commonplace.kinds.documents.packages.source import without_credentials
-from commonplace.kinds.documents.packages.sources.http import Validators
 from commonplace.store.rows import FileRecord
 
 

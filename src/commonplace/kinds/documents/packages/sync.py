@@ -23,15 +23,14 @@ from commonplace.ingest.files.stage import StagedWrites
 from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.folders.locks import collection_lock
 from commonplace.kinds.documents.folders.update import YOUNG_NS, Progress, file_moment
-from commonplace.kinds.documents.packages.context import Declaration
-from commonplace.kinds.documents.packages.listing import PackageDocument
-from commonplace.kinds.documents.packages.opening import Content, Package, PackageRequest, open_package
+from commonplace.kinds.documents.packages.declarations import Declaration
+from commonplace.kinds.documents.packages.fetch import Validators
+from commonplace.kinds.documents.packages.manifest import PackageDocument
 from commonplace.kinds.documents.packages.outcome import SyncOutcome
-from commonplace.kinds.documents.packages.places import EntryRefused, LeftOut
+from commonplace.kinds.documents.packages.package import Content, Package, PackageRequest, open_package
+from commonplace.kinds.documents.packages.package_paths import EntryRefused, LeftOut
 from commonplace.kinds.documents.packages.reading import document_text
 from commonplace.kinds.documents.packages.source import PackageSource, without_credentials
-from commonplace.kinds.documents.packages.sources.folder import FolderTree
-from commonplace.kinds.documents.packages.sources.http import Validators
 from commonplace.kinds.documents.packages.stamps import (
     format_name,
     reader_stamp,
@@ -40,6 +39,7 @@ from commonplace.kinds.documents.packages.stamps import (
     stored_reader_stamp,
     stored_validators,
 )
+from commonplace.kinds.documents.packages.tree import FolderTree
 from commonplace.model import JSON, Draft
 from commonplace.settings import Settings
 from commonplace.store.base import Store
