@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the comm
     from commonplace.ingest.upkeep import Upkeep
     from commonplace.search.hybrid import Hybrid
     from commonplace.store.base import Store
-    from commonplace.store.table_base import TableStore
     from commonplace.text.outline import Heading
 
 P = TypeVar("P")
@@ -51,7 +50,7 @@ class Space:
     It knows no kind: a kind is a part, made once for each space by `part`.
     """
 
-    def __init__(self, store: TableStore, folder: Path, settings: Settings) -> None:
+    def __init__(self, store: Store, folder: Path, settings: Settings) -> None:
         self.store = store
         self.settings = settings
         self.folder = folder

@@ -20,6 +20,8 @@ from typing import Any
 import pytest
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.tables.data_drawer import DataDrawer
+from commonplace.kinds.tables.drawer import InstanceDrawer, TableDrawer
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
@@ -104,6 +106,7 @@ def content(store: Any) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
     marks = store.drawer(SessionMarks)
+    rows, instances = store.drawer(TableDrawer), store.drawer(InstanceDrawer)
     keys, vectors = store.vectors_of(store.models()[0].id, ids)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
@@ -111,8 +114,8 @@ def content(store: Any) -> Any:
         store.threads(limit=9, offset=0), store.superseded_items(), store.models(), store.uids(ids), store.docids(ids),
         store.file_records("c"), marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
         store.import_source("note", "file", ""), store.indexed_fields(), store.last_item(), store.next_entry(),
-        store.job_total(), store.setting("model"), store.tables(), store.tools(), store.instances(), store.bindings(),
-        [store.table_value(table.number) for table in store.tables()],
+        store.job_total(), store.setting("model"), rows.tables(), rows.tools(), instances.instances(),
+        instances.bindings(), [store.drawer(DataDrawer).value(table.number) for table in rows.tables()],
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from commonplace.cli.common import ask, counted, with_library, written
 from commonplace.cli.lazy import as_called
 from commonplace.cli.library import how_to_use
 from commonplace.kinds.memories.tools.environment import without_effect
+from commonplace.kinds.tables import has_tables
 from commonplace.library import Library, restore
 from commonplace.settings import Settings
 from commonplace.store.sqlite.store import check_backup
@@ -82,7 +83,7 @@ def export_everything(library: Library, target: str) -> None:
 def import_everything(library: Library, source: IO[str]) -> None:
     """Import what `export everything` wrote."""
     click.echo(f"Imported: {counted(library.import_(source), 'item')}")
-    for instance in library.store.instances():
+    for instance in library.tables.instance_rows.instances() if has_tables(library.store) else ():
         if not instance.hint:
             makes = as_called(f"`commonplace tables instance update {instance.name} --rotate-key` makes")
             click.echo(f"The instance {instance.name} has no key yet: {makes} one.", err=True)

@@ -17,7 +17,9 @@ from commonplace.index.base import ServiceIndex, Unacknowledged, WordIndex, Word
 from commonplace.index.scope import Ids, Scope
 from commonplace.kinds.tables import pointers
 from commonplace.kinds.tables.indexing import Indexer, Walk
-from commonplace.kinds.tables.pointers import Tokens, is_inside, plain_tokens, relative, render
+from commonplace.kinds.tables.node_drawer import NodeDrawer
+from commonplace.kinds.tables.pointers import Tokens, escaped, is_inside, plain, plain_tokens, relative, render
+from commonplace.kinds.tables.rows import DirtyRow, NodePassage, TableRow
 from commonplace.kinds.tables.states import NodeScopes
 from commonplace.model import JSON, Chunk
 from commonplace.models.hurry import hurried
@@ -29,9 +31,8 @@ from commonplace.search.pipeline import EMBED_S, Semantic
 from commonplace.search.plan import plan_lexical
 from commonplace.search.ranking import Floats, no_passages, with_complete
 from commonplace.search.scale import Scale
-from commonplace.store.places import escaped, plain, scope_hash
-from commonplace.store.table_base import TableStore
-from commonplace.store.table_rows import DirtyRow, NodePassage, TableRow
+from commonplace.store.base import Store
+from commonplace.store.facets import scope_hash
 
 LEAST_DEPTH = 50
 DEPTH_PER_HIT = 5
@@ -73,8 +74,8 @@ class TableResults(NamedTuple):
 class _LiveChunks:
     """A filter of chunks: those of this generation, inside the place, and as the data is now."""
 
-    def __init__(self, store: TableStore, indexer: Indexer, table: TableRow, place: Tokens) -> None:
-        self._store, self._indexer, self.table, self.place = store, indexer, table, place
+    def __init__(self, nodes: NodeDrawer, indexer: Indexer, table: TableRow, place: Tokens) -> None:
+        self._node_rows, self._indexer, self.table, self.place = nodes, indexer, table, place
         self.seen: Sequence[DirtyRow] | None = None
 
     def _dirty(self) -> Sequence[DirtyRow]:
@@ -83,17 +84,17 @@ class _LiveChunks:
         They are read after the first chunks, so that they have every write that left one of those behind.
         """
         if self.seen is None:
-            self.seen = self._store.dirty_of(self.table.number, self.table.generation)
+            self.seen = self._node_rows.dirty_of(self.table.number, self.table.generation)
         return self.seen
 
     @cached_property
     def _walk(self) -> Walk:
-        return Walk(self._store, self.table.number, self._indexer.rules(self.table)[0])
+        return self._indexer.walk(self.table)
 
     def among(self, chunk_ids: Sequence[int]) -> list[Live]:
         """Return those of these chunks that are alive, with their places."""
         live = []
-        for passage in self._store.table_passages(self.table.id, chunk_ids):
+        for passage in self._node_rows.passages(self.table.id, chunk_ids):
             tokens = plain_tokens(str(passage.fields["pointer"]))
             if passage.fields["generation"] != self.table.generation or not is_inside(tokens, self.place):
                 continue
@@ -107,14 +108,14 @@ class TableSearch:
 
     def __init__(
         self,
-        store: TableStore,
+        store: Store,
         lexical: WordIndex,
         semantic: Callable[[], Semantic],
         scopes: NodeScopes,
         indexer: Indexer,
         service: ServiceIndex | None = None,
     ) -> None:
-        self._store, self._lexical, self._semantic = store, lexical, semantic
+        self._node_rows, self._lexical, self._semantic = store.drawer(NodeDrawer), lexical, semantic
         self._scopes, self._indexer, self._service = scopes, indexer, service
 
     def find(self, table: TableRow, place: Tokens, query: str, top_k: int) -> TableResults:
@@ -123,7 +124,7 @@ class TableSearch:
         semantic = self._meaning()
 
         def ask(words: WordReader) -> TableResults:
-            live = _LiveChunks(self._store, self._indexer, table, place)
+            live = _LiveChunks(self._node_rows, self._indexer, table, place)
             results = self._find(words, semantic, live, query, top_k)
             return TableResults(None if words.waiting() else results, live.seen)
 
@@ -188,7 +189,7 @@ class TableSearch:
         (chunk, fields, own_hash, count), tokens = hit
         text, kept_hash = chunk.text, fields.get("hash")
         if kept_hash is not None:  # it has U+0000, which is in the data alone
-            node = Walk(self._store, table.number, self._indexer.rules(table)[0]).node_at(tokens)
+            node = self._indexer.walk(table).node_at(tokens)
             if node is None or node.content_hash != kept_hash:
                 return None
             text = node.text[chunk.char_start : chunk.char_end]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.documents.folders.folder_collections import packages
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import JSON, SCHEMES, Filter, Item
 from commonplace.profiles.commonplace.finding import places
 from commonplace.profiles.commonplace.reading import standing_of
@@ -149,7 +150,7 @@ def _names(space: Space, kind: str, keys: Sequence[str]) -> dict[str, str]:
         return collection_names(space, space.store.parents(kind))
     if kind == "message":
         return conversations(space, keys)
-    return {table.id: table.name for table in space.store.tables()} if kind == "table" else {}
+    return {table.id: table.name for table in space.store.drawer(TableDrawer).tables()} if kind == "table" else {}
 
 
 def collection_names(space: Space, keys: Iterable[str]) -> dict[str, str]:

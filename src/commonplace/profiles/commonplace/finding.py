@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.tables import has_tables
+from commonplace.kinds.tables.drawer import TableDrawer
 from commonplace.model import JSON, SCHEMES, Condition, Filter, Hit, Operator, Page
 from commonplace.space import Space
 from commonplace.tools.addresses import inside
@@ -142,7 +144,8 @@ def _unknown_notes(call: Call, names: Sequence[str]) -> list[str]:
 def _unknown_note(call: Call, name: str) -> str:
     store = call.space.store
     keys = [item.key for item in store.items(store.named("conversation", name))]
-    keys += [table.id for table in store.tables() if table.name == name]
+    if has_tables(store):
+        keys += [table.id for table in store.drawer(TableDrawer).tables() if table.name == name]
     if not keys:
         there = set[str]().union(*map(store.parents, SCHEMES))
         return f'No collection, thread or conversation is called "{name}".{guess(name, sorted(there))}'

@@ -12,7 +12,6 @@ from commonplace.store.postgres.listings import PostgresListings
 from commonplace.store.postgres.naming import PostgresNames
 from commonplace.store.postgres.outlines import PostgresOutlines
 from commonplace.store.postgres.schema import check, migrate
-from commonplace.store.postgres.table_nodes import PostgresTableNodes
 from commonplace.store.postgres.vectors import PostgresVectors
 from commonplace.store.transfer import MIGRATION
 
@@ -22,14 +21,13 @@ class PostgresStore(
     PostgresListings,
     PostgresNames,
     PostgresOutlines,
-    PostgresTableNodes,
     PostgresFiles,
     PostgresVectors,
     PostgresKeeping,
     Copies,
     PostgresCare,
 ):
-    """A store in one space of a PostgreSQL database, with everything that `TableStore` promises."""
+    """A store in one space of a PostgreSQL database, with everything that `Store` promises."""
 
 
 def open_postgres(url: str, space: str, *, owner: str = "", connections: int = 20) -> PostgresStore:

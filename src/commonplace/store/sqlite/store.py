@@ -22,7 +22,6 @@ from commonplace.store.sqlite.listings import SqliteListings
 from commonplace.store.sqlite.memory import SqliteEntryRows
 from commonplace.store.sqlite.naming import SqliteNames
 from commonplace.store.sqlite.outlines import SqliteOutlines
-from commonplace.store.sqlite.table_nodes import SqliteTableNodes
 from commonplace.store.sqlite.vectors import SqliteVectors
 
 
@@ -32,13 +31,12 @@ class SqliteStore(
     SqliteListings,
     SqliteNames,
     SqliteOutlines,
-    SqliteTableNodes,
     SqliteFiles,
     SqliteVectors,
     SqliteKeeping,
     SqliteCare,
 ):
-    """A store on one SQLite file, with everything that `TableStore` promises."""
+    """A store on one SQLite file, with everything that `Store` promises."""
 
     @guarded
     def backup(self, target: Path) -> None:
