@@ -278,7 +278,7 @@ def _part(library: Library, item: Item, name: str) -> str:
 def _text(item: Item, library: Library) -> str:
     if item.kind != "conversation":
         return item.body or ""
-    from commonplace.kinds.knowledge.reading import rendered  # a room of its own, that only conversations need
+    from commonplace.kinds.knowledge.item_reading import rendered  # a room of its own, that only conversations need
 
     return rendered(library.store, item)
 

@@ -112,7 +112,7 @@ def _located(space: Space, uri: str, from_line: int) -> TextRange:
 
 
 def _conversation(space: Space, item: Item) -> str:
-    from commonplace.kinds.knowledge.reading import rendered  # a room of its own, that only conversations need
+    from commonplace.kinds.knowledge.item_reading import rendered  # a room of its own, that only conversations need
 
     return rendered(space.store, item)
 
@@ -173,7 +173,7 @@ def _among_others(space: Space, place: TextRange, room: int) -> TextRange:
 
     A message too long for neighbors stays alone and continues by its own lines.
     """
-    from commonplace.kinds.knowledge.reading import spoken
+    from commonplace.kinds.knowledge.item_reading import spoken
 
     conversation = space.get(uri_of("conversation", "", place.item.parent), body=False)
     said = spoken(space.store, conversation)

@@ -13,10 +13,9 @@ from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
 from commonplace.index.words.items import ItemScores
 from commonplace.index.words.query import LexicalQuery
+from commonplace.kinds.knowledge.item_scores import HIGHEST, AnalyzedQuery, NearItems, ask, both, near
+from commonplace.kinds.knowledge.item_snippets import KnowledgeHit, Shower, Snippets
 from commonplace.kinds.knowledge.kinds import SOURCE_OF
-from commonplace.kinds.knowledge.meaning import HIGHEST, NearItems, both, near
-from commonplace.kinds.knowledge.showing import KnowledgeHit, Shower
-from commonplace.kinds.knowledge.words import AnalyzedQuery, Snippets, ask
 from commonplace.model import Filter, Item
 from commonplace.search.pipeline import SemanticSource
 from commonplace.store.base import Store

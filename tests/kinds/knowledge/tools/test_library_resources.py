@@ -9,8 +9,7 @@ import pytest
 from knowledge_calls import Tools
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.knowledge.tools.library_prompts import PROMPTS
-from commonplace.kinds.knowledge.tools.resources import RESOURCES, SUGGESTED
+from commonplace.kinds.knowledge.tools.library_resources import PROMPTS, RESOURCES, SUGGESTED
 from commonplace.tools.tool import Call
 
 

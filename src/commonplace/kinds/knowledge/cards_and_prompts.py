@@ -1,4 +1,7 @@
-"""Characters: cards as section 6 of the contract lists them, each field a section of the body."""
+"""Characters and prompts: records made of fields, each a section of the body.
+
+Section 6 of the contract lists the fields of a character's card. The parts of a prompt have `{{variables}}`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,61 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.knowledge.shape import Section, Shaped, entries, mapping, needed, render, string, strings
-from commonplace.model import JSON, Draft, Item
+from commonplace.kinds.knowledge.shape import BodyLines, Shaped, entries, mapping, needed, string, strings
+from commonplace.model import JSON, Draft, Item, Span
 from commonplace.store.rows import Attachment
+
+# sections
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One field of a record as Markdown: its name for programs, its heading, its text."""
+
+    field: str
+    heading: str
+    text: str
+
+
+LONGEST_CHUNK = 4000
+
+
+def render(sections: Iterable[Section]) -> tuple[str, tuple[Span, ...]]:
+    """Return a body of sections, and at least one span for each: of its text, not of its heading."""
+    body, places = "", list[tuple[int, int, str]]()
+    for section in sections:
+        body += ("\n\n" if body else "") + f"## {section.heading}\n\n"
+        for start, end in _cut(section.text):
+            places.append((len(body) + start, len(body) + end, section.field))
+        body += section.text
+    lines = BodyLines(body)
+    return body, tuple(lines.span(start, end, {"field": field}) for start, end, field in places)
+
+
+def _cut(text: str) -> Iterable[tuple[int, int]]:
+    """Yield the pieces of a long field, cut at the end of a paragraph, line or word."""
+    start = 0
+    while len(text) - start > LONGEST_CHUNK:
+        window = text[start : start + LONGEST_CHUNK]
+        cut = max(
+            (at + len(sign) for sign in ("\n\n", "\n", " ") if (at := window.rfind(sign)) > LONGEST_CHUNK // 2),
+            default=0,
+        )
+        end = start + (cut or LONGEST_CHUNK)
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+# characters
+
 
 _TEXTS = {
     "nickname": "Nickname",
@@ -29,18 +80,18 @@ _TEXTS = {
     "spec": "Spec",
 }
 _LISTS = {"alternate_greetings": "Alternate greeting", "group_only_greetings": "Group-only greeting"}
-CONTENT = (
+CHARACTER_CONTENT = (
     "name", "nickname", "description", "personality", "scenario", "first_message", "alternate_greetings",
     "group_only_greetings", "message_example", "system_prompt", "post_history_instructions", "creator_notes",
     "creator", "character_version", "tags", "lorebook", "extensions", "spec",
 )  # fmt: skip
 """The members of a character as a caller reads it whole, in order."""
 
-FIELDS = (*(name for name in CONTENT if name != "tags"), "avatar")
+CHARACTER_FIELDS = (*(name for name in CHARACTER_CONTENT if name != "tags"), "avatar")
 _ENTRY = ("name", "keys", "secondary_keys", "content", "enabled", "insertion_order")
 
 
-def shape(record: Mapping[str, JSON], tags: Sequence[str]) -> Shaped:
+def shape_character(record: Mapping[str, JSON], tags: Sequence[str]) -> Shaped:
     """Return the draft and the avatar that a character's record describes. Raise InvalidInput."""
     name = needed(record, "name", "character")
     fields: dict[str, JSON] = {field: text for field in _TEXTS if (text := string(record, field))}
@@ -62,7 +113,7 @@ def shape(record: Mapping[str, JSON], tags: Sequence[str]) -> Shaped:
     )
 
 
-def content(item: Item) -> dict[str, JSON]:
+def character_content(item: Item) -> dict[str, JSON]:
     """Return a character as a caller reads it whole."""
     members: dict[str, JSON] = {"name": item.title, "tags": list(item.tags)}
     members |= {field: item.fields.get(field, "") for field in _TEXTS}
@@ -73,12 +124,12 @@ def content(item: Item) -> dict[str, JSON]:
         "entries": [{"index": index, **entry} for index, entry in enumerate(lorebook["entries"])],
     }
     members["extensions"] = item.fields.get("extensions", {})
-    return {name: members[name] for name in CONTENT}
+    return {name: members[name] for name in CHARACTER_CONTENT}
 
 
-def record(item: Item, avatar: Attachment | None) -> dict[str, JSON]:
+def character_record(item: Item, avatar: Attachment | None) -> dict[str, JSON]:
     """Return the fields of a character's record, its tags apart."""
-    members = content(item)
+    members = character_content(item)
     del members["tags"]
     if avatar:
         encoded = base64.b64encode(avatar.data).decode()
@@ -88,7 +139,7 @@ def record(item: Item, avatar: Attachment | None) -> dict[str, JSON]:
 
 def _sections(name: str, fields: Mapping[str, Any], tags: Sequence[str]) -> Iterator[Section]:
     yield Section("name", "Name", name)
-    for field in CONTENT:
+    for field in CHARACTER_CONTENT:
         if field in _TEXTS and field in fields:
             yield Section(field, _TEXTS[field], fields[field])
         elif field in _LISTS:
@@ -147,3 +198,56 @@ def _avatar(value: JSON) -> Attachment | None:
     if not mime_type or not data:
         raise InvalidInput(problem, argument="avatar")
     return Attachment(hashlib.sha256(data).digest(), mime_type, data)
+
+
+# prompts
+
+
+PROMPT_FIELDS = ("name", "details", "system_prompt", "user_prompt", "author")
+PROMPT_PARTS = ("name", "details", "system_prompt", "user_prompt", "author", "keywords")
+_HEADINGS = {
+    "name": "Name",
+    "details": "Details",
+    "system_prompt": "System prompt",
+    "user_prompt": "User prompt",
+    "author": "Author",
+    "keywords": "Keywords",
+}
+_VARIABLE = re.compile(r"\{\{\s*(\w[^{}\n]{0,63}?)\s*\}\}")
+
+
+def shape_prompt(record: Mapping[str, JSON], tags: Sequence[str]) -> Shaped:
+    """Return the draft that a prompt's record describes. Raise InvalidInput."""
+    name = needed(record, "name", "prompt")
+    fields = {field: string(record, field) for field in PROMPT_FIELDS if field != "name"}
+    texts = {"name": name, **fields, "keywords": ", ".join(tags)}
+    body, spans = render(Section(field, _HEADINGS[field], texts[field]) for field in PROMPT_PARTS if texts[field])
+    filled_fields = {field: text for field, text in fields.items() if text}
+    return Shaped(Draft("prompt", "0", title=name, body=body, format="markdown", fields=filled_fields, spans=spans))
+
+
+def prompt_record(item: Item) -> dict[str, JSON]:
+    """Return the fields of a prompt's record."""
+    return {"name": item.title, **{field: item.fields.get(field, "") for field in PROMPT_FIELDS if field != "name"}}
+
+
+def prompt_content(item: Item) -> dict[str, JSON]:
+    """Return a prompt as a caller reads it whole."""
+    return {**prompt_record(item), "keywords": list(item.tags), "variables": variables(item)}
+
+
+def variables(item: Item) -> list[str]:
+    """Return the placeholders of both parts, each once, in order."""
+    texts = (item.fields.get("system_prompt", ""), item.fields.get("user_prompt", ""))
+    names = (match[1] for text in texts for match in _VARIABLE.finditer(text))
+    return list(dict.fromkeys(name for name in names if all(map(_in_name, name))))
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with its placeholders replaced; one without a value stays."""
+    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), text)
+
+
+def _in_name(character: str) -> bool:
+    """Return whether a character may be in a variable's name: a letter, digit, combining mark or joiner."""
+    return character.isalnum() or character in "_ .-\u200c\u200d" or unicodedata.category(character).startswith("M")

@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from commonplace.index.words.query import LexicalQuery
-from commonplace.kinds.knowledge import words
-from commonplace.kinds.knowledge.words import MOST_MATCHES, AnalyzedQuery, Snippets
+from commonplace.kinds.knowledge import item_snippets
+from commonplace.kinds.knowledge.item_snippets import MOST_MATCHES, AnalyzedQuery, Snippets
 from commonplace.text.matches import Matcher
 from commonplace.text.terms import Term
 
@@ -48,7 +48,7 @@ def test_a_text_in_stretches_has_the_matches_of_the_whole(monkeypatch: pytest.Mo
         whole = asked.matches(text)
         assert whole == asked._content.find(text)
         for stretch in (1, 7, 40):
-            monkeypatch.setattr(words, "STRETCH", stretch)
+            monkeypatch.setattr(item_snippets, "STRETCH", stretch)
             assert asked.matches(text) == whole
         monkeypatch.undo()
 

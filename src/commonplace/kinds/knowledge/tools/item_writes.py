@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from commonplace.errors import AlreadyExists, NotFound, TooLarge
-from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.kinds import KIND_OF, shown_id
+from commonplace.kinds.knowledge.knowledge import Knowledge
 from commonplace.kinds.knowledge.records import RecordOutcome, create_record, delete_item, put_record, record_of
+from commonplace.kinds.knowledge.tools.item_answers import RESULT, result
 from commonplace.kinds.knowledge.tools.options import check
-from commonplace.kinds.knowledge.tools.results import RESULT, result
 from commonplace.model import JSON, Item, fingerprint
 from commonplace.store.rows import KeptAnswer
 from commonplace.tools.schema import BOOLEAN, INTEGER, STRING, Schema, answer, obj, text

@@ -9,7 +9,9 @@ from functools import cache
 
 from commonplace.errors import InvalidInput
 from commonplace.index.base import WordIndex
-from commonplace.kinds.knowledge import characters, prompts
+from commonplace.kinds.knowledge.cards_and_prompts import character_content, prompt_content
+from commonplace.kinds.knowledge.item_scores import ask
+from commonplace.kinds.knowledge.item_snippets import Snippets, chunk_at, field_range, loc_at, message_loc, title_loc
 from commonplace.kinds.knowledge.kinds import uri_for
 from commonplace.kinds.knowledge.retrieval import (
     Anchor,
@@ -23,8 +25,6 @@ from commonplace.kinds.knowledge.retrieval import (
     read_lines,
     read_snippet,
 )
-from commonplace.kinds.knowledge.showing import chunk_at, field_range, loc_at, message_loc, title_loc
-from commonplace.kinds.knowledge.words import Snippets, ask
 from commonplace.model import JSON, Item
 from commonplace.store.base import Store
 from commonplace.store.rows import Place
@@ -99,7 +99,7 @@ class ItemReader:
         )
         loc = self._loc(item, stored, at, anchor.index if chunks is stored else None)
         if wish.mode == "full" and item.kind in ("character", "prompt"):
-            content = characters.content(item) if item.kind == "character" else prompts.content(item)
+            content = character_content(item) if item.kind == "character" else prompt_content(item)
             return Read(content, anchor.by, loc, attachments=attachments)
         passage = read_body(body, chunks, anchor, wish, matches)
         return Read(passage.content, anchor.by, loc, passage.truncated, passage.next_offset, attachments)

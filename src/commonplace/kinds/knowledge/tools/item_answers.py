@@ -1,21 +1,36 @@
-"""Answers as the contract has them: result items, responses, their schemas, and the compact shape."""
+"""From arguments to an answer: result items, responses in both shapes, and what the tools of all sources share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote
 
-from commonplace.kinds.knowledge.finding import Results, source_of
+from commonplace.kinds.knowledge.item_reading import Read, rendered
+from commonplace.kinds.knowledge.item_search import Results, SearchRequest, SourceLimits, source_of
+from commonplace.kinds.knowledge.item_snippets import KnowledgeHit
 from commonplace.kinds.knowledge.kinds import moment_text, shown_id
-from commonplace.kinds.knowledge.reading import Read
-from commonplace.kinds.knowledge.retrieval import tokens
-from commonplace.kinds.knowledge.showing import KnowledgeHit
-from commonplace.kinds.knowledge.tools.options import Turn, Wished
+from commonplace.kinds.knowledge.knowledge import Knowledge
+from commonplace.kinds.knowledge.retrieval import Mode, read_full, tokens
+from commonplace.kinds.knowledge.tools.options import (
+    OFFSET,
+    PAGE_SIZE,
+    QUERY,
+    RETRIEVAL,
+    SESSION,
+    SNIPPET_LENGTH,
+    Turn,
+    Wished,
+    check,
+    limit,
+    turn,
+    wished,
+)
 from commonplace.model import JSON, Item
 from commonplace.search.parse import NO_WORD
-from commonplace.tools.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe
+from commonplace.tools.schema import BOOLEAN, INTEGER, NUMBER, OBJECT, STRING, STRINGS, Schema, answer, many, maybe, obj
 from commonplace.tools.sessions import SessionReport
+from commonplace.tools.tool import READ_ONLY, Call, Handler, Tool
 
 Warning = Mapping[str, JSON]
 
@@ -257,3 +272,123 @@ def either_get() -> Schema:
     """Return a schema that holds for a get response in either shape."""
     properties = {**GET_RESPONSE["properties"], **COMPACT_ITEM["properties"]}
     return {"type": "object", "properties": properties}
+
+
+# search tools
+
+
+READS = {"readOnlyHint": True}
+"""An annotation, repeated in `_meta`, where older clients look for it."""
+
+
+def open_turn(call: Call, args: Mapping[str, JSON]) -> Turn:
+    """Return the turn of a search call."""
+    names = ("snippet_length", "order_by", "dedupe", "shape")
+    return turn(call, args, {name: args[name] for name in names if name in args})
+
+
+def search_one(
+    turn: Turn, source: str, args: Mapping[str, JSON], limits: SourceLimits, warnings: Sequence[Warning] = ()
+) -> dict[str, JSON]:
+    """Return the answer to a search of one source. It remembers its query and leaves nothing out."""
+    query = query_text(args["query"])
+    request = SearchRequest(
+        query,
+        (source,),
+        limits,
+        turn.chosen.order_by,
+        args["limit"],
+        args["offset"],
+        turn.chosen.snippet_length,
+        turn.session.recent_queries if turn.session else (),
+    )
+    results = turn.call.space.part(Knowledge).finding.search(request)
+    session_state = turn.session.asked(query) if turn.session else None
+    return search_response(turn, ResultPage(results, args["offset"], [*turn.warnings(), *warnings]), session_state)
+
+
+def query_text(query: JSON) -> str:
+    """Return a query as one text."""
+    return query if isinstance(query, str) else " ".join(query)
+
+
+def search_tool(name: str, title: str, description: str, handler: Handler, **more: Schema) -> Tool:
+    """Return a search tool with the arguments that all have."""
+    own = {"query": QUERY, **more}
+    common = {"limit": limit(10), "offset": OFFSET, "snippet_length": SNIPPET_LENGTH, "session": SESSION}
+    return Tool(
+        name=name,
+        title=title,
+        description=description,
+        input=obj(required=("query",), **{"query": own["query"], **common, **own}),
+        output=SEARCH_RESPONSE,
+        annotations=READ_ONLY,
+        handler=handler,
+        check=check,
+        meta=READS,
+    )
+
+
+# get tools
+
+
+OTHERWISE: Mapping[str, Mode] = {
+    "notes": "snippet",
+    "media": "snippet",
+    "chats": "full",
+    "characters": "full",
+    "prompts": "full",
+}
+"""The mode of each source's own get tool for a call without a retrieval object."""
+
+
+def read_one(call: Call, source: str, id: str | int, args: Mapping[str, JSON], otherwise: Mode) -> dict[str, JSON]:
+    """Return an item of a source, read as the arguments say."""
+    return read(turn(call, args, args.get("retrieval") or {}), source, id, args, otherwise)
+
+
+def read(call_turn: Turn, source: str, id: str | int, args: Mapping[str, JSON], otherwise: Mode) -> dict[str, JSON]:
+    """Return an item of a source for a call whose knobs are chosen already."""
+    call, retrieval = call_turn.call, args.get("retrieval")
+    reading = wished(call_turn, retrieval, otherwise)
+    knowledge = call.space.part(Knowledge)
+    item, message = knowledge.item(source, id)
+    if message is not None and reading.wish.loc is None:
+        reading = Wished(replace(reading.wish, loc={"message_id": message}), reading.clamped)
+    if source != "chats":
+        return get_response(call_turn, item, knowledge.reading.read(item, reading.wish), reading)
+    if reading.wish.mode == "full":
+        size, moved = PAGE_SIZE.read(args.get("page_size", PAGE_SIZE.default))
+        reading = Wished(reading.wish, [*reading.clamped, *(["page_size"] if moved else [])])
+        return get_response(call_turn, item, knowledge.reading.read_page(item, args.get("page", 1), size), reading)
+    return get_response(call_turn, item, knowledge.reading.read(item, reading.wish), reading, paging_ignored(args))
+
+
+def read_rendered(call_turn: Turn, item: Item, asked: Wished, warnings: Sequence[Warning] = ()) -> dict[str, JSON]:
+    """Return all of an item as text, whatever its source: the compact shape has room for nothing else."""
+    passage = read_full(rendered(call_turn.call.space.store, item), asked.wish)
+    shown = Read(passage.content, "start", None, passage.truncated, passage.next_offset)
+    return get_response(call_turn, item, shown, asked, warnings)
+
+
+def paging_ignored(args: Mapping[str, JSON]) -> list[Warning]:
+    """Return a warning where page arguments have no effect."""
+    ignored = [name for name in ("page", "page_size") if name in args]
+    if not ignored:
+        return []
+    return [warning("ignored", f"{' and '.join(ignored)} count in mode full of the full shape only.", "chats")]
+
+
+def get_tool(name: str, title: str, description: str, handler: Handler, id: tuple[str, Schema], **more: Schema) -> Tool:
+    """Return a get tool with the arguments that all have."""
+    return Tool(
+        name=name,
+        title=title,
+        description=description,
+        input=obj(required=(id[0],), **{id[0]: id[1], **more, "retrieval": RETRIEVAL, "session": SESSION}),
+        output=GET_RESPONSE,
+        annotations=READ_ONLY,
+        handler=handler,
+        check=check,
+        meta=READS,
+    )

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from commonplace.errors import NotFound
-from commonplace.kinds.knowledge import Knowledge
-from commonplace.kinds.knowledge import chats as talks
+from commonplace.kinds.knowledge.conversations import append_messages, messages_from, messages_of
 from commonplace.kinds.knowledge.kinds import checked_id, moment_text, read_moment
-from commonplace.kinds.knowledge.messages import append_messages, messages_of
-from commonplace.kinds.knowledge.tools.options import ID
-from commonplace.kinds.knowledge.tools.results import result
-from commonplace.kinds.knowledge.tools.writing import (
+from commonplace.kinds.knowledge.knowledge import Knowledge
+from commonplace.kinds.knowledge.tools.item_answers import result
+from commonplace.kinds.knowledge.tools.item_writes import (
     CREATED_AT,
     METADATA,
     TAGS,
@@ -26,6 +24,7 @@ from commonplace.kinds.knowledge.tools.writing import (
     update,
     update_tool,
 )
+from commonplace.kinds.knowledge.tools.options import ID
 from commonplace.model import JSON
 from commonplace.tools.schema import INTEGER, STRING, Schema, flag, many, obj, text, texts
 from commonplace.tools.tool import Call, Tool
@@ -138,7 +137,7 @@ def append_talk(call: Call, args: Args) -> Record:
         store = call.space.store
         item = item_at_version(call, "chats", args["conversation_id"], args.get("expected_version"))
         first_messages = messages_of(store, item, limit=1)
-        added = talks.messages_of(args["messages"], first_messages[0].sender if first_messages else "")
+        added = messages_from(args["messages"], first_messages[0].sender if first_messages else "")
         return {"meta": result(append_messages(store, item, added)), "changed": True}
 
     return once(call, "chats.append", args, work)

@@ -1,18 +1,93 @@
-"""Resources: the types of media, the latest media, and every item as text."""
+"""The library's prompts and resources as MCP has them: prompts with arguments, types of media, every item as text."""
 
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from commonplace.errors import NotFound
+from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.knowledge.cards_and_prompts import filled, variables
+from commonplace.kinds.knowledge.item_reading import rendered
 from commonplace.kinds.knowledge.kinds import KIND_OF, SOURCES, moment_text, uri_for
-from commonplace.kinds.knowledge.reading import rendered
-from commonplace.kinds.knowledge.transcript import Format, TranscriptRequest, transcript
-from commonplace.model import JSON, Item, parse_uri
-from commonplace.tools.profile import Resources
+from commonplace.kinds.knowledge.knowledge import Knowledge
+from commonplace.kinds.knowledge.media import Format, TranscriptRequest, transcript
+from commonplace.model import JSON, Filter, Item, fingerprint, parse_uri
+from commonplace.store.filters import fold_value
+from commonplace.tools.profile import Prompts, Resources
 from commonplace.tools.tool import Call
+
+if TYPE_CHECKING:
+    from commonplace.space import Space
+
+
+# prompts, with their placeholders as arguments
+
+
+PAGE = 50
+
+
+def prompt_page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], str | None]:
+    """Return the prompts by name, from after a cursor, and the next cursor. Raise InvalidInput for a wrong cursor."""
+    store = call.space.store
+    titles = store.titles("prompt", _read_cursor(cursor) if cursor else "", PAGE + 1)
+    items = store.items([item for item, _ in titles[:PAGE]])
+    next_cursor = _written_cursor(fold_value(titles[PAGE - 1][1])) if len(titles) > PAGE else None
+    return [_prompt_entry(item) for item in items], next_cursor
+
+
+def prompts_state(space: Space) -> bytes:
+    """Return a value that differs once the list of prompts does: a digest of every prompt and its version."""
+    digest, after = b"", 0
+    while items := space.store.scan(Filter(kinds=("prompt",)), after=after):
+        after = items[-1].id
+        digest = fingerprint(digest, *(f"{item.id}:{item.version}" for item in items))
+    return digest
+
+
+def get_prompt(call: Call, name: str, args: Mapping[str, str]) -> Mapping[str, JSON]:
+    """Return the messages of a prompt, filled in. Raise InvalidInput for an unknown or missing argument."""
+    item, _ = call.space.part(Knowledge).item("prompts", name)
+    names = variables(item)
+    unknown = [argument for argument in args if argument not in names]
+    if unknown:
+        takes = f"It takes: {', '.join(names)}." if names else "It takes none."
+        raise InvalidInput(f'The prompt "{item.title}" has no argument "{unknown[0]}". {takes}', argument=unknown[0])
+    missing = [argument for argument in names if argument not in args]
+    if missing:
+        raise InvalidInput(f'The prompt "{item.title}" needs "{missing[0]}".', argument=missing[0])
+    parts = [item.fields.get("system_prompt", ""), item.fields.get("user_prompt", "")]
+    texts = [filled(part, args) for part in parts if part] or [item.fields.get("details", "") or item.title]
+    messages = [{"role": "user", "content": {"type": "text", "text": text}} for text in texts]
+    return {"description": item.fields.get("details", ""), "messages": messages}
+
+
+def _prompt_entry(item: Item) -> dict[str, JSON]:
+    arguments = [{"name": name, "required": True} for name in variables(item)]
+    shown: dict[str, JSON] = {"name": item.title, "description": item.fields.get("details", "")}
+    return {**shown, "arguments": arguments} if arguments else shown
+
+
+def _written_cursor(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode()
+
+
+def _read_cursor(cursor: str) -> str:
+    try:
+        return base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise InvalidInput(
+            "That cursor is not of this list. List the prompts without one.", argument="cursor"
+        ) from None
+
+
+PROMPTS = Prompts(prompt_page, get_prompt)
+
+
+# resources
+
 
 SUGGESTED = (
     "video", "audio", "podcast", "pdf", "epub", "docx", "pptx", "html", "markdown", "txt", "image", "article",
@@ -62,11 +137,11 @@ TEMPLATES = (
 )
 
 
-def entries(call: Call) -> Sequence[Mapping[str, JSON]]:
+def resource_entries(call: Call) -> Sequence[Mapping[str, JSON]]:
     return ENTRIES
 
 
-def read(call: Call, uri: str) -> Mapping[str, JSON]:
+def read_resource(call: Call, uri: str) -> Mapping[str, JSON]:
     """Return the resource at an address. Raise NotFound."""
     if uri == "media://types":
         return _json(uri, _types(call))
@@ -122,4 +197,4 @@ def _json(uri: str, value: JSON) -> Mapping[str, JSON]:
     return {"uri": uri, "mimeType": "application/json", "text": text}
 
 
-RESOURCES = Resources(read, TEMPLATES, entries, missing_by_era=False)
+RESOURCES = Resources(read_resource, TEMPLATES, resource_entries, missing_by_era=False)
