@@ -294,7 +294,9 @@ class _Sync(Generic[Document]):
 
     def _refresh(self, old: FileRecord, new: FileRecord) -> None:
         """Note a new time of an unchanged file, unless the next sync could trust it no more than this one."""
-        same = old._replace(read_at=0) == new._replace(read_at=0)
+        same = (old.mtime_ns, old.size, old.inode, old.reader, old.skipped) == (
+            new.mtime_ns, new.size, new.inode, new.reader, new.skipped
+        )  # fmt: skip
         if not same or new.read_at - new.mtime_ns >= YOUNG_NS > old.read_at - old.mtime_ns:
             self._fresh.append(new)
 
