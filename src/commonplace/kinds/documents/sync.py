@@ -158,7 +158,7 @@ class Origin(Protocol[Document]):
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionState:
+class LastSync:
     """The documents of a collection as the last sync left them."""
 
     parent: str
@@ -167,7 +167,7 @@ class CollectionState:
     """The versions of the stored documents, by id."""
 
     @classmethod
-    def of(cls, store: Store, parent: str) -> CollectionState:
+    def of(cls, store: Store, parent: str) -> LastSync:
         """Return the state of the collection whose documents have this parent."""
         return cls(parent, store.file_records(parent), store.document_versions(parent))
 
@@ -177,7 +177,7 @@ class CollectionState:
 
 
 def sync_collection(
-    state: CollectionState,
+    state: LastSync,
     origin: Origin[Document],
     outcome: SyncOutcome,
     *,
@@ -211,7 +211,7 @@ class _Sync(Generic[Document]):
 
     def __init__(
         self,
-        state: CollectionState,
+        state: LastSync,
         origin: Origin[Document],
         outcome: SyncOutcome,
         dry: bool,

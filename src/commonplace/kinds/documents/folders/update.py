@@ -40,9 +40,9 @@ from commonplace.kinds.documents.folders.walk import (
 )
 from commonplace.kinds.documents.sync import (
     Answer,
-    CollectionState,
     Converted,
     FileRead,
+    LastSync,
     OriginListing,
     Progress,
     Refusal,
@@ -113,7 +113,7 @@ def update(
     with nullcontext() if dry else collection_lock(folder, name):
         collection, report = find_collection(store, name), Report()
         origin = _Folder(store, collection, report, force=force)
-        sync_collection(CollectionState.of(store, name), origin, report, folder=folder, dry=dry, progress=progress)
+        sync_collection(LastSync.of(store, name), origin, report, folder=folder, dry=dry, progress=progress)
         report.unchanged += report.reread
         report.skipped.sort()
         if not dry:
@@ -276,7 +276,7 @@ def is_level(store: Store, collection: Collection) -> bool:
     Raise NotFound where the root cannot be read.
     """
     survey = walked(collection)
-    state = CollectionState.of(store, collection.name)
+    state = LastSync.of(store, collection.name)
     paths = {file.path for file in survey.files}
     paths.update(path for path, code in survey.skipped if code not in TAKES_IT_AWAY)
     unlisted = tuple(survey.unlisted)
@@ -286,7 +286,7 @@ def is_level(store: Store, collection: Collection) -> bool:
     return not any(_differs(root, file, state) for file in survey.files)
 
 
-def _differs(root: str, file: FileStat, state: CollectionState) -> bool:
+def _differs(root: str, file: FileStat, state: LastSync) -> bool:
     """Return whether an update would do anything with a file that is there."""
     record = state.records.get(file.path)
     is_known = record is not None and is_current(record) and state.is_whole(record)

@@ -27,7 +27,7 @@ from commonplace.kinds.documents.packages.package_origin import PackageOrigin, s
 from commonplace.kinds.documents.packages.source import PackageSource
 from commonplace.kinds.documents.sync import (
     FAILED,
-    CollectionState,
+    LastSync,
     Progress,
     SyncOutcome,
     sync_collection,
@@ -187,7 +187,7 @@ def _synced(
     options: SyncOptions,
     progress: Progress | None,
 ) -> SyncReport:
-    state, report = CollectionState.of(target.store, source.key), SyncReport(declaration.alias, source.canonical_id)
+    state, report = LastSync.of(target.store, source.key), SyncReport(declaration.alias, source.canonical_id)
     item = target.store.item("collection", "", source.key, body=False)
     before: dict[str, JSON] = dict(item.fields) if item else {}
     with _clones(target.folder, dry=options.dry) as clones:
@@ -221,7 +221,7 @@ def _clones(library_folder: Path, *, dry: bool) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _may_be_unchanged(declaration: Declaration, before: Mapping[str, JSON], state: CollectionState) -> bool:
+def _may_be_unchanged(declaration: Declaration, before: Mapping[str, JSON], state: LastSync) -> bool:
     """Return whether an unchanged commit or archive means unchanged documents.
 
     It does not where a document failed: under another limit it may not fail again.
