@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from commonplace.errors import InvalidInput
 from commonplace.model import JSON, Draft, Span
 from commonplace.store.rows import Attachment, Cue
-from commonplace.text.lines import line_of, line_starts
+from commonplace.text.text_lines import line_of, line_starts
 
 
 @dataclass(frozen=True, slots=True)
