@@ -99,6 +99,7 @@ class _UnreadPage:
             self.notes,
             more=len(self.fresh) > limit,
             found=len(self.enough),
+            items=tuple(dict.fromkeys((self.ranking.chunks[self.enough] >> CHUNK_BITS).tolist())),
             skipped=int(np.count_nonzero(enough(self.skipped.scores, self.request.min_score))),
             tied=tied(self.ranking.scores[self.fresh[: limit + 1]], limit),
             unplaced=self.ranking.unplaced,
