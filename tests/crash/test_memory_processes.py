@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from crash_checks import open_library, unique_word
 
-from commonplace.kinds.memories import Image, New, Revision, Stored
+from commonplace.kinds.memories.entry import Image, New, Revision, Stored
 
 FORK = multiprocessing.get_context("fork")
 PROCESSES = 4

@@ -12,7 +12,7 @@ import pytest
 
 from commonplace.errors import InvalidInput
 from commonplace.kinds.knowledge.records import put_record
-from commonplace.kinds.memories import Image, New, Revision
+from commonplace.kinds.memories.entry import Image, New, Revision
 from commonplace.library import Library
 from commonplace.model import Draft, Filter, Span
 from commonplace.store.rows import Attachment

@@ -196,7 +196,7 @@ def test_what_a_query_means(shelf: Library, query: str, expected: set[str]) -> N
 def test_a_name_alone_is_no_answer_where_names_do_not_count(shelf: Library) -> None:
     def found(text: str, *, by_name: bool) -> list[str]:
         asked = Request(text, mode="lexical", filter=Filter(kinds=("document",)), by_name=by_name)
-        return [hit.uri for hit in shelf._pipeline.search(asked).hits]
+        return [hit.uri for hit in shelf.engine.search(asked).hits]
 
     report = "qmd://work/reports/quarterly-forecast.md"
     assert found("forecast", by_name=True) == [report]

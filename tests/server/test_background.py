@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.kinds.memories import New, Stored
+from commonplace.kinds.memories.entry import New, Stored
 from commonplace.library import Library
 from commonplace.model import Draft
 from commonplace.server import background as room

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commonplace.kinds.memories.entry_times import EntryTimes
+from commonplace.kinds.memories.ranked_lists import EntryTimes
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Entries, Filter
 from commonplace.store.rows import Moment

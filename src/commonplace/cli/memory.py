@@ -9,8 +9,8 @@ import click
 
 from commonplace.cli.common import OUTPUT, counted, with_library, written
 from commonplace.cli.lazy import as_called
-from commonplace.kinds.memories.importing import Imported
-from commonplace.kinds.memories.tools.exchange import export_lines, import_file
+from commonplace.kinds.memories.entry_imports import Imported
+from commonplace.kinds.memories.tools.entry_json import export_lines, import_file
 from commonplace.library import Library
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)

@@ -26,7 +26,7 @@ from commonplace.tools.tool import Call, Reply
 from commonplace.tools.view import View
 
 if TYPE_CHECKING:  # thirteen tools come with it, which other profiles do without
-    from commonplace.kinds.memories.tools.door import Door
+    from commonplace.kinds.memories.tools.environment import Door
 
 _WRITES = click.option("--allow-writes", is_flag=True, help="Let agents write: remember, revise and forget.")
 _NO_WATCH = click.option("--no-watch", is_flag=True, help="Leave folders alone until `commonplace update` reads them.")
@@ -119,7 +119,7 @@ def reads_variables(profile: str, environment: Mapping[str, str]) -> bool:
 
 
 def _door() -> Door | None:
-    from commonplace.kinds.memories.tools.door import door_of
+    from commonplace.kinds.memories.tools.environment import door_of
 
     return door_of(os.environ)
 

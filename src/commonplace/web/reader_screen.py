@@ -200,7 +200,7 @@ def _page(library: Library, item: Item, body: str, line: int, number: int) -> _R
     """Return a page of an item: the one with a line, the one with a number, or the first."""
     format = "markdown" if item.kind == "conversation" else item.format
     source = prose.without_front_matter(body) if format == "markdown" else body
-    base = (library.folder, library.store.log, item.id, item.version, item.updated_at, len(body))
+    base = (library.folder, item.id, item.version, item.title, hash(body))  # a chat's text is that of its messages
     layout = _cache.get(base, lambda: _layout(source, body, format))
     parts = layout.parts
     at = next((n for n, part in enumerate(parts) if line and part.first <= line <= part.last), number - 1)

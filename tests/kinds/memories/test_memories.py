@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.memories import BatchFailed, New, NoEntry, Revised, Revision, Stored
+from commonplace.kinds.memories.entry import BatchFailed, New, NoEntry, Revised, Revision, Stored
 from commonplace.library import Library
 from commonplace.model import Draft
 from opening import library_settings

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from commonplace.search.typed import Search
 from commonplace.settings import Settings
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call
+from kit.forked import forked
 from wire_server import Make, Site, cut_off, reset, silent, status, truncated
 
 KEY = "sk-planted-abcdefghijklmnop"
@@ -281,9 +281,7 @@ def test_no_command_prints_a_key(make: Make, site: Site, tmp_path: Path) -> None
         ["add", str(tmp_path), "--name", "n"], ["embed"], ["models", "list"], ["status"], ["doctor"],
         ["query", "oolong"], ["export", "everything"],
     ):  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-m", "commonplace", *command], env=environment, capture_output=True, text=True, timeout=60
-        )
+        done = subprocess.run(forked(*command), env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         printed += done.stdout + done.stderr
     assert "openai:static" in printed

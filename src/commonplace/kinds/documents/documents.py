@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from commonplace.kinds.documents.finding import DocumentSearch
 from commonplace.kinds.documents.reading import DocumentReader
-from commonplace.search.pipeline import Pipeline, Semantic
-from commonplace.store.base import Store
+from commonplace.space import Space
 
 
 class Documents:
     """The reader and the search of one space's documents."""
 
-    def __init__(self, store: Store, pipeline: Pipeline, semantic: Callable[[], Semantic]) -> None:
-        self.reading = DocumentReader(store)
-        self.finding = DocumentSearch(store, self.reading, pipeline, semantic)
+    def __init__(self, space: Space) -> None:
+        self.reading = DocumentReader(space.store)
+        self.finding = DocumentSearch(space.store, self.reading, space.engine, space.semantic)

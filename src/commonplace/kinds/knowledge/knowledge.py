@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from commonplace.errors import NotFound
-from commonplace.index.base import MakeWords, WordIndex
 from commonplace.kinds.knowledge.finding import KnowledgeSearch
 from commonplace.kinds.knowledge.kinds import KIND_OF
 from commonplace.kinds.knowledge.reading import ItemReader
 from commonplace.kinds.knowledge.whole import whole_index
 from commonplace.model import Item, parse_uri
-from commonplace.search.pipeline import SemanticSource
-from commonplace.settings import Settings
-from commonplace.store.base import Store
+from commonplace.space import Space
 
 _LABELS = {"media": "media item", "chats": "conversation"}
 
@@ -21,24 +16,13 @@ _LABELS = {"media": "media item", "chats": "conversation"}
 class Knowledge:
     """The five kinds of one library."""
 
-    def __init__(
-        self,
-        store: Store,
-        passages: WordIndex,
-        indexes: Path,
-        settings: Settings,
-        semantic: SemanticSource,
-        make: MakeWords | None = None,
-    ) -> None:
-        """Set up search and reading.
-
-        `passages` is the index of chunks; the index of whole items, made by `make`, lives in `indexes` beside it.
-        """
-        self.store = store
-        self.index = whole_index(store, indexes, settings.language, make)
-        meaning = semantic if settings.knowledge_search == "hybrid" else None
-        self.finding = KnowledgeSearch(store, self.index, passages, meaning)
-        self.reading = ItemReader(store, self.index)
+    def __init__(self, space: Space) -> None:
+        """Set up search and reading. The index of whole items lives beside that of passages."""
+        self.store = space.store
+        self.index = whole_index(space)
+        meaning = space.semantic if space.settings.knowledge_search == "hybrid" else None
+        self.finding = KnowledgeSearch(self.store, self.index, space.lexical, meaning)
+        self.reading = ItemReader(self.store, self.index)
 
     def item(self, source: str, id_or_uri: str | int, *, body: bool = True) -> tuple[Item, str | None]:
         """Return an item by its id, its address or, for prompts, its name; and the message that an address names.

@@ -6,11 +6,10 @@ It is a lexical index like the one of passages and follows the same log, but it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from commonplace.index.base import MakeWords, WordIndex
-from commonplace.index.words.index import LexicalIndex
+from commonplace.index.base import WordIndex
 from commonplace.model import Change, IndexedItem
+from commonplace.space import Space
 from commonplace.store.base import Store
 
 FOLDER = "whole"
@@ -32,9 +31,6 @@ class _Whole:
         return self._store.whole(item_ids)
 
 
-def whole_index(store: Store, indexes: Path, language: str, make: MakeWords | None = None) -> WordIndex:
-    """Return the index of whole items in a folder of `indexes`.
-
-    `make`: the maker of its index, where not the local one.
-    """
-    return (make or LexicalIndex)(indexes / FOLDER, _Whole(store), language)
+def whole_index(space: Space) -> WordIndex:
+    """Return the space's index of whole items, kept where its index of passages is."""
+    return space.make_words(space.indexes / FOLDER, _Whole(space.store), space.settings.language)

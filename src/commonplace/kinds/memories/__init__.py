@@ -1,33 +1,7 @@
-"""Memories: entries in threads that agents store for each other, find again, revise, replace and let expire."""
+"""Memories: entries in threads that agents store for each other, find again, revise, replace and let expire.
 
-from commonplace.kinds.memories.entry import (
-    UNSET,
-    BatchFailed,
-    Entry,
-    EntryChanged,
-    GenerationFailed,
-    Image,
-    New,
-    NoEntry,
-    Revised,
-    Revision,
-    Stored,
-    normal_tags,
-)
-from commonplace.kinds.memories.memories import Memories
-
-__all__ = [
-    "UNSET",
-    "BatchFailed",
-    "Entry",
-    "EntryChanged",
-    "GenerationFailed",
-    "Image",
-    "Memories",
-    "New",
-    "NoEntry",
-    "Revised",
-    "Revision",
-    "Stored",
-    "normal_tags",
-]
+Begin with `entry.py` (the nouns) and `memories.py` (`Memories`: what a library does with them). `entry_writes.py` is
+what happens inside a transaction, `generation.py` makes vectors and summaries, `entry_imports.py` takes entries from
+elsewhere, `metadata.py` filters and indexes their metadata, `word_query.py` and `ranked_lists.py` find them. `tools/`
+is the memory profile: `__init__` declares the thirteen tools, `store_calls.py` and `search_calls.py` carry them out.
+"""

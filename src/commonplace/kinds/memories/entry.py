@@ -19,6 +19,9 @@ from commonplace.text.normal import normalized
 MOST_METADATA = 1 << 20
 """Bytes that the metadata of an entry may have as JSON."""
 
+MOST_THREAD, MOST_TAG = 1000, 200
+"""Characters that the name of a thread and a tag may have."""
+
 
 class Unset(Enum):
     """A marker for a value that was not given, where None has a meaning of its own."""

@@ -9,7 +9,6 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 from commonplace.errors import CommonplaceError
 from commonplace.ingest.embedding import Embedding
@@ -18,9 +17,6 @@ from commonplace.kinds.tables.remote import Remote
 from commonplace.store.rows import LONGEST_WAIT
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import TableJob, TableRow
-
-if TYPE_CHECKING:
-    from commonplace.kinds.tables.tables import Tables
 
 LEASE_S = 10.0
 MOST_ATTEMPTS = 3
@@ -36,18 +32,6 @@ SENDING = "sending"
 STEP_S = 0.5
 _machine = socket.gethostname()
 _working = threading.Lock()
-
-
-class Space(Protocol):
-    """An object that has tables: a library."""
-
-    @property
-    def tables(self) -> Tables: ...
-
-
-def work(library: Space) -> bool:
-    """Do one bounded step of the jobs of a library's tables. Return False where nothing can be done now."""
-    return library.tables.jobs.step()
 
 
 class Jobs:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from commonplace.index.base import ServiceIndex, WordIndex
-from commonplace.ingest.embedding import Embedding
 from commonplace.kinds.tables.catalog import Catalog
 from commonplace.kinds.tables.chunks import ChunkSizes
 from commonplace.kinds.tables.exchange import Exchange
@@ -21,39 +19,29 @@ from commonplace.kinds.tables.searching import TableSearch
 from commonplace.kinds.tables.states import States
 from commonplace.kinds.tables.writing import Writing
 from commonplace.model import JSON, Filter
-from commonplace.search.pipeline import Semantic
-from commonplace.settings import Settings
-from commonplace.store.table_base import TableStore
+from commonplace.space import Space
 from commonplace.store.table_rows import TableRow, ToolRow
 
 
 class Tables:
     """The tables of one library."""
 
-    def __init__(
-        self,
-        store: TableStore,
-        lexical: WordIndex,
-        embedding: Embedding,
-        settings: Settings,
-        semantic: Callable[[], Semantic],
-        space: str,
-        service: ServiceIndex | None = None,
-    ) -> None:
-        sizes = ChunkSizes.of(settings)
+    def __init__(self, space: Space) -> None:
+        store, embedding, service = space.store, space.embedding, space.service
+        sizes = ChunkSizes.of(space.settings)
         indexer = Indexer(store, sizes)
         scopes = NodeScopes(store, embedding)
         self.store = store
         self._queries = Queries()
         self._writing = Writing(store, indexer)
         self.catalog = Catalog(store, embedding, sizes, indexer, self._writing)
-        self.instances = Instances(store, space)
+        self.instances = Instances(store, space.folder.name)
         self.exchange = Exchange(store, self.catalog, self.instances)
         remote = Remote(store, service, embedding) if service else None
         self._service = service
         self.jobs = Jobs(store, embedding, indexer, remote)
         self.states = States(store, scopes, remote)
-        search = TableSearch(store, lexical, semantic, scopes, indexer, service)
+        search = TableSearch(store, space.lexical, space.semantic, scopes, indexer, service)
         self.running = ToolRunner(
             store, self._writing, self._queries, search, self.states, self.jobs, self.catalog.refresh
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from commonplace.kinds.memories import Entry
+from commonplace.kinds.memories.entry import Entry
 from commonplace.kinds.memories.tools import PROFILE
 from commonplace.library import Library
 from commonplace.server.calls import Failure, run

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from memory_calls import Tools, stored
 
 from commonplace.errors import InvalidInput
-from commonplace.kinds.memories.fields import parse_path
-from commonplace.kinds.memories.tools.filters import OPERATORS, Malformed, conditions, search_filter
+from commonplace.kinds.memories.metadata import OPERATORS, Malformed, conditions, parse_path
+from commonplace.kinds.memories.tools.search_calls import search_filter
 from commonplace.model import Condition, Filter
 
 ALL = ", ".join(OPERATORS)

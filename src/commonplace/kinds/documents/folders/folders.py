@@ -11,8 +11,6 @@ from datetime import datetime
 from pathlib import Path
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound
-from commonplace.index.base import WordIndex
-from commonplace.ingest.embedding import Embedding
 from commonplace.ingest.files.endings import DEFAULT_PATTERN
 from commonplace.kinds.documents.folders import collections, contexts
 from commonplace.kinds.documents.folders.collections import Collection
@@ -22,7 +20,7 @@ from commonplace.kinds.documents.folders.locks import collection_lock
 from commonplace.kinds.documents.folders.looks import last_look, move_look
 from commonplace.kinds.documents.folders.update import Progress, Report, update
 from commonplace.model import each
-from commonplace.store.base import Store
+from commonplace.space import Space
 
 Outcome = Report | CommonplaceError
 """The report of an update, or the error that prevented it."""
@@ -31,12 +29,10 @@ Outcome = Report | CommonplaceError
 class Folders:
     """The collections of a library that are folders on disk."""
 
-    def __init__(
-        self, store: Store, folder: Path, lexical: WordIndex, embedding: Embedding, *, shared: bool = False
-    ) -> None:
-        """Open the folders of a store. `shared`: other machines may have folders in the same store."""
-        self._store, self._folder, self._lexical, self._embedding = store, folder, lexical, embedding
-        self._shared = shared
+    def __init__(self, space: Space) -> None:
+        self._store, self._folder, self._lexical = space.store, space.folder, space.lexical
+        self._embedding = space.embedding
+        self._shared = bool(space.settings.store)  # other machines may have folders in the same store
 
     # listing
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from commonplace.errors import InvalidInput, NotFound
+from commonplace.kinds.documents.documents import Documents
 from commonplace.kinds.documents.finding import DocumentHit, DocumentQuery, SearchResults
 from commonplace.kinds.documents.tools.shapes import missing_document, named, reply_with_text, visible
 from commonplace.kinds.documents.visible import Visible
@@ -19,7 +20,7 @@ EVERYWHERE = ["*"]
 def search(call: Call, given: Mapping[str, JSON]) -> Reply:
     """Answer one query with passages of documents."""
     query = _query(visible(call), given, given, rerank=given["rerank"])
-    (results,) = call.library.documents.finding.search([query])
+    (results,) = call.space.part(Documents).finding.search([query])
     records: list[JSON] = [_record(hit) for hit in results.hits]
     return reply_with_text({"results": records, **_report(results)}, records or NO_RESULTS, results.notes)
 
@@ -28,7 +29,7 @@ def search_batch(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer several queries, embedded and searched together; within `max_tokens` where that is given."""
     collections = visible(call)
     queries = [_query_at(collections, given, index) for index in range(len(given["queries"]))]
-    results = call.library.documents.finding.search(queries)
+    results = call.space.part(Documents).finding.search(queries)
     notes = list(dict.fromkeys(note for one in results for note in one.notes))
     more: dict[str, JSON] = {"notes": notes} if notes else {}
     records = [[_record(hit) for hit in one.hits] for one in results]
@@ -45,10 +46,10 @@ def find_related(call: Call, given: Mapping[str, JSON]) -> Answer:
     collection = collections.find(given["collection"])
     names = given.get("collections")
     among = (collection,) if names is None else collections.some(None if names == EVERYWHERE else names)
-    item = call.library.documents.reading.find(collection, given["document"])
+    item = call.space.part(Documents).reading.find(collection, given["document"])
     if item is None:
         return missing_document(call, collection, given)
-    results = call.library.documents.finding.related(
+    results = call.space.part(Documents).finding.related(
         item, among, chunk=given.get("chunk"), limit=given["limit"], same_document=given["sameDocument"]
     )
     related: list[JSON] = [{**_record(hit), "document": hit.item.key} for hit in results.hits]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.errors import Busy, InvalidInput
+from commonplace.kinds.documents.documents import Documents
 from commonplace.kinds.documents.sections import Matched, match
 from commonplace.kinds.documents.tools.shapes import (
     missing,
@@ -26,7 +27,7 @@ _ATTEMPTS = 5
 def list_collections(call: Call, given: Mapping[str, JSON]) -> Reply:
     """Answer with the collections that the caller sees, and their numbers of documents."""
     collections = visible(call).collections
-    counts = call.library.documents.reading.counts(collections)
+    counts = call.space.part(Documents).reading.counts(collections)
     records: list[JSON] = []
     for shown in collections:
         record = {**named(shown), "documentCount": counts[shown.key]}
@@ -39,7 +40,7 @@ def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer with a page of a collection's documents."""
     collection = visible(call).find(given["collection"])
     limit, offset = given["limit"], given["offset"]
-    page, total = call.library.documents.reading.page(collection, limit=limit, offset=offset)
+    page, total = call.space.part(Documents).reading.page(collection, limit=limit, offset=offset)
     return {
         **named(collection),
         "documents": [{"id": one.id, "title": one.title, "size": one.size} for one in page],
@@ -50,7 +51,7 @@ def list_documents(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer with a whole document. Raise TooLarge where it would not fit in an answer."""
-    reading = call.library.documents.reading
+    reading = call.space.part(Documents).reading
     collection = visible(call).find(given["collection"])
     item = reading.find(collection, given["document"])
     if item is None:
@@ -73,7 +74,7 @@ def get_document(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer with a document's headings down to `maxDepth`."""
-    reading = call.library.documents.reading
+    reading = call.space.part(Documents).reading
     collection = visible(call).find(given["collection"])
     item = reading.find(collection, given["document"])
     if item is None:
@@ -89,7 +90,7 @@ def get_outline(call: Call, given: Mapping[str, JSON]) -> Answer:
 
 def get_section(call: Call, given: Mapping[str, JSON]) -> Answer:
     """Answer with one section of a document, or with the headings there are. Raise Busy while it keeps changing."""
-    reading = call.library.documents.reading
+    reading = call.space.part(Documents).reading
     collection = visible(call).find(given["collection"])
     for _ in range(_ATTEMPTS):
         item = reading.find(collection, given["document"])
@@ -116,7 +117,7 @@ def _section(call: Call, item: Item, matched: Matched, given: Mapping[str, JSON]
     heading = matched.headings[occurrence - 1]
     with_subsections = given["includeSubsections"]
     require_sendable(call, item, (heading.char_end if with_subsections else heading.own_char_end) - heading.char_start)
-    section = call.library.documents.reading.section(item, heading, with_subsections=with_subsections)
+    section = call.space.part(Documents).reading.section(item, heading, with_subsections=with_subsections)
     record: dict[str, JSON] = {
         "section": heading.title,
         "level": heading.level,

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from commonplace.errors import InvalidInput, TooLarge
+from commonplace.kinds.documents.documents import Documents
 from commonplace.kinds.documents.packages import declared
 from commonplace.kinds.documents.visible import Shown, Visible
 from commonplace.model import JSON, Item
@@ -24,9 +25,9 @@ _TEXTS = ("collection", "document", "section", "query", "chunk")
 
 def visible(call: Call) -> Visible:
     """Return the collections this caller sees now. Declarations are looked at anew with every call."""
-    view, library = call.view, call.library
-    theirs = library.folder.name != view.space
-    return Visible.of(declared(library, view.project, view.with_global, theirs=theirs), view)
+    view, space = call.view, call.space
+    theirs = space.folder.name != view.space
+    return Visible.of(declared(space, view.project, view.with_global, theirs=theirs), view)
 
 
 def named(collection: Shown) -> dict[str, JSON]:
@@ -46,7 +47,7 @@ def reply_with_text(structured: dict[str, JSON], words: JSON, notes: Sequence[st
 def missing_document(call: Call, collection: Shown, given: Mapping[str, JSON]) -> Reply:
     """Return the reply for a document that does not exist, with suggestions from the same collection."""
     message = f'Document "{given["document"]}" not found in collection "{given["collection"]}".'
-    suggestions = call.library.documents.reading.suggestions(collection, given["document"])
+    suggestions = call.space.part(Documents).reading.suggestions(collection, given["document"])
     return missing(message, suggestions, {"suggestions": suggestions})
 
 
@@ -58,7 +59,7 @@ def missing(message: str, offered: Sequence[str], more: Mapping[str, JSON]) -> R
 
 def require_sendable(call: Call, item: Item, characters: int) -> None:
     """Raise TooLarge where this many characters of a document would not fit in an answer."""
-    most = call.library.settings.result_tokens * CHARS_PER_TOKEN
+    most = call.space.settings.result_tokens * CHARS_PER_TOKEN
     if characters > most:
         raise TooLarge(
             f'That part of "{item.key}" has {characters} characters, and at most {most} are sent. Look at its '

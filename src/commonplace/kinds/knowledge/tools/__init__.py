@@ -12,7 +12,7 @@ from commonplace.kinds.knowledge.tools.written import WRITING
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 READING = (
     notes.SEARCH,
@@ -41,9 +41,9 @@ media.transcript gives what is said when. Give every call the same session to ha
 knowledge.search and to set defaults."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server."""
-    counts = library.store.counts()
+    counts = space.store.counts()
     kinds = {"note": "notes", "media": "media", "conversation": "chats", "character": "characters", "prompt": "prompts"}
     summary = ", ".join(f"{counts[kind]} {name}" for kind, name in kinds.items() if counts.get(kind)) or "nothing yet"
     return _INSTRUCTIONS.format(counts=summary)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.tools.finding import open_turn, search_one, search_tool
 from commonplace.kinds.knowledge.tools.options import ID, PAGE, PAGE_SIZE_SCHEMA
@@ -26,7 +27,7 @@ def limits_of(call: Call, args: Mapping[str, JSON], place: str = "") -> tuple[So
     warnings: list[Warning] = []
     key = None
     if character is not None:
-        key = call.library.knowledge.character(character)
+        key = call.space.part(Knowledge).character(character)
         if key is None:
             warnings.append(warning("unknown_character", f'There is no character "{character}".', "chats"))
     return SourceLimits(by=by, sender=sender, character=None if character is None else key or ""), warnings

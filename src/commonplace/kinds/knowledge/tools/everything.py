@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from commonplace.errors import Busy, CommonplaceError, InvalidInput, NotFound, StorageFull, Unavailable
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.finding import Results, SearchRequest, SourceLimits
 from commonplace.kinds.knowledge.kinds import SOURCE_OF, SOURCES
 from commonplace.kinds.knowledge.tools import characters, chats, media, notes, prompts
@@ -68,7 +69,7 @@ def search_answer(
     shape: str,
 ) -> dict[str, JSON]:
     """Return the answer to a search of several sources, without what the session has seen."""
-    library, chosen = call_turn.call.library, call_turn.chosen
+    space, chosen = call_turn.call.space, call_turn.chosen
     request = SearchRequest(
         args["query"],
         sources,
@@ -82,7 +83,7 @@ def search_answer(
 
     def run(seen: frozenset[str]) -> SearchAnswer[tuple[Results, list[Warning]]]:
         addresses = [parts for parts in map(parse_uri, seen) if parts]
-        without = frozenset(library.store.ids_of(addresses)) if addresses else frozenset()
+        without = frozenset(space.store.ids_of(addresses)) if addresses else frozenset()
         results, failed = _search_sources(call_turn, replace(request, without=without))
         return SearchAnswer((results, failed), [hit.item.uri for hit in results.hits], results.total, results.skipped)
 
@@ -99,12 +100,12 @@ def search_answer(
     )
     page = ResultPage(results, args["offset"], [*call_turn.warnings(), *warnings, *failed])
     response = search_response(call_turn, page, session_state)
-    return compact_search(response, library.settings.public_url) if shape == "compact" else response
+    return compact_search(response, space.settings.public_url) if shape == "compact" else response
 
 
 def _search_sources(call_turn: Turn, request: SearchRequest) -> tuple[Results, list[Warning]]:
     """Return what the sources answer. Where one of them fails the others still do; raise where none is left."""
-    finding = call_turn.call.library.knowledge.finding
+    finding = call_turn.call.space.part(Knowledge).finding
     try:
         return finding.search(request), []
     except (Busy, StorageFull, Unavailable):
@@ -173,11 +174,11 @@ def get(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
         return read(call_turn, source, args["id"], args, "snippet")
     reading = wished(call_turn, args.get("retrieval"), "snippet")
     if reading.wish.mode == "full":
-        item, _ = call.library.knowledge.item(source, args["id"])
+        item, _ = call.space.part(Knowledge).item(source, args["id"])
         response = read_rendered(call_turn, item, reading, paging_ignored(args))
     else:
         response = read(call_turn, source, args["id"], args, "snippet")
-    return compact_get(response, call.library.settings.public_url)
+    return compact_get(response, call.space.settings.public_url)
 
 
 def _source(args: Mapping[str, JSON]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.finding import SearchRequest, SourceLimits
 from commonplace.kinds.knowledge.tools.options import OFFSET, QUERY, SESSION, SNIPPET_LENGTH, Turn, check, limit, turn
 from commonplace.kinds.knowledge.tools.results import SEARCH_RESPONSE, ResultPage, Warning, search_response
@@ -36,7 +37,7 @@ def search_one(
         turn.chosen.snippet_length,
         turn.session.recent_queries if turn.session else (),
     )
-    results = turn.call.library.knowledge.finding.search(request)
+    results = turn.call.space.part(Knowledge).finding.search(request)
     session_state = turn.session.asked(query) if turn.session else None
     return search_response(turn, ResultPage(results, args["offset"], [*turn.warnings(), *warnings]), session_state)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.prompts import filled, variables
 from commonplace.model import JSON, Filter, Item, fingerprint
 from commonplace.store.filters import fold_value
@@ -15,24 +16,24 @@ from commonplace.tools.profile import Prompts
 from commonplace.tools.tool import Call
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 PAGE = 50
 
 
 def page(call: Call, cursor: str | None) -> tuple[Sequence[Mapping[str, JSON]], str | None]:
     """Return the prompts by name, from after a cursor, and the next cursor. Raise InvalidInput for a wrong cursor."""
-    store = call.library.store
+    store = call.space.store
     titles = store.titles("prompt", _read(cursor) if cursor else "", PAGE + 1)
     items = store.items([item for item, _ in titles[:PAGE]])
     next_cursor = _written(fold_value(titles[PAGE - 1][1])) if len(titles) > PAGE else None
     return [_entry(item) for item in items], next_cursor
 
 
-def state(library: Library) -> bytes:
+def state(space: Space) -> bytes:
     """Return a value that differs once the list of prompts does: a digest of every prompt and its version."""
     digest, after = b"", 0
-    while items := library.store.scan(Filter(kinds=("prompt",)), after=after):
+    while items := space.store.scan(Filter(kinds=("prompt",)), after=after):
         after = items[-1].id
         digest = fingerprint(digest, *(f"{item.id}:{item.version}" for item in items))
     return digest
@@ -40,7 +41,7 @@ def state(library: Library) -> bytes:
 
 def get(call: Call, name: str, args: Mapping[str, str]) -> Mapping[str, JSON]:
     """Return the messages of a prompt, filled in. Raise InvalidInput for an unknown or missing argument."""
-    item, _ = call.library.knowledge.item("prompts", name)
+    item, _ = call.space.part(Knowledge).item("prompts", name)
     names = variables(item)
     unknown = [argument for argument in args if argument not in names]
     if unknown:

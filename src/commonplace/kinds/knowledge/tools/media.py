@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.errors import InvalidInput
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.kinds import shown_id
 from commonplace.kinds.knowledge.tools.finding import READS, open_turn, search_one, search_tool
@@ -29,7 +30,7 @@ def _unknown(call: Call, types: tuple[str, ...]) -> list[Warning]:
     """Return a warning for each type that no media item has."""
     if not types:
         return []
-    types_there = [name for name in call.library.store.media_types() if name]
+    types_there = [name for name in call.space.store.media_types() if name]
     folded_types = {fold_value(name.strip()) for name in types_there}
     unknown = [name for name in types if fold_value(name.strip()) not in folded_types]
     names = ", ".join(types_there) or "none yet"
@@ -54,11 +55,11 @@ def read_transcript(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     low, high = args.get("from_ms"), args.get("to_ms")
     if low is not None and high is not None and low > high:
         raise InvalidInput(f"from_ms {low} is after to_ms {high}. Swap them.", argument="from_ms")
-    item, _ = call.library.knowledge.item("media", args["media_id"])
+    item, _ = call.space.part(Knowledge).item("media", args["media_id"])
     request = TranscriptRequest(
-        args["format"], args["include_timestamps"], low, high, call.library.settings.full_max_chars
+        args["format"], args["include_timestamps"], low, high, call.space.settings.full_max_chars
     )
-    result = transcript(call.library.store, item, request)
+    result = transcript(call.space.store, item, request)
     warnings = call_turn.warnings()
     if not result.timed:
         warnings.append(

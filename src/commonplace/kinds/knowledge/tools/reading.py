@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.reading import Read, rendered
 from commonplace.kinds.knowledge.retrieval import Mode, read_full
 from commonplace.kinds.knowledge.tools.finding import READS
@@ -42,7 +43,7 @@ def read(call_turn: Turn, source: str, id: str | int, args: Mapping[str, JSON], 
     """Return an item of a source for a call whose knobs are chosen already."""
     call, retrieval = call_turn.call, args.get("retrieval")
     reading = wished(call_turn, retrieval, otherwise)
-    knowledge = call.library.knowledge
+    knowledge = call.space.part(Knowledge)
     item, message = knowledge.item(source, id)
     if message is not None and reading.wish.loc is None:
         reading = Wished(replace(reading.wish, loc={"message_id": message}), reading.clamped)
@@ -57,7 +58,7 @@ def read(call_turn: Turn, source: str, id: str | int, args: Mapping[str, JSON], 
 
 def read_rendered(call_turn: Turn, item: Item, asked: Wished, warnings: Sequence[Warning] = ()) -> dict[str, JSON]:
     """Return all of an item as text, whatever its source: the compact shape has room for nothing else."""
-    passage = read_full(rendered(call_turn.call.library.store, item), asked.wish)
+    passage = read_full(rendered(call_turn.call.space.store, item), asked.wish)
     shown = Read(passage.content, "start", None, passage.truncated, passage.next_offset)
     return get_response(call_turn, item, shown, asked, warnings)
 

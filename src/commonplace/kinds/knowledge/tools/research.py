@@ -9,14 +9,14 @@ from commonplace.kinds.knowledge.tools.research_tools import FETCH, SEARCH
 from commonplace.tools.profile import Profile
 
 if TYPE_CHECKING:
-    from commonplace.library import Library
+    from commonplace.space import Space
 
 _INSTRUCTIONS = """\
 The user's own library. search finds notes, media, chats, characters, prompts and documents by their words and returns \
 an id, a title, a url and a snippet of each; fetch reads one by its id."""
 
 
-def instructions(library: Library) -> str:
+def instructions(space: Space) -> str:
     """Return the instructions for an agent that has never seen the server."""
     return _INSTRUCTIONS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from commonplace.errors import NotFound
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.finding import SourceLimits
 from commonplace.kinds.knowledge.kinds import SOURCE_OF, SOURCES
 from commonplace.kinds.knowledge.tools import everything
@@ -25,7 +26,7 @@ def search(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the answer of `search`."""
     call_turn = open_turn(call, args)
     requested = tuple(dict.fromkeys(args.get("sources") or ()))
-    sources = requested or (*SOURCES, *((DOCUMENTS,) if call.library.store.counts().get("document") else ()))
+    sources = requested or (*SOURCES, *((DOCUMENTS,) if call.space.store.counts().get("document") else ()))
     limits = SourceLimits(tags=limits_of(args["query"]).tags)
     return everything.search_answer(call_turn, args, sources, limits, [], _shape(call_turn))
 
@@ -34,13 +35,13 @@ def fetch(call: Call, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the answer of `fetch`."""
     knobs = {"shape": args["shape"]} if "shape" in args else {}
     call_turn = turn(call, args, knobs)
-    shape, public_url = _shape(call_turn), call.library.settings.public_url
+    shape, public_url = _shape(call_turn), call.space.settings.public_url
     item = _item(call, args["id"])
     if item.kind == "message":
         response = read_one(call, "chats", item.uri, {**_session(call_turn), "retrieval": _WINDOW}, "snippet")
         if shape == "full":
             return response
-        talk, _ = call.library.knowledge.item("chats", item.uri, body=False)
+        talk, _ = call.space.part(Knowledge).item("chats", item.uri, body=False)
         compact = compact_get({**response, "meta": result(item, talk=talk)}, public_url)
         compact["metadata"]["conversation_uri"] = talk.uri
         return compact
@@ -59,7 +60,7 @@ def _session(call_turn: Turn) -> dict[str, JSON]:
 def _item(call: Call, uri: str) -> Item:
     parts = parse_uri(uri)
     known = parts is not None and parts[0] in {*SOURCE_OF, "document"}
-    item = call.library.store.item(*parts) if known and parts else None
+    item = call.space.store.item(*parts) if known and parts else None
     if item is None:
         raise NotFound(f'There is no item "{uri}". Pass an id from search, such as notes://…')
     return item

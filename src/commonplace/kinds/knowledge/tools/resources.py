@@ -76,23 +76,23 @@ def read(call: Call, uri: str) -> Mapping[str, JSON]:
     if last in _SUBTITLES and base.startswith("media://"):
         format, mime_type = _SUBTITLES[last]
         request = TranscriptRequest(format, most_chars=_EVERYTHING)
-        result = transcript(call.library.store, _item(call, base, uri), request)
+        result = transcript(call.space.store, _item(call, base, uri), request)
         return {"uri": uri, "mimeType": mime_type, "text": result.content}
     if last == "avatar" and base.startswith("characters://"):
         return _avatar(call, _item(call, base, uri), uri)
-    return {"uri": uri, "mimeType": _MARKDOWN, "text": rendered(call.library.store, _item(call, uri, uri))}
+    return {"uri": uri, "mimeType": _MARKDOWN, "text": rendered(call.space.store, _item(call, uri, uri))}
 
 
 def _item(call: Call, address: str, uri: str) -> Item:
     parts = parse_uri(address)
-    item = call.library.store.item(*parts) if parts and parts[0] in KIND_OF.values() else None
+    item = call.space.store.item(*parts) if parts and parts[0] in KIND_OF.values() else None
     if item is None:
         raise NotFound(f'There is no resource "{uri}". Find items with knowledge.search.')
     return item
 
 
 def _avatar(call: Call, item: Item, uri: str) -> Mapping[str, JSON]:
-    attached = call.library.store.attachments_of(item.id)
+    attached = call.space.store.attachments_of(item.id)
     if not attached:
         raise NotFound(f'There is no resource "{uri}": the character has no image.')
     image = attached[0][0]
@@ -100,12 +100,12 @@ def _avatar(call: Call, item: Item, uri: str) -> Mapping[str, JSON]:
 
 
 def _types(call: Call) -> dict[str, JSON]:
-    counts = {name: count for name, count in call.library.store.media_types().items() if name}
+    counts = {name: count for name, count in call.space.store.media_types().items() if name}
     return {"media_types": sorted(counts), "counts": counts, "suggested": list(SUGGESTED)}
 
 
 def _recent(call: Call) -> list[dict[str, JSON]]:
-    store = call.library.store
+    store = call.space.store
     return [
         {
             "uri": uri_for("media", item.key),

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from commonplace.errors import AlreadyExists, NotFound, TooLarge
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge.kinds import KIND_OF, shown_id
 from commonplace.kinds.knowledge.records import RecordOutcome, create_record, delete_item, put_record, record_of
 from commonplace.kinds.knowledge.tools.options import check
@@ -47,14 +48,14 @@ def create(call: Call, tool: str, source: str, args: Mapping[str, JSON], merge: 
 def _create(call: Call, source: str, args: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
     check_metadata(args)
     record = merge({"kind": KIND_OF[source]}, args)
-    outcome = create_record(call.library.store, record)
+    outcome = create_record(call.space.store, record)
     return write_answer(call, outcome, changed=True)
 
 
 def update(call: Call, source: str, id: str | int, args: Mapping[str, JSON], merge: Merge) -> dict[str, JSON]:
     """Replace what the arguments give of an item and return the answer. Raise NotFound or AlreadyExists."""
     check_metadata(args)
-    store = call.library.store
+    store = call.space.store
     with store.transaction():
         item = item_at_version(call, source, id, args.get("expected_version"))
         record = record_of(store, item)
@@ -65,7 +66,7 @@ def update(call: Call, source: str, id: str | int, args: Mapping[str, JSON], mer
 
 def delete(call: Call, source: str, id: str | int, args: Mapping[str, JSON]) -> dict[str, JSON]:
     """Delete an item and return the answer. Raise NotFound or AlreadyExists."""
-    store = call.library.store
+    store = call.space.store
     with store.transaction():
         item = item_at_version(call, source, id, args.get("expected_version"))
         delete_item(store, item)
@@ -74,7 +75,7 @@ def delete(call: Call, source: str, id: str | int, args: Mapping[str, JSON]) -> 
 
 def item_at_version(call: Call, source: str, id: str | int, expected: int | None) -> Item:
     """Return the item, at the version that is expected. Raise NotFound, or AlreadyExists for another version."""
-    item, message = call.library.knowledge.item(source, id)
+    item, message = call.space.part(Knowledge).item(source, id)
     if message is not None:
         raise NotFound(f'There is no conversation "{id}". Find one with chats.search.')
     if expected is not None and item.version != expected:
@@ -89,7 +90,7 @@ def item_at_version(call: Call, source: str, id: str | int, expected: int | None
 
 def write_answer(call: Call, outcome: RecordOutcome, *, changed: bool) -> dict[str, JSON]:
     """Return the answer to a write."""
-    item = call.library.store.items([outcome.item_id])[0]
+    item = call.space.store.items([outcome.item_id])[0]
     return {"meta": result(item), "changed": changed}
 
 
@@ -99,7 +100,7 @@ def once(call: Call, tool: str, args: Mapping[str, JSON], work: Callable[[], dic
     Raise AlreadyExists where the key was used with other arguments.
     """
     key = args.get("idempotency_key")
-    store = call.library.store
+    store = call.space.store
     with store.transaction():
         if key is None:
             return work()

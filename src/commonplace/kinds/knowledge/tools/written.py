@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from commonplace.errors import NotFound
+from commonplace.kinds.knowledge import Knowledge
 from commonplace.kinds.knowledge import chats as talks
 from commonplace.kinds.knowledge.kinds import checked_id, moment_text, read_moment
 from commonplace.kinds.knowledge.messages import append_messages, messages_of
@@ -134,7 +135,7 @@ def update_talk(call: Call, args: Args) -> Record:
 
 def append_talk(call: Call, args: Args) -> Record:
     def work() -> Record:
-        store = call.library.store
+        store = call.space.store
         item = item_at_version(call, "chats", args["conversation_id"], args.get("expected_version"))
         first_messages = messages_of(store, item, limit=1)
         added = talks.messages_of(args["messages"], first_messages[0].sender if first_messages else "")
@@ -151,7 +152,7 @@ def _with_character(call: Call, args: Args) -> Args:
     """Return the arguments with the key of the character. Raise NotFound where there is none."""
     if "character_id" not in args:
         return args
-    key = call.library.knowledge.character(args["character_id"])
+    key = call.space.part(Knowledge).character(args["character_id"])
     if key is None:
         raise NotFound(f'There is no character "{args["character_id"]}". Find one with characters.search.')
     return {**args, "character_id": key}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from commonplace.kinds.tables.importing import FORMATS, MODES
 from commonplace.kinds.tables.naming import find_project
 from commonplace.kinds.tables.pointers import parse
+from commonplace.kinds.tables.tables import Tables
 from commonplace.kinds.tables.tools.showing import PROJECT, TABLE, listed, page, project_shown, table_shown
 from commonplace.kinds.tables.tools.types import checked
 from commonplace.model import JSON
@@ -26,22 +27,22 @@ DATA: Schema = {"description": "Any JSON value."}
 
 
 def project_create(call: Call, args: Mapping[str, JSON]) -> Answer:
-    project = call.library.tables.catalog.create_project(args["name"], args.get("description", ""))
+    project = call.space.part(Tables).catalog.create_project(args["name"], args.get("description", ""))
     return {"project": project_shown(project)}
 
 
 def project_list(call: Call, args: Mapping[str, JSON]) -> Answer:
-    rows = [project_shown(project) for project in call.library.tables.store.projects()]
+    rows = [project_shown(project) for project in call.space.part(Tables).store.projects()]
     return page("projects", rows, args["limit"], args["offset"])
 
 
 def project_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
-    project, tables = call.library.tables.catalog.delete_project(args["project_id"], force=args["force"])
+    project, tables = call.space.part(Tables).catalog.delete_project(args["project_id"], force=args["force"])
     return {"deleted": project.id, "tables_deleted": tables}
 
 
 def table_create(call: Call, args: Mapping[str, JSON]) -> Answer:
-    table = call.library.tables.catalog.create_table(
+    table = call.space.part(Tables).catalog.create_table(
         args["project_id"],
         args["name"],
         args.get("description", ""),
@@ -52,26 +53,26 @@ def table_create(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 
 def table_get(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     table, place = tables.table(args["table_id"]), parse(args["json_path"])
     data = json.loads(tables.running.text(table, place))  # it may be newer than the version, never older
     return {"table": table_shown(table), "json_path": args["json_path"], "data": data, "version": table.version}
 
 
 def table_list(call: Call, args: Mapping[str, JSON]) -> Answer:
-    store = call.library.tables.store
+    store = call.space.part(Tables).store
     project = find_project(store, args["project_id"]).id if "project_id" in args else None
     rows = [table_shown(table) for table in store.tables(project)]
     return page("tables", rows, args["limit"], args["offset"])
 
 
 def table_update(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     return {"table": table_shown(tables.catalog.update_table(tables.table(args["table_id"]), args))}
 
 
 def table_import(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     table, imported = tables.catalog.import_text(
         tables.table(args["table_id"]),
         args["content"],
@@ -84,7 +85,7 @@ def table_import(call: Call, args: Mapping[str, JSON]) -> Answer:
 
 
 def table_delete(call: Call, args: Mapping[str, JSON]) -> Answer:
-    tables = call.library.tables
+    tables = call.space.part(Tables)
     table = tables.table(args["table_id"])
     return {"deleted": table.id, "tools_deleted": tables.catalog.delete_table(table)}
 
