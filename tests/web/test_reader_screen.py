@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -71,7 +72,9 @@ See [Marta](../People/Marta.md), [nobody](Nobody.md), [a site](https://example.c
 
 
 def test_a_document_is_shown_with_its_outline_marks_and_links(library: Library) -> None:
-    library.put(Draft("document", "Ops/Locks.md", parent="vault", title="Distributed locks", body=LOCKS, format="markdown"))
+    library.put(
+        Draft("document", "Ops/Locks.md", parent="vault", title="Distributed locks", body=LOCKS, format="markdown")
+    )
     library.put(Draft("document", "People/Marta.md", parent="vault", title="Marta", body="Marta.", format="markdown"))
     uri = uri_of("document", "vault", "Ops/Locks.md")
     shown = sheet(library, item_path(uri, line=11, q="fencing tokens"))
@@ -152,7 +155,7 @@ def test_a_long_document_is_cut_into_pages_at_its_headings(library: Library) -> 
     assert first["pages"] == 4
     seen = [sheet(library, f"{path}?page={number}").record["lines"] for number in range(1, first["pages"] + 1)]
     assert seen[0][0] == 1
-    assert all(later[0] == earlier[1] + 1 for earlier, later in zip(seen, seen[1:], strict=False))
+    assert all(later[0] == earlier[1] + 1 for earlier, later in pairwise(seen))
     lines = body.split("\n")
     assert all(lines[start - 1].startswith("## ") for start, _ in seen)
     assert sheet(library, f"{path}?line={seen[2][0] + 1}").record["page"] == 3

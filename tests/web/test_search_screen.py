@@ -21,7 +21,9 @@ from commonplace.web.visits import Visit
 
 @pytest.fixture
 def library(tmp_path: Path) -> Iterator[Library]:
-    with Library.open(tmp_path, settings=Settings(home=tmp_path, models=tmp_path / "models", model="static")) as library:
+    with Library.open(
+        tmp_path, settings=Settings(home=tmp_path, models=tmp_path / "models", model="static")
+    ) as library:
         yield library
 
 
@@ -64,7 +66,7 @@ def test_a_new_library_is_told_what_to_do_first(library: Library) -> None:
 
 
 def test_hits_have_their_lines_their_marks_and_what_their_score_means(library: Library) -> None:
-    body = "Leases last thirty seconds.\nElection needs fencing tokens, or a paused process writes.\nNever hold a lock long."
+    body = "Leases last thirty seconds.\nElection needs fencing tokens, or a paused process writes.\nHold no lock long."
     library.put(Draft("note", "locks", title="Locks", body=body, tags=("ops",)))
     library.embed()
     record = shown(library, "/?q=fencing+tokens").record
@@ -137,7 +139,9 @@ def test_a_library_that_is_not_embedded_says_so(library: Library) -> None:
 def test_where_dates_and_paths_narrow_a_search(library: Library) -> None:
     for number in range(4):
         library.put(
-            Draft("document", f"part-{number}/x.md", parent="docs", title="X", body="copper", metadata={"rating": number})
+            Draft(
+                "document", f"part-{number}/x.md", parent="docs", title="X", body="copper", metadata={"rating": number}
+            )
         )
 
     def keys(query: str) -> set[str]:
@@ -150,7 +154,9 @@ def test_where_dates_and_paths_narrow_a_search(library: Library) -> None:
     assert len(keys("in=docs")) == 4
 
 
-@pytest.mark.parametrize("query", ["where=rating", "kind=nonsense", "from=soon", "mode=magic", "cursor=x", "q=&tag=x&cursor=y"])
+@pytest.mark.parametrize(
+    "query", ["where=rating", "kind=nonsense", "from=soon", "mode=magic", "cursor=x", "q=&tag=x&cursor=y"]
+)
 def test_what_cannot_be_read_is_said_in_a_sentence(query: str, library: Library) -> None:
     with pytest.raises(InvalidInput, match=r"\.$"):
         shown(library, f"/?{query}" if query.startswith("q=") else f"/?q=kettle&{query}")

@@ -23,7 +23,15 @@ from commonplace.web.frame import POLICY
 from serving import environment_of, fill, process
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
-SCREENS = ["/", "/?q=tea", "/?q=nothingness+unheard", "/?tag=food", "/i/notes/tea", "/i/notes/tea?q=water&line=2", "/connect"]
+SCREENS = [
+    "/",
+    "/?q=tea",
+    "/?q=nothingness+unheard",
+    "/?tag=food",
+    "/i/notes/tea",
+    "/i/notes/tea?q=water&line=2",
+    "/connect",
+]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +74,9 @@ def test_a_browser_at_an_address_of_mcp_is_told_how_to_connect(path: str, place:
     status, headers, _ = ask(server, path, BROWSER)
     assert status == 303
     _, _, page = ask(server, headers["Location"], BROWSER)
-    assert f"claude mcp add --scope user --transport http commonplace {server.removesuffix('/mcp')}{place}" in words(page)
+    assert f"claude mcp add --scope user --transport http commonplace {server.removesuffix('/mcp')}{place}" in words(
+        page
+    )
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/favicon.html", "/i", "/i/"])
@@ -121,7 +131,7 @@ def test_asking_for_the_head_alone_gets_the_head_alone(server: str) -> None:
 
 @pytest.mark.parametrize("path", SCREENS)
 def test_every_screen_has_one_first_heading_and_a_twin_in_json(path: str, server: str) -> None:
-    status, headers, page = ask(server, path, BROWSER)
+    status, _, page = ask(server, path, BROWSER)
     assert (status, len(re.findall(r"<h1[ >]", page))) == (200, 1)
     assert re.search(r"<title>.+Commonplace|<title>Commonplace", page)
     as_asked = json.loads(ask(server, path, {"Accept": "application/json"})[2])
@@ -134,7 +144,7 @@ def test_every_screen_has_one_first_heading_and_a_twin_in_json(path: str, server
 @pytest.mark.parametrize("path", [*SCREENS, "/nothing", "/i/notes/gone", "/live?q=tea"])
 def test_every_answer_forbids_what_is_foreign_and_is_kept_by_nobody(path: str, server: str) -> None:
     for accept in (BROWSER, {"Accept": "application/json"}):
-        status, headers, page = ask(server, path, accept)
+        _, headers, page = ask(server, path, accept)
         if path == "/nothing" and accept is not BROWSER:
             continue  # that is the server's own answer
         assert headers["Content-Security-Policy"] == POLICY

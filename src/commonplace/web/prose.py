@@ -105,7 +105,11 @@ class _Cutting:
 
 def _pieces(line: str, most: int) -> list[str]:
     step = most // 4  # characters, each of four bytes at most
-    return [line] if len(line.encode("utf-8", "surrogatepass")) <= most else [line[at : at + step] for at in range(0, len(line), step)]
+    return (
+        [line]
+        if len(line.encode("utf-8", "surrogatepass")) <= most
+        else [line[at : at + step] for at in range(0, len(line), step)]
+    )
 
 
 def without_front_matter(body: str) -> str:
@@ -142,7 +146,7 @@ def clean(html: str) -> str:
         tags=set(_TAGS),
         attributes=_ATTRIBUTES,
         url_schemes=_SCHEMES,
-        allowed_classes=None,
+        set_tag_attribute_values={"pre": {"tabindex": "0"}, "table": {"tabindex": "0"}},  # they may have to be scrolled
         link_rel="noopener noreferrer",
         clean_content_tags={"script", "style"},
     )
@@ -169,7 +173,7 @@ def code(text: str, first: int) -> str:
         f'<span class="row" id="L{number}"><b>{number}</b>{escape(line)}\n</span>'
         for number, line in enumerate(lines, first)
     )
-    return f'<pre class="code"><code>{"".join(rows)}</code></pre>'
+    return f'<pre class="code" tabindex="0"><code>{"".join(rows)}</code></pre>'
 
 
 def with_marks(html: str, find: Find) -> tuple[str, int]:

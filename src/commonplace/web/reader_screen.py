@@ -19,6 +19,7 @@ from commonplace.model import JSON, Item, uri_of
 from commonplace.profiles.commonplace.browsing import collection_names
 from commonplace.search.parse import parse
 from commonplace.search.plan import plan_lexical
+from commonplace.space import Space
 from commonplace.text.matches import Matcher
 from commonplace.text.outline import Heading, contents
 from commonplace.tools.locating import locate, suggested
@@ -32,7 +33,7 @@ from commonplace.web.wording import several
 MOST_CACHED = 32 * 1024 * 1024
 """The bytes of rendered pages that a server keeps."""
 _MOST_HEADINGS = 200
-_RELATED = 5
+_RELATED, _MOST_RELATED = 5, 500
 _PLAIN = ("text", "rst", "org", "html", "pdf", "epub", "docx")
 _EDITORS = (
     ("VS Code", "vscode://file{path}:{line}"),
@@ -182,7 +183,7 @@ def _shown(library: Library, item: Item, visit: Visit, form: str = "") -> Sheet:
         "pages": page.total,
         "marks": marks,
         "outline": _outline(item, page, text, line),
-        "related": _related(library, item),
+        "related": library.part(_Related).of(item),
         "text": body,
     }
     beside = {
@@ -272,20 +273,23 @@ def _others(item: Item, page: _ReaderPage, text: str) -> dict[str, str]:
     return others
 
 
-def _related(library: Library, item: Item) -> list[dict[str, JSON]]:
-    """Return a few items that say something like this one. Kept until something changes in the library."""
-    key = (item.id, item.version, library.store.last_change())
-    kept: OrderedDict[tuple[int, int, int], list[dict[str, JSON]]] = library.keeping(_new_related)
-    if key not in kept:
-        hits = titled(library, library.related(item.uri, limit=_RELATED).hits)
-        kept[key] = [{"uri": hit.uri, "title": hit.title or hit.uri, "path": item_path(hit.uri)} for hit in hits]
-        while len(kept) > 500:
-            kept.popitem(last=False)
-    return kept[key]
+class _Related:
+    """What says something like an item, of the items that were read last."""
 
+    def __init__(self, space: Space) -> None:
+        self._space = space
+        self._kept: OrderedDict[tuple[int, int, int], list[dict[str, JSON]]] = OrderedDict()
 
-def _new_related(library: Library) -> OrderedDict[tuple[int, int, int], list[dict[str, JSON]]]:
-    return OrderedDict()
+    def of(self, item: Item) -> list[dict[str, JSON]]:
+        """Return a few items that say something like this one. Kept until something changes in the library."""
+        key = (item.id, item.version, self._space.store.last_change())
+        if (related := self._kept.get(key)) is None:
+            hits = titled(cast(Library, self._space), self._space.related(item.uri, limit=_RELATED).hits)
+            related = [{"uri": hit.uri, "title": hit.title or hit.uri, "path": item_path(hit.uri)} for hit in hits]
+            self._kept[key] = related
+            if len(self._kept) > _MOST_RELATED:
+                self._kept.pop(next(iter(self._kept)), None)
+        return related
 
 
 def _editors(library: Library, item: Item, line: int) -> list[dict[str, str]]:
