@@ -92,9 +92,8 @@ class _UnreadPage:
 
     def page(self, presenter: Presenter, answer: RankedRows) -> Page:
         limit = self.request.limit
-        hits = self.stages.timed("present", lambda: presenter.hits(answer))
         return Page(
-            tuple(hits),
+            tuple(self.stages.timed("present", lambda: presenter.hits(answer))),
             self.stages.done,
             self.notes,
             more=len(self.fresh) > limit,

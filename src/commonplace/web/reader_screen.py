@@ -72,7 +72,7 @@ class _ReaderPage:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where the pages of a version of an item begin and end."""
+    """The bounds of the pages of one version of an item."""
 
     parts: Sequence[prose.Part]
     headings: Sequence[Heading]
@@ -274,7 +274,7 @@ def _others(item: Item, page: _ReaderPage, text: str) -> dict[str, str]:
 
 
 class _Related:
-    """What says something like an item, of the items that were read last."""
+    """The items that say something like those that were read last."""
 
     def __init__(self, space: Space) -> None:
         self._space = space

@@ -48,7 +48,7 @@ _SPANS = (("This week", 7), ("This month", 31), ("This year", 366))
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AskedSearch:
     """A search as the address of the page has it."""
 
     text: str
@@ -120,17 +120,17 @@ def live(library: Library, visit: Visit) -> Sheet:
     return Sheet("live.html", text, {"query": text, "results": results, "all": with_query("/", q=text)})
 
 
-def _asked(visit: Visit) -> Question:
+def _asked(visit: Visit) -> AskedSearch:
     query = visit.query
     mode: Any = query.get("mode") or "auto"
     if mode not in get_args(Mode):
         raise InvalidInput(f"mode is one of {', '.join(get_args(Mode))}, not {mode!r}.")
     filters = {name: [value for value in query.getlist(name) if value.strip()] for name in _FILTERS}
     kept = {name: values for name, values in filters.items() if values}
-    return Question(query.get("q", ""), mode, kept, query.get("cursor", ""))
+    return AskedSearch(query.get("q", ""), mode, kept, query.get("cursor", ""))
 
 
-def _filter(asked: Question) -> Filter:
+def _filter(asked: AskedSearch) -> Filter:
     given = asked.filters
     for kind in given.get("kind", ()):
         if kind not in SCHEMES:
@@ -165,7 +165,7 @@ def _value(text: str) -> JSON:
     return {"true": True, "false": False}.get(text, text)
 
 
-def _filtered(library: Library, asked: Question) -> Sheet:
+def _filtered(library: Library, asked: AskedSearch) -> Sheet:
     """Return what a filter lets through, newest first, where nothing is asked."""
     number, _, created = asked.cursor.partition("-")
     if asked.cursor and not (number + created).isdigit():
@@ -259,7 +259,7 @@ def _read(parsed: Parsed) -> str:
 # narrowing
 
 
-def _active(asked: Question, names: dict[str, str]) -> list[dict[str, str]]:
+def _active(asked: AskedSearch, names: dict[str, str]) -> list[dict[str, str]]:
     """Return the filters that are set, each with the address of the search without it."""
     active = []
     for name, values in asked.filters.items():
@@ -271,7 +271,7 @@ def _active(asked: Question, names: dict[str, str]) -> list[dict[str, str]]:
     return active
 
 
-def _facets(library: Library, page: Page, asked: Question, names: dict[str, str]) -> list[dict[str, JSON]]:
+def _facets(library: Library, page: Page, asked: AskedSearch, names: dict[str, str]) -> list[dict[str, JSON]]:
     """Return what the results can be narrowed to, counted over the best of them."""
     items = library.store.items(page.items[:_MOST_COUNTED])
     given, now = asked.filters, datetime.now(UTC)
@@ -310,7 +310,7 @@ def _common(counts: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _facet(
-    title: str, name: str, counts: Iterable[tuple[str, int]], asked: Question, labels: dict[str, str]
+    title: str, name: str, counts: Iterable[tuple[str, int]], asked: AskedSearch, labels: dict[str, str]
 ) -> dict[str, JSON]:
     chosen = asked.filters.get(name, [])
     entries = [
