@@ -237,7 +237,7 @@ def test_watching_keeps_no_server_from_ending(home: Path, root: Path, number: si
 def test_a_server_starts_without_what_the_watching_loads() -> None:
     looked = (
         "import sys; from commonplace.server import mcp, service; "
-        "print({'watchfiles', 'filelock', 'commonplace.kinds.documents.folders.folders'} & sys.modules.keys())"
+        "print({'watchfiles', 'filelock', 'commonplace.kinds.documents.folders.library_folders'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
