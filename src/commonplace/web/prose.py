@@ -14,8 +14,8 @@ import nh3
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from commonplace.text.lines import split_lines
 from commonplace.text.structure import front_matter
+from commonplace.text.text_lines import split_lines
 
 MOST_BYTES = 24_000
 """The bytes of a source that one page shows."""

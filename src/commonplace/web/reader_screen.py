@@ -13,7 +13,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from commonplace.errors import CommonplaceError, NotFound
-from commonplace.kinds.knowledge.reading import rendered as as_markdown
+from commonplace.kinds.knowledge.item_reading import rendered as as_markdown
 from commonplace.library import Library
 from commonplace.model import JSON, Item, uri_of
 from commonplace.profiles.commonplace.browsing import collection_names
