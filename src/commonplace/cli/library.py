@@ -18,7 +18,7 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
-from commonplace.text.lines import split_lines
+from commonplace.text.text_lines import split_lines
 from commonplace.tools import locating
 from commonplace.tools.addresses import CHUNK, inside, span
 from commonplace.tools.levels import unknown_path, unknown_tags

@@ -9,7 +9,7 @@ from commonplace.errors import InvalidInput
 from commonplace.kinds.knowledge.drawer import Cue
 from commonplace.model import JSON, Draft, Span
 from commonplace.store.rows import Attachment
-from commonplace.text.lines import line_of, line_starts
+from commonplace.text.text_lines import line_of, line_starts
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.tables.catalog import TYPES, Catalog
-from commonplace.kinds.tables.instances import Instances
-from commonplace.kinds.tables.keys import digest, new_key
-from commonplace.kinds.tables.naming import check_description, check_instance_name, check_name, check_tool_name
+from commonplace.kinds.tables.names import check_description, check_instance_name, check_name, check_tool_name
 from commonplace.kinds.tables.pointers import parse
+from commonplace.kinds.tables.table_catalog import TYPES, Catalog
+from commonplace.kinds.tables.tool_instances import Instances, digest, new_key
 from commonplace.kinds.tables.values import check, parsed
 from commonplace.model import LAST_MOMENT
 from commonplace.store.shredding import dumps

@@ -1,4 +1,7 @@
-"""The answers of providers, checked before anyone believes them."""
+"""The answers of providers, checked before anyone believes them, and the ways in which asking fails.
+
+They are apart from the line itself, so that knowing a failure takes no HTTP client.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from commonplace.models.embedder import Vectors
+from commonplace.errors import Unavailable
+from commonplace.models.roles import Vectors
 from commonplace.text.normal import whole_characters
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -75,3 +79,19 @@ def member(answer: Any, name: str) -> Any:
 
 def _count(answer: Any) -> int:
     return len(answer) if isinstance(answer, Sequence) and not isinstance(answer, str) else 0
+
+
+class ProviderFailed(Unavailable):
+    """A provider that did not give what it was asked for. The sentence never has the key in it."""
+
+
+class RequestRefused(ProviderFailed):
+    """A request that the provider understood and does not want, now or later."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.answered = status
+
+
+class TooLong(ProviderFailed):
+    """A text that is longer than the model reads at once."""

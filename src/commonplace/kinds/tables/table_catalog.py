@@ -9,13 +9,12 @@ from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound
 from commonplace.ingest.embedding import Embedding
-from commonplace.kinds.tables.chunks import ChunkSizes
-from commonplace.kinds.tables.importing import import_value, read_content
+from commonplace.kinds.tables.edits import Edits, PathMissing, Writing, import_value, read_content
 from commonplace.kinds.tables.indexing import Indexer, PlaceChange
-from commonplace.kinds.tables.naming import check_description, check_name, check_tool_name, find_project, new_id
+from commonplace.kinds.tables.names import check_description, check_name, check_tool_name, find_project, new_id
+from commonplace.kinds.tables.nodes import ChunkSizes
 from commonplace.kinds.tables.pointers import parse, tokens
 from commonplace.kinds.tables.values import check
-from commonplace.kinds.tables.writing import Edits, PathMissing, Writing
 from commonplace.model import JSON
 from commonplace.store.shredding import dumps
 from commonplace.store.table_base import TableStore

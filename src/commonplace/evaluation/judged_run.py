@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from commonplace.evaluation.judged import JudgedCollection, JudgedQuestion
-from commonplace.evaluation.metrics import ndcg, recall, reciprocal_rank
-from commonplace.evaluation.results import CPU, DEEP_RECALL, MRR, NDCG, RECALL, ModeResult, SetResult
+from commonplace.evaluation.ranking_metrics import ndcg, recall, reciprocal_rank
+from commonplace.evaluation.report import CPU, DEEP_RECALL, MRR, NDCG, RECALL, ModeResult, SetResult
 from commonplace.ingest.prepare import prepare
 from commonplace.ingest.suited import best_here
 from commonplace.library import Library

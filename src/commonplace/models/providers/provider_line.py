@@ -1,4 +1,8 @@
-"""A line to a provider: pooled connections, several attempts, limits, and errors that say what to do."""
+"""A line to a provider: pooled connections, several attempts, limits, and errors that say what to do.
+
+Its connections keep a caller's time (a client's own bound is of one read, and a server that trickles ends none), and a
+circuit breaker leaves a failing provider alone.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,23 @@ import random
 import ssl
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any
 
+import httpcore2
 import httpx2
 
 from commonplace.models.hurry import hurried, time_left
-from commonplace.models.providers.answers import printable
-from commonplace.models.providers.breaker import Breaker
 from commonplace.models.providers.endpoint import PROVIDERS, ModelEndpoint
-from commonplace.models.providers.failures import ProviderFailed, RequestRefused, TooLong
-from commonplace.models.providers.punctual import PunctualBackend
+from commonplace.models.providers.replies import ProviderFailed, RequestRefused, TooLong, printable
 
+FAILURES = 5
+REST_S = 30.0
+LONGEST_REST_S = 300.0
 log = logging.getLogger(__name__)
-
 MOST_BYTES = 64 << 20
 """The largest answer: a batch of vectors as JSON is a tenth of that."""
 LONGEST_PAUSE_S = 30.0
@@ -33,6 +37,86 @@ SHOWN = 200
 """Characters of what a provider says that an error repeats."""
 _PASSING = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 _TOO_LONG = ("context length", "context size", "context window", "input length", "too long", "too large", "less than")
+
+
+class PunctualBackend(httpcore2.SyncBackend):
+    """A network backend whose reads, of a head or of a body, come within the hurry of whoever reads."""
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
+    ) -> httpcore2.NetworkStream:
+        return _Punctual(super().connect_tcp(host, port, timeout, local_address, socket_options))
+
+
+class _Punctual(httpcore2.NetworkStream):
+    def __init__(self, stream: httpcore2.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        left = time_left()
+        if left == 0:
+            raise httpcore2.ReadTimeout("the answer trickles")
+        return self._stream.read(max_bytes, timeout if left is None else left)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, timeout)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        return _Punctual(self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class Breaker:
+    """A circuit breaker: after some failures in a row it lets nobody through for a while, and then one who tries.
+
+    The others wait for what that one finds. Threads may share it.
+    """
+
+    def __init__(self, failures: int = FAILURES, rest: float = REST_S) -> None:
+        self._most, self._rest = failures, rest
+        self._failed = 0
+        self._until = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self) -> float:
+        """Return the seconds until somebody may try.
+
+        0 means that the caller may, and that others wait for what it finds.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if now < self._until:
+                return self._until - now
+            if self._failed >= self._most:
+                self._until = now + self._rest
+            return 0.0
+
+    def succeeded(self) -> None:
+        with self._lock:
+            self._failed, self._until = 0, 0.0
+
+    def failed(self) -> None:
+        with self._lock:
+            self._failed += 1
+            if self._failed >= self._most:
+                self._until = time.monotonic() + self._rest
+
+    def rest(self, seconds: float) -> None:
+        """Leave the provider alone for as long as it has asked for."""
+        with self._lock:
+            self._until = max(self._until, time.monotonic() + min(seconds, LONGEST_REST_S))
 
 
 class _Again(Exception):

@@ -1,20 +1,51 @@
-"""Instances: endpoints with keys of their own that serve the tools bound to them, and no others."""
+"""Instances: endpoints with keys of their own that serve the tools bound to them, and no others.
+
+A key names its space, the only one it opens: 256 random bits, shown once, stored as a digest.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from commonplace.errors import AlreadyExists, NotFound
-from commonplace.kinds.tables.keys import digest, is_key_of, new_key
-from commonplace.kinds.tables.naming import check_description, check_instance_name, find_instance, find_tool, new_id
+from commonplace.kinds.tables.names import check_description, check_instance_name, find_instance, find_tool, new_id
 from commonplace.store.table_base import TableStore
 from commonplace.store.table_rows import BindingRow, InstanceRow, ToolRow
 
+PREFIX = "cpi"
+_KEY = re.compile(rf"{PREFIX}_([a-z0-9][a-z0-9._-]{{0,63}})_([0-9a-f]{{64}})")
 ENABLED, DISABLED = "enabled", "disabled"
 HINTED = 4
+
+
+def new_key(space: str) -> str:
+    """Return a new key for a space."""
+    return f"{PREFIX}_{space}_{secrets.token_hex(32)}"
+
+
+def space_of(key: str) -> str | None:
+    """Return the space that a key names; None for a text that is no key."""
+    match = _KEY.fullmatch(key)
+    return match.group(1) if match else None
+
+
+def digest(key: str) -> bytes:
+    """Return the SHA-256 digest of a key."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
+def is_key_of(key: str, stored_digest: bytes) -> bool:
+    """Return whether a key has this digest, comparing in constant time."""
+    return hmac.compare_digest(digest(key), stored_digest)
+
+
 _NOBODY = digest("nobody's key")
 
 

@@ -10,21 +10,28 @@ from typing import TypeVar
 from urllib.parse import urlsplit
 
 from commonplace.errors import Offline
-from commonplace.models.providers import embedding, reranking, writing
-from commonplace.models.providers.embedding import HttpEmbedder
 from commonplace.models.providers.endpoint import (
     OLLAMA_PORT,
     Misconfigured,
     ModelEndpoint,
+    Prefixes,
     Provider,
+    find_key,
+    prefixes_of,
     read_address,
     split_name,
 )
-from commonplace.models.providers.keys import find_key
-from commonplace.models.providers.known import Prefixes, prefixes_of
-from commonplace.models.providers.reranking import HttpReranker
-from commonplace.models.providers.wire import line_to
-from commonplace.models.providers.writing import HttpGenerator
+from commonplace.models.providers.provided_embedder import EmbeddingApi, HttpEmbedder, OllamaApi, OpenAIApi
+from commonplace.models.providers.provided_helpers import (
+    RERANK_APIS,
+    AnthropicChat,
+    HttpGenerator,
+    HttpReranker,
+    OllamaChat,
+    OpenAIChat,
+    WritingApi,
+)
+from commonplace.models.providers.provider_line import line_to
 from commonplace.network import require_allowed
 from commonplace.settings import PREFIX, Settings
 
@@ -48,9 +55,9 @@ def provided_embedder(name: str, settings: Settings, environment: Mapping[str, s
         pause=settings.embedder_pause_ms / 1000,
         concurrency=settings.embedder_concurrency,
     )
-    api: embedding.EmbeddingApi = embedding.OpenAIApi(azure=provider.name == "azure")
+    api: EmbeddingApi = OpenAIApi(azure=provider.name == "azure")
     if provider.name == "ollama":
-        api = embedding.OllamaApi(settings.embedder_context, settings.embedder_truncate)
+        api = OllamaApi(settings.embedder_context, settings.embedder_truncate)
     known = prefixes_of(model)
     prefixes = Prefixes(
         _prefix(settings.embedder_query_prefix, known.query), _prefix(settings.embedder_passage_prefix, known.passage)
@@ -70,7 +77,7 @@ def provided_reranker(name: str, settings: Settings, environment: Mapping[str, s
     provider, model = split_name(name, RERANKERS, "reranker")
     endpoint = _endpoint(provider, model, "reranker", settings.reranker_url, settings, environment)
     endpoint = replace(endpoint, timeout=max(1.0, settings.rerank_ms / 1000), attempts=2, pause=0.2)
-    api = reranking.APIS[provider.name]
+    api = RERANK_APIS[provider.name]
     return HttpReranker(line_to(endpoint), api, tokens=settings.reranker_tokens, batch=settings.reranker_batch)
 
 
@@ -102,13 +109,13 @@ def _generator(
         concurrency=settings.generator_concurrency,
     )
     effort = settings.generator_effort
-    api: writing.WritingApi = writing.OpenAIChat(
+    api: WritingApi = OpenAIChat(
         azure=provider.name == "azure", original=urlsplit(endpoint.url).hostname == "api.openai.com", effort=effort
     )
     if provider.name == "ollama":
-        api = writing.OllamaChat(settings.generator_context)
+        api = OllamaChat(settings.generator_context)
     elif provider.name == "anthropic":
-        api = writing.AnthropicChat(effort)
+        api = AnthropicChat(effort)
     return HttpGenerator(line_to(endpoint), api)
 
 

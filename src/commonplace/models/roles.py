@@ -1,4 +1,4 @@
-"""The interface of a model that turns text into vectors."""
+"""The three roles of models: turning text into vectors, writing text, and judging passages a second time."""
 
 from __future__ import annotations
 
@@ -89,3 +89,31 @@ def unit(vector: Vectors) -> Vectors:
     """Return the vector at length one. The zero vector stays what it is."""
     length = float(np.linalg.norm(vector))
     return vector / np.float32(length) if length > 0 else vector
+
+
+class Generator(Protocol):
+    """A model that writes a text when told what about.
+
+    Safe to call from several threads; opening one contacts nobody.
+    """
+
+    @property
+    def name(self) -> str: ...  # the provider and the model, so that what one wrote is never taken for another's
+
+    def generate(self, prompt: str, *, system: str = "", max_tokens: int = 1000, timeout: float | None = None) -> str:
+        """Return what it wrote, without the thinking.
+
+        Raise Unavailable where it cannot, or not within `timeout` seconds.
+        """
+        ...
+
+
+class Reranker(Protocol):
+    """A model that judges passages one by one. Without one the stage is skipped."""
+
+    @property
+    def name(self) -> str: ...
+
+    def score(self, query: str, passages: Sequence[str]) -> Sequence[float]:
+        """Return a score from 0 to 1 for each passage, in the order given."""
+        ...
