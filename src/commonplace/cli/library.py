@@ -218,7 +218,7 @@ def _located(library: Library, given: str) -> Located:
         if located := locating.find(library, path, to_the_letter=True):
             return located
     if on_disk and not paths:
-        raise NotFound(f"{given} is in no collection. Give a path inside one, or its qmd:// address.")
+        raise NotFound(f"{given} is in no collection. Give a path inside one, or its address, docs://…")
     raise locating.missing(library, paths[0] if on_disk else given)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.model import SCHEMES, Item, parse_uri, uri_of
+from commonplace.model import SCHEMES, Item, kind_of, parse_uri, uri_of
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
 from commonplace.tools.addresses import LINES, span
@@ -176,7 +176,8 @@ def _addresses(text: str) -> Iterator[tuple[str, str | None, str]]:
     if mark:
         spelled = (f"{scheme.lower()}://{rest}", f"{scheme.lower()}://{rest.replace('%', '%25')}")
     else:
-        spelled = (f"qmd://{text.replace('%', '%25')}", f"qmd://{text}")
+        documents = SCHEMES["document"]
+        spelled = (f"{documents}://{text.replace('%', '%25')}", f"{documents}://{text}")
     for address in dict.fromkeys(spelled):
         if parts := parse_uri(address):
             yield parts
@@ -185,7 +186,7 @@ def _addresses(text: str) -> Iterator[tuple[str, str | None, str]]:
 def _paths(text: str) -> list[str]:
     """Return the document paths, or ends of paths, that a text may be; none for an address of another kind."""
     scheme, mark, rest = text.partition("://")
-    if mark and scheme.lower() != SCHEMES["document"]:
+    if mark and kind_of(scheme) != "document":
         return []
     spelled = (unquote(rest), rest) if mark else (text, unquote(text))
     return [path for path in dict.fromkeys(each.strip("/") for each in spelled) if path]

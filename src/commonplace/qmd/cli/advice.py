@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from commonplace.cli.lazy import called_qmd, typed
+from commonplace.model import SCHEMES
+from commonplace.qmd.tools.naming import SCHEME
 
 _NAMES_IN_COMMONPLACE = {"collection add": "add"}
+
+
+def address(collection: str, path: str = "") -> str:
+    """Return the address of a document, folder or collection, not encoded, in the scheme of the called program.
+
+    `commonplace` decodes every address it is given, so percent signs are encoded for it, and nothing else.
+    """
+    if called_qmd():
+        return f"{SCHEME}://{collection}/{path}"
+    return f"{SCHEMES['document']}://{collection}/{path.replace('%', '%25')}"
+
+
+def decoded(path: str) -> str:
+    """Return the path of an address that `address` wrote for the called program."""
+    return path if called_qmd() else unquote(path)
 
 
 def command(name: str) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 import click
 
 from commonplace.cli.common import with_library
-from commonplace.cli.lazy import called_qmd
 from commonplace.errors import CommonplaceError, InvalidInput
 from commonplace.library import Library
 from commonplace.model import chunk_id
-from commonplace.qmd.cli.advice import command
+from commonplace.qmd.cli.advice import address, command
 from commonplace.qmd.cli.formats import FORMATS, PrintedHit, format_options, hits, print_as_it_is
 from commonplace.qmd.tools.finding import LONGEST_QUERY, QmdHit, QmdResults, explained, find
 from commonplace.qmd.tools.reading import shown
@@ -192,14 +191,9 @@ class _Presentation:
 
 
 def place_of(collection: str, path: str, roots: dict[str, str]) -> str:
-    """Return `qmd://{collection}/{path}`, not encoded, or the path on disk if the collection's root is given.
-
-    `commonplace` decodes every address it is given, so percent signs are encoded for it, and nothing else.
-    """
+    """Return the address of a document, not encoded, or the path on disk if the collection's root is given."""
     root = roots.get(collection)
-    if root:
-        return f"{root.rstrip('/')}/{path}"
-    return f"qmd://{collection}/{path if called_qmd() else path.replace('%', '%25')}"
+    return f"{root.rstrip('/')}/{path}" if root else address(collection, path)
 
 
 COMMANDS = {"search": search, "vsearch": vsearch, "query": query}
