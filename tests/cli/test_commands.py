@@ -438,6 +438,12 @@ def test_advice_keeps_the_space_that_the_caller_chose(run: Run, notes: Path) -> 
     assert "Run 'commonplace qmd embed'" in run("call", "vsearch", '{"query": "tea"}', code=69).stderr
 
 
+def test_advice_is_typed_and_what_only_looks_like_it_is_not(run: Run, notes: Path) -> None:
+    nothing = 'There is no collection called "`commonplace add` it".'
+    said = run("--space", "other", "search", "tea", "-c", "`commonplace add` it", code=1).stderr
+    assert said == f"{nothing} `commonplace --space other collections list` names them.\n"
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "arguments", "said"),
     [

@@ -15,7 +15,7 @@ import click
 
 from commonplace.cli.common import marked, painted
 from commonplace.cli.layout import TAB, cells, columns, rows, shortened
-from commonplace.cli.lazy import as_called, called
+from commonplace.cli.lazy import as_typed, called
 from commonplace.lazy_dataclass import dataclass
 from commonplace.library import Library
 from commonplace.model import JSON, Hit, Page, parse_uri
@@ -57,7 +57,7 @@ class _Layout:
 def print_page(library: Library, page: Page, *, ms: float, as_json: bool, explain: bool = False) -> None:
     """Print hits as text or as JSON on stdout, and the notes on them on stderr."""
     for note in page.notes:
-        click.echo(as_called(note), err=True)
+        click.echo(as_typed(note), err=True)
     hits = titled(library, page.hits)
     roots = _roots(library, hits)
     if as_json:
@@ -229,7 +229,7 @@ def _foot(page: Page, command: str, ms: float, layout: _Layout) -> str:
 def _command(hit: Hit, path: str | None) -> str:
     """Return the command that reads a hit from its line on; a file goes by its collection and path."""
     named = readable(hit.uri) if path is None else f"{hit.parent}/{hit.item.key}"
-    return f"{called()} get {_quoted(f'{named}:{hit.line}' if hit.line > 1 else named)}"
+    return called(f"get {_quoted(f'{named}:{hit.line}' if hit.line > 1 else named)}")
 
 
 def _quoted(text: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from commonplace.errors import InvalidInput
+from commonplace.errors import Command, InvalidInput
 from commonplace.model import JSON
 
-Command = Literal["everything", "jsonl", "memory"]
+ImportName = Literal["everything", "jsonl", "memory"]
 """The name that `commonplace import` has for the one that stores it."""
 
 _WRITERS = {"everything": "export everything", "jsonl": "export", "memory": "export memory"}
@@ -16,16 +16,17 @@ _OF_AN_ENTRY = frozenset({"thread_id", "text_content"})
 _RECORDS = ("note", "media", "conversation", "character", "prompt")
 
 
-def refuse_others(record: JSON, own: Command) -> None:
+def refuse_others(record: JSON, own: ImportName) -> None:
     """Raise InvalidInput, in half a sentence, where a line is no record, or surely one of another kind."""
     if not isinstance(record, dict):
         raise InvalidInput("it is no JSON object")
-    command = _command(record)
+    command = _import_name(record)
     if command not in (None, own):
-        raise InvalidInput(f"`commonplace {_WRITERS[command]}` wrote it, and `commonplace import {command}` stores it")
+        writer, reader = Command(_WRITERS[command]), Command(f"import {command}")
+        raise InvalidInput("`", writer, "` wrote it, and `", reader, "` stores it")
 
 
-def _command(record: dict[str, JSON]) -> Command | None:
+def _import_name(record: dict[str, JSON]) -> ImportName | None:
     if record.keys() >= _OF_AN_ITEM:
         return "everything"
     if record.keys() >= _OF_AN_ENTRY:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from commonplace.errors import InvalidInput, NotFound
+from commonplace.errors import Command, InvalidInput, NotFound
 from commonplace.model import SCHEMES, Item, kind_of, parse_uri, uri_of
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
@@ -132,15 +132,15 @@ def require_collection(space: Space, name: str) -> str:
     """Return the collection with this name. Raise NotFound with the nearest names for none, or several."""
     collection = collection_called(space, name)
     if collection is None:
-        raise no_collection(space, name, "`commonplace collections list` names them.")
+        raise no_collection(space, name, "`", Command("collections list"), "` names them.")
     return collection
 
 
-def no_collection(space: Space, name: str, advice: str) -> NotFound:
+def no_collection(space: Space, name: str, *advice: str | Command) -> NotFound:
     """Return the error for a name that no collection has, with the nearest names and the advice."""
     near = nearest(name, _collections(space), most=MOST_SUGGESTED, furthest=_FURTHEST_COLLECTION)
     guess = f"Did you mean {or_of(near)}? " if near else ""
-    return NotFound(f'There is no collection called "{name}". {guess}{advice}')
+    return NotFound(f'There is no collection called "{name}". {guess}', *advice)
 
 
 def _collections(space: Space) -> list[str]:

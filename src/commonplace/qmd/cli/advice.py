@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from commonplace.cli.lazy import called_qmd, typed
+import click
+
+from commonplace.cli.lazy import typed
+from commonplace.errors import Command
 from commonplace.model import SCHEMES
 from commonplace.qmd.tools.naming import SCHEME
 
+PROGRAM = "qmd"
+INSIDE = "commonplace qmd"
+"""The way to call it where no program of that name is ours."""
 _NAMES_IN_COMMONPLACE = {"collection add": "add"}
 
 
@@ -31,6 +37,10 @@ def command(name: str) -> str:
 
     Where `commonplace` was called, it is that program's command for the same thing.
     """
-    if called_qmd():
-        return f"{typed('qmd')} {name}"
-    return f"{typed('commonplace')} {_NAMES_IN_COMMONPLACE.get(name, name)}"
+    return typed(Command(name, PROGRAM) if called_qmd() else Command(_NAMES_IN_COMMONPLACE.get(name, name)))
+
+
+def called_qmd() -> bool:
+    """Return whether this process runs as `qmd`, the program or the command. Each has commands of the other."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.find_root().info_name in (PROGRAM, INSIDE)
