@@ -18,7 +18,7 @@ from commonplace.errors import (
     WritesDisabled,
 )
 from commonplace.kinds.memories.entry import EntryChanged, NoEntry
-from commonplace.kinds.tables.writing import PathMissing
+from commonplace.kinds.tables.edits import PathMissing
 
 
 @pytest.mark.parametrize("again", [lambda error: pickle.loads(pickle.dumps(error)), copy.copy, copy.deepcopy])

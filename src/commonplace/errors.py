@@ -94,6 +94,11 @@ class CommonplaceError(Exception):
         return Exception.__new__, (type(self), *self.args), vars(self)
 
 
+def said_by(error: Exception) -> Sentence:
+    """Return the sentence of any error, as a part of another one."""
+    return error.reason if isinstance(error, CommonplaceError) else Sentence(str(error)).clause()
+
+
 class InvalidInput(CommonplaceError):
     code, status, exit_code = "invalid_argument", 400, 2
 

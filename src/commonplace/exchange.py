@@ -1,6 +1,6 @@
 """Everything in a library as JSON Lines, one item a line, out and in again without loss.
 
-Of JSON tables only the nodes are items, and those are made from their data, which `kinds/tables/exchange.py` writes
+Of JSON tables only the nodes are items, and those are made from their data, which `kinds/tables/table_lines.py` writes
 and reads.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
-from commonplace.ingest.exports import refuse_others
+from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge, said_by
+from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
-from commonplace.kinds.documents.folders.contexts import global_context, set_context
+from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
 from commonplace.store.filters import micros
@@ -108,9 +108,9 @@ def import_lines(store: Store, lines: Iterable[str], keep_table: Callable[[str],
             NotFound,
             TooLarge,
         ) as error:
-            why = f"it has no {error}" if isinstance(error, KeyError) else str(error).rstrip(".")
+            why = f"it has no {error}" if isinstance(error, KeyError) else said_by(error)
             raise InvalidInput(
-                f"Line {number} is no exported item: {why}. {imported} items before it were imported."
+                f"Line {number} is no exported item: ", why, f". {imported} items before it were imported."
             ) from error
         if line.draft.kind == "memory" and line.draft.fields.get("supersedes"):
             successions.append((int(line.draft.key), line.draft.fields["supersedes"]))

@@ -20,7 +20,8 @@ from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
-from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource, Returned, SessionList
+from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource
+from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from opening import BACKENDS, open_store, space_of
 from postgres_server import postgres
 from table_parts import fill_tables, tables_told
@@ -48,8 +49,10 @@ def fill(store: Store) -> None:
     store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
     store.put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
     store.set_setting("s", 1)
-    store.add_session("s", "tests", now=0, since=0, most=9)
-    store.mark("s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9)
+    store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
+    store.drawer(SessionMarks).mark(
+        "s", Returned("q", ["notes://n"], "list", SessionList(("x",), True)), now=0, most_uris=9
+    )
     store.set_import_source(ImportSource("note", "file", "", b"h", items[0].id, 1))
     store.enqueue("k", {"n": 1})
     store.delete([items[2].id])
@@ -59,13 +62,14 @@ def fill(store: Store) -> None:
 def content(store: Store) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
+    marks = store.drawer(SessionMarks)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 99),
         [store.attachments_of(item) for item in ids],
         store.entries_of(ids), store.threads(limit=9, offset=0), store.tally().common, store.superseded_items(),
         store.setting("s"), store.models(), store.embedded_total(store.models()[0].id), store.uids(ids),
         store.docids(ids), store.documents_by_end("a.md", "end", 9), store.file_records("c"), store.openings(["talk"]),
-        store.session("s"), store.seen("s"), store.session_list("s", "list"), store.import_source("note", "file", ""),
+        marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), store.import_source("note", "file", ""),
         store.indexed_fields(), store.last_item(), store.next_entry(), store.job_total(), store.indexed(ids),
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
         tables_told(store),
@@ -147,9 +151,11 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
     assert store.threads(limit=5, offset=0)[0][0].thread == one
     store.set_import_source(ImportSource("note", two, one, b"h", note.id, 1))
     assert store.import_source("note", two, one) is not None
-    store.add_session("s", "tests", now=0, since=0, most=9)
-    assert store.mark("s", Returned("q", [one, two], "l", SessionList(())), now=0, most_uris=9) == 2
-    assert store.seen("s") == [one, two]
+    store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
+    assert (
+        store.drawer(SessionMarks).mark("s", Returned("q", [one, two], "l", SessionList(())), now=0, most_uris=9) == 2
+    )
+    assert store.drawer(SessionMarks).seen("s") == [one, two]
     assert store.check() == []
 
 

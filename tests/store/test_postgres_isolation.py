@@ -28,9 +28,8 @@ from commonplace.store.rows import (
     ImportSource,
     KeptAnswer,
     Past,
-    Returned,
-    SessionList,
 )
+from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from opening import open_store, space_of
 from postgres_server import postgres
 from table_parts import fill_tables
@@ -65,8 +64,8 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
     store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
     store.enqueue("k", {})
     store.set_setting("s", 1)
-    store.add_session("s", "tests", now=0, since=0, most=9)
-    store.mark("s", Returned("q", ["notes://n"], "list", SessionList(())), now=0, most_uris=9)
+    store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
+    store.drawer(SessionMarks).mark("s", Returned("q", ["notes://n"], "list", SessionList(())), now=0, most_uris=9)
     store.next_number("note")
     store.set_import_source(ImportSource("note", "file", "", b"h", note.id, 1))
     store.keep_answer("o", "t", "k", KeptAnswer(b"a", {}), now=1, since=0)

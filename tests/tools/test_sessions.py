@@ -26,7 +26,7 @@ from commonplace.errors import InvalidInput
 from commonplace.library import Library
 from commonplace.model import Draft, Page
 from commonplace.store.base import Store
-from commonplace.store.rows import MOST_LISTS
+from commonplace.store.session_marks import MOST_LISTS, SessionMarks
 from commonplace.tools.sessions import SearchAnswer, Session, SessionReport, Sessions, deduped
 from opening import library_settings, open_library
 
@@ -138,11 +138,11 @@ def test_a_session_that_is_used_goes_on_and_is_not_written_each_time(
 ) -> None:
     began = sessions.open("s").used_at
     clock.now += 59
-    assert sessions.open("s").used_at == began == store.session("s").used_at
+    assert sessions.open("s").used_at == began == store.drawer(SessionMarks).find("s").used_at
     for _ in range(5):
         clock.now += 3000
         sessions.open("s")
-        assert store.session("s").used_at == clock.now * 1_000_000
+        assert store.drawer(SessionMarks).find("s").used_at == clock.now * 1_000_000
     clock.now += 3000
     sessions.find("s").touch()
     clock.now += 3000
@@ -218,7 +218,7 @@ def test_a_query_is_remembered_without_marking_anything(sessions: Sessions, stor
     for query in (*(f"q{n}" for n in range(25)), "q9"):
         session.asked(query)
     assert sessions.find("s").recent_queries == ("q9", *(f"q{n}" for n in range(24, 5, -1) if n != 9), "q5")
-    assert store.seen("s") == []
+    assert store.drawer(SessionMarks).seen("s") == []
 
 
 def test_candidates_that_were_not_returned_are_not_seen(filled: Library, sessions: Sessions) -> None:
@@ -278,11 +278,11 @@ def test_without_dedupe_nothing_is_left_out_but_it_becomes_seen(filled: Library,
 def test_the_oldest_returned_are_forgotten_first(filled: Library, sessions: Sessions, store: Store) -> None:
     session = sessions.open("s")
     tea = [uri for offset in (0, 5, 10) for uri in uris(search(filled, session, "tea", offset=offset)[0])]
-    assert store.seen("s") == tea[5:]
+    assert store.drawer(SessionMarks).seen("s") == tea[5:]
     search(filled, session, "garden", limit=2, most_uris=12)
-    assert len(store.seen("s")) == 12
+    assert len(store.drawer(SessionMarks).seen("s")) == 12
     search(filled, session, "garden", limit=2, offset=2)
-    assert len(store.seen("s")) == 10
+    assert len(store.drawer(SessionMarks).seen("s")) == 10
 
 
 class Paging(RuleBasedStateMachine):

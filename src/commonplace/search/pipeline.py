@@ -14,8 +14,8 @@ from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids
 from commonplace.lazy_dataclass import dataclass
 from commonplace.model import CHUNK_BITS, Item, Page
-from commonplace.models.embedder import Embedder
 from commonplace.models.hurry import hurried
+from commonplace.models.roles import Embedder
 from commonplace.search.fuse import Weights
 from commonplace.search.legs import LexicalLeg, VectorLeg, Vectors, scale_of, trust_for
 from commonplace.search.look import Look, Scopes

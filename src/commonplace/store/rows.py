@@ -100,48 +100,6 @@ HEADING_COLUMNS = (
 )
 
 
-MOST_LISTS = MOST_QUERIES = 20
-"""How many lists and queries a session remembers."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRow:
-    """A session as it is kept. Times are microseconds since 1970."""
-
-    id: str
-    client: str
-    defaults: Mapping[str, JSON]
-    queries: tuple[str, ...]
-    """Newest first."""
-    created_at: int
-    used_at: int
-
-
-SESSION_COLUMNS = "id, client, defaults, queries, created_at, used_at"
-
-
-@dataclass(frozen=True, slots=True)
-class SessionList:
-    """The URIs that one list of a session leaves out, from its first page to its last."""
-
-    without: Sequence[str]
-    replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """The URIs that one call of a session has returned, and the list they are a page of."""
-
-    query: str
-    uris: Sequence[str]
-    key: str
-    """Names the list it is a page of."""
-    begun: SessionList | None = None
-    """The list, where this is its first page."""
-    unseen: bool = False
-    """Whether all of it is given out as not seen before."""
-
-
 MOST_NUMBER = (1 << 63) - 1
 """The largest number of an entry: what fits into 64 bits with a sign."""
 ENTRY_BATCH = 500

@@ -29,8 +29,10 @@ from commonplace.store.postgres.connection import PostgresDatabase
 from commonplace.store.postgres.filters import HEAD, compared, compile_filter
 from commonplace.store.postgres.pooling import Connection
 from commonplace.store.postgres.problems import explained
+from commonplace.store.postgres.server_session import PostgresSession
 from commonplace.store.postgres.urls import shown
 from commonplace.store.rows import Write
+from commonplace.store.session import D
 from commonplace.store.shaping import (
     ITEM_COLUMNS,
     PASSAGE_COLUMNS,
@@ -82,9 +84,13 @@ class PostgresItems:
     def __init__(self, url: str, space: str, connections: int = 20) -> None:
         with explained(shown(url)):
             self._database = PostgresDatabase(url, space, connections)
+        self.session = PostgresSession(self._database)
         self.name = self._database.name
         self.replaced = False
         self.log: str | None = None
+
+    def drawer(self, kind: type[D]) -> D:
+        return self.session.drawer(kind)
 
     def close(self) -> None:
         self._database.close()

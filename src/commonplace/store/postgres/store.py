@@ -12,14 +12,12 @@ from commonplace.store.postgres.listings import PostgresListings
 from commonplace.store.postgres.naming import PostgresNames
 from commonplace.store.postgres.outlines import PostgresOutlines
 from commonplace.store.postgres.schema import check, migrate
-from commonplace.store.postgres.sessions import PostgresSessions
 from commonplace.store.postgres.table_nodes import PostgresTableNodes
 from commonplace.store.postgres.vectors import PostgresVectors
 from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(
-    PostgresSessions,
     PostgresRecords,
     PostgresListings,
     PostgresNames,

@@ -14,6 +14,7 @@ from commonplace.errors import NotFound, VersionConflict
 from commonplace.model import CHUNK_BITS, Filter, Item, chunk_id
 from commonplace.store.filters import Compiled
 from commonplace.store.rows import Write
+from commonplace.store.session import D
 from commonplace.store.shaping import (
     ITEM_COLUMNS,
     PASSAGE_COLUMNS,
@@ -25,6 +26,7 @@ from commonplace.store.shaping import (
     says_the_same,
 )
 from commonplace.store.sqlite.connection import SqliteDatabase, explained
+from commonplace.store.sqlite.file_session import SqliteSession
 from commonplace.store.sqlite.filters import compile_filter
 from commonplace.store.sqlite.rows import (
     NumberedWrite,
@@ -78,6 +80,10 @@ class SqliteItems:
         self.replaced = False
         self.log: str | None = None
         self._database = SqliteDatabase(path)
+        self.session = SqliteSession(self._database)
+
+    def drawer(self, kind: type[D]) -> D:
+        return self.session.drawer(kind)
 
     def close(self) -> None:
         self._database.close()

@@ -22,13 +22,11 @@ from commonplace.store.sqlite.listings import SqliteListings
 from commonplace.store.sqlite.memory import SqliteEntryRows
 from commonplace.store.sqlite.naming import SqliteNames
 from commonplace.store.sqlite.outlines import SqliteOutlines
-from commonplace.store.sqlite.sessions import SqliteSessions
 from commonplace.store.sqlite.table_nodes import SqliteTableNodes
 from commonplace.store.sqlite.vectors import SqliteVectors
 
 
 class SqliteStore(
-    SqliteSessions,
     SqliteEntryRows,
     SqliteRecords,
     SqliteListings,
