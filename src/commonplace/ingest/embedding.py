@@ -118,9 +118,8 @@ class Embedding:
                 break
             chosen = now  # another process has put another model in its place, and dropped the vectors of this one
         if pair is None:
-            raise Unavailable(
-                "There are no vectors yet; `", Command("embed"), "` makes them.", code="vector_index_missing"
-            )
+            words = ("There are no vectors yet; `", Command("embed"), "` makes them.")
+            raise Unavailable(*words, code="vector_index_missing")
         return pair
 
     def _answering(self, chosen: str | None) -> tuple[NearIndex, Embedder] | None:
