@@ -1,6 +1,6 @@
 """Everything in a library as JSON Lines, one item a line, out and in again without loss.
 
-Of JSON tables only the nodes are items, and those are made from their data, which `kinds/tables/exchange.py` writes
+Of JSON tables only the nodes are items, and those are made from their data, which `kinds/tables/table_lines.py` writes
 and reads.
 """
 
@@ -15,9 +15,9 @@ from datetime import datetime
 from typing import Any
 
 from commonplace.errors import AlreadyExists, InvalidInput, NotFound, TooLarge
-from commonplace.ingest.exports import refuse_others
+from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.ingest.prepare import LAST_LINE, prepare, whole
-from commonplace.kinds.documents.folders.contexts import global_context, set_context
+from commonplace.kinds.documents.folders.folder_collections import global_context, set_context
 from commonplace.model import LAST_MOMENT, Chunk, Draft, Filter, Item, Span
 from commonplace.store.base import Store
 from commonplace.store.filters import micros

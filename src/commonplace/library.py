@@ -20,9 +20,9 @@ from commonplace.store.opening import open_store, restore_store
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.ingest.embedding import Progress
     from commonplace.ingest.switching import Switch
-    from commonplace.kinds.documents.documents import Documents
-    from commonplace.kinds.documents.folders.folders import Folders, Report
-    from commonplace.kinds.knowledge import Knowledge
+    from commonplace.kinds.documents.document_search import Documents
+    from commonplace.kinds.documents.folders.library_folders import Folders, Report
+    from commonplace.kinds.knowledge.knowledge import Knowledge
     from commonplace.kinds.memories.memories import Memories
     from commonplace.kinds.tables import Tables
     from commonplace.tools.sessions import Sessions
@@ -66,14 +66,14 @@ class Library(Space):
     @property
     def folders(self) -> Folders:
         """Return the collections of files."""
-        from commonplace.kinds.documents.folders.folders import Folders
+        from commonplace.kinds.documents.folders.library_folders import Folders
 
         return self.part(Folders)
 
     @property
     def documents(self) -> Documents:
         """Return the documents of collections: listed, outlined, read in sections, and searched."""
-        from commonplace.kinds.documents.documents import Documents
+        from commonplace.kinds.documents.document_search import Documents
 
         return self.part(Documents)
 
@@ -87,7 +87,7 @@ class Library(Space):
     @property
     def knowledge(self) -> Knowledge:
         """Return notes, media, chats, characters and prompts."""
-        from commonplace.kinds.knowledge import Knowledge
+        from commonplace.kinds.knowledge.knowledge import Knowledge
 
         return self.part(Knowledge)
 

@@ -24,7 +24,7 @@ from commonplace.settings import Settings
 if TYPE_CHECKING:  # each is loaded when it is asked for: a search from the command line needs none of them
     from commonplace.index.turbopuffer.indexes import TurbopufferSpace
     from commonplace.ingest.embedding import Embedding, Progress
-    from commonplace.ingest.status import Status
+    from commonplace.ingest.library_status import Status
     from commonplace.ingest.upkeep import Upkeep
     from commonplace.search.hybrid import Hybrid
     from commonplace.store.base import Store
@@ -231,7 +231,7 @@ class Space:
 
     def status(self) -> Status:
         """Return what is here. Never loads a model."""
-        from commonplace.ingest.status import Status
+        from commonplace.ingest.library_status import Status
         from commonplace.ingest.suited import better_model
         from commonplace.ingest.switching import switching
 

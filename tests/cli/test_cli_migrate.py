@@ -12,7 +12,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +27,7 @@ from commonplace.store.postgres import PostgresAccounts, PostgresStore
 from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource, Past
 from commonplace.store.session_marks import Returned, SessionList, SessionMarks
 from commonplace.store.sqlite.accounts import Accounts
+from kit.forked import forked
 from opening import library_settings, space_of
 from postgres_server import APP, OWNER, postgres
 
@@ -53,7 +53,7 @@ def environment(tmp_path: Path, database: tuple[str, str]) -> dict[str, str]:
 @pytest.fixture
 def run(environment: dict[str, str]) -> Run:
     def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         done = subprocess.run(
             command, env={**environment, **more}, capture_output=True, text=True, timeout=100, check=False
         )
@@ -203,7 +203,7 @@ def many(home: Path) -> None:
 
 def killed(environment: dict[str, str], *arguments: str) -> None:
     """Run it until it has copied something, and no longer."""
-    command = [sys.executable, "-m", "commonplace", *arguments]
+    command = forked(*arguments)
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr
         for line in process.stderr:
@@ -254,7 +254,7 @@ def test_a_run_that_loses_its_connection_says_that_it_goes_on_where_it_was(
 ) -> None:
     home, (url, _) = tmp_path / "home", database
     many(home)
-    command = [sys.executable, "-m", "commonplace", "migrate", "sqlite-to-postgres", url]
+    command = forked("migrate", "sqlite-to-postgres", url)
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert any("copying: " in line for line in process.stderr)

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import commonplace
+from kit.forked import PROGRAM, forked
 from opening import serving_index
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -43,7 +44,7 @@ def run(tmp_path: Path) -> Run:
     environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home"), "COMMONPLACE_MODEL": "static"}
 
     def call(*arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "commonplace", *arguments]
+        command = forked(*arguments)
         done = subprocess.run(
             command, env={**environment, **more}, capture_output=True, text=True, timeout=60, check=False
         )
@@ -92,7 +93,7 @@ def test_output_is_utf_8_whatever_the_locale(run: Run, notes: Path) -> None:
 
 def test_a_server_says_where_it_is_once_it_is_there(tmp_path: Path) -> None:
     environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-m", "commonplace", "serve", "--port", "0"]
+    command = forked("serve", "--port", "0")
     with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stderr
@@ -467,9 +468,8 @@ def test_a_stream_that_is_closed_is_no_error(run: Run, notes: Path, tmp_path: Pa
     run("add", str(notes), "--no-embed")
     environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path / "home")}
     for arguments in (["search", "oolong"], ["ls", "notes"], ["export", "everything"], ["get", "notes/nothing.md"]):
-        command = [sys.executable, "-m", "commonplace", *arguments]
         done = subprocess.run(
-            ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *command],
+            ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *PROGRAM, *arguments],
             env=environment, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == (1 if "get" in arguments else 0), done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.ingest import backlog, embed_lock
+from commonplace.ingest import embed_lock, model_vectors
 from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.embed_run import EmbedLimits, EmbedOutcome, embed_documents
 from commonplace.ingest.embedding import BATCH, Embedding
@@ -191,7 +191,7 @@ def counted(library: Library, *parents: str) -> tuple[int, int]:
 def test_what_lacks_vectors_is_told_alike_from_the_log_and_by_counting(
     library: Library, monkeypatch: pytest.MonkeyPatch, walked: int
 ) -> None:
-    monkeypatch.setattr(backlog, "MOST_WALKED", walked)
+    monkeypatch.setattr(model_vectors, "MOST_WALKED", walked)
 
     def told(*parents: str) -> tuple[int, int]:
         return library.embedding.coverage().embedded, library.embedding.documents_lacking(parents)

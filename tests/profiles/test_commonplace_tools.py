@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
-from commonplace.ingest.patch import merge
-from commonplace.kinds.documents.packages.context import Declaration, declare
-from commonplace.kinds.documents.packages.sync import SyncTarget, sync
+from commonplace.ingest.prepare import merge
+from commonplace.kinds.documents.packages.declarations import Declaration, declare
+from commonplace.kinds.documents.packages.package_sync import SyncTarget, sync
 from commonplace.kinds.knowledge.records import put_record
 from commonplace.library import Library
 from commonplace.model import LAST_MOMENT, Draft, Filter

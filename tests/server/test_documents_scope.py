@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from commonplace.server.auth import make_gate
 from commonplace.server.http import make_app
 from commonplace.store.sqlite.accounts import Accounts
 from commonplace.tools.view import View
+from kit.forked import forked, forked_server
 from opening import library_settings
 from serving import served
 
@@ -41,8 +41,8 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def stdio(home: Path, *more: str) -> StdioServerParameters:
-    command = ["-m", "commonplace", "mcp", "--profile", "documents", *more]
-    return StdioServerParameters(command=sys.executable, args=command, env=environment(home), cwd=str(home.parent))
+    command = forked_server("mcp", "--profile", "documents", *more)
+    return StdioServerParameters(**command, env=environment(home), cwd=str(home.parent))
 
 
 def test_a_client_uses_every_tool_over_stdio(home: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_server_shows_what_it_was_started_with_and_what_changes_since(home: Pa
 
 
 def test_an_unknown_collection_stops_the_start(home: Path) -> None:
-    command = [sys.executable, "-m", "commonplace", "mcp", "--profile", "documents", "--collections", "guide,gide"]
+    command = forked("mcp", "--profile", "documents", "--collections", "guide,gide")
     done = subprocess.run(command, env=environment(home), input="", capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert 'Collection "gide" not found' in done.stderr
@@ -110,7 +110,7 @@ def test_an_unknown_collection_stops_the_start(home: Path) -> None:
 
 
 def test_an_unknown_collection_stops_the_start_also_where_users_have_keys(home: Path) -> None:
-    command = [sys.executable, "-m", "commonplace", "serve", "--port", "0", "--collections", "gide"]
+    command = forked("serve", "--port", "0", "--collections", "gide")
     given = {**environment(home), "COMMONPLACE_AUTH": "keys"}
     done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0

@@ -22,13 +22,15 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
+from kit.forked import forked, forked_server
+
 ERAS = ["legacy", "2026-07-28"]
 """The handshake of 2025-11-25 and before, and the stateless protocol after it."""
 
 
 @asynccontextmanager
 async def over_stdio(environment: dict[str, str], era: str, *more: str) -> AsyncIterator[Client]:
-    server = StdioServerParameters(command=sys.executable, args=["-m", "commonplace", "mcp", *more], env=environment)
+    server = StdioServerParameters(**forked_server("mcp", *more), env=environment)
     async with Client(stdio_client(server), mode=era) as client:
         yield client
 
@@ -108,7 +110,7 @@ def test_an_agent_that_may_write_remembers_and_finds_it_at_once(environment: dic
 def test_standard_output_carries_the_protocol_and_the_end_of_input_ends_the_server(environment: dict[str, str]) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) + "\n"
-    command = [sys.executable, "-m", "commonplace", "mcp"]
+    command = forked("mcp")
     done = subprocess.run(
         command, env=environment, input=request, capture_output=True, text=True, timeout=60, check=False
     )
@@ -129,7 +131,7 @@ def test_a_line_that_is_no_message_is_answered_and_a_blank_one_is_none(environme
         r'{"jsonrpc": "2.0", "id": "\ud83d", "method": "ping"}',
         f"{number}{'9' * 5000}}}}}}}",
     ]
-    command = [sys.executable, "-m", "commonplace", "mcp"]
+    command = forked("mcp")
     done = subprocess.run(
         command, env=environment, input="\n".join(lines), capture_output=True, text=True, timeout=60, check=False
     )
@@ -146,7 +148,7 @@ def hello_line() -> str:
 
 def test_a_byte_order_mark_before_the_first_line_is_no_part_of_it(environment: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "commonplace", "mcp"],
+        forked("mcp"),
         env=environment, input=f"\ufeff{hello_line()}", capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert json.loads(done.stdout)["result"]["protocolVersion"] == "2025-11-25"
@@ -181,7 +183,7 @@ def test_an_input_that_nobody_may_wait_for_is_waited_for(environment: dict[str, 
     with (
         os.fdopen(theirs, "w") as client,
         subprocess.Popen(
-            [sys.executable, "-m", "commonplace", "mcp"],
+            forked("mcp"),
             env=environment, stdin=ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         ) as server,
     ):  # fmt: skip
@@ -200,7 +202,7 @@ def test_an_input_that_cannot_be_read_ends_the_server_with_a_sentence(
 ) -> None:
     with (tmp_path / "only-written-to").open("wb") as wrong:
         done = subprocess.run(
-            [sys.executable, "-m", "commonplace", "mcp"],
+            forked("mcp"),
             env=environment, stdin=wrong, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
     assert (done.returncode, done.stdout) == (74, "")
@@ -238,7 +240,7 @@ def test_a_client_that_reads_nothing_does_not_keep_the_server_from_ending(
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     sent = [{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}]
     sent += [{"jsonrpc": "2.0", "id": id, "method": "tools/list"} for id in range(2, 42)]  # far more than a pipe holds
-    command = [sys.executable, "-m", "commonplace", "mcp"]
+    command = forked("mcp")
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
         assert server.stdout is not None
@@ -271,7 +273,7 @@ def test_a_line_of_many_megabytes_is_read_at_once_and_answered(environment: dict
             for id, q in queries.items()
         ),
     ]
-    command, lines = [sys.executable, "-m", "commonplace", "mcp"], "\n".join(map(json.dumps, sent))
+    command, lines = forked("mcp"), "\n".join(map(json.dumps, sent))
     done = subprocess.run(
         command, env=environment, input=lines, capture_output=True, text=True, timeout=60, check=False
     )

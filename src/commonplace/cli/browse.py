@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from commonplace.cli.common import counted, painted, with_library
-from commonplace.kinds.documents.packages.context import find_project
+from commonplace.kinds.documents.packages.declarations import find_project
 from commonplace.library import Library
 from commonplace.profiles.commonplace.browsing import BROWSE
 from commonplace.tools.tool import Call

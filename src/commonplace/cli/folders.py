@@ -20,7 +20,7 @@ from commonplace.cli.common import ask, progress_bar, with_library
 from commonplace.cli.lazy import SomePath, as_called, hush
 from commonplace.cli.library import embed_with_progress, pull_default
 from commonplace.errors import CommonplaceError
-from commonplace.kinds.documents.folders.folders import Collection, Report
+from commonplace.kinds.documents.folders.library_folders import Collection, Report
 from commonplace.library import Library
 from commonplace.tools.locating import require_collection
 
@@ -101,15 +101,11 @@ def unread_files(unread: Counter[str]) -> str:
 
 def print_skipped(report: Report) -> None:
     """Print what an update left out or could not read as text, and why, on stderr."""
-    from commonplace.ingest.files.read import NO_READER  # not to be loaded by commands that read no file
-
     for path, code in report.skipped[:MOST_NAMED]:
         click.echo(f"  skipped {path}: {code}", err=True)
     if len(report.skipped) > MOST_NAMED:
         counts = ", ".join(f"{count} {code}" for code, count in report.reasons().items())
         click.echo(f"  and {len(report.skipped) - MOST_NAMED} more; in all {counts}", err=True)
-    if NO_READER in report.reasons():
-        click.echo("  Files marked NO_READER can be read once pypdf is installed: `pip install pypdf`.", err=True)
     for path, what in report.warnings[:MOST_NAMED]:
         click.echo(f"  {path}: {what}", err=True)
     if len(report.warnings) > MOST_NAMED:

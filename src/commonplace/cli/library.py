@@ -18,7 +18,7 @@ from commonplace.errors import CommonplaceError, InvalidInput, NotFound
 from commonplace.library import Library
 from commonplace.model import SCHEMES, Filter, Item, Mode, Page
 from commonplace.models import STATIC, catalog, find
-from commonplace.text.lines import split_lines
+from commonplace.text.text_lines import split_lines
 from commonplace.tools import locating
 from commonplace.tools.addresses import CHUNK, inside, span
 from commonplace.tools.levels import unknown_path, unknown_tags
@@ -190,8 +190,8 @@ def _aliases(library: Library, names: Sequence[str]) -> dict[str, str]:
     """Return the keys of packages by alias; empty if every name is a folder's own."""
     if all(library.store.item("collection", "", name, body=False) for name in names):
         return {}
-    from commonplace.kinds.documents.packages import declared  # reads declarations, which few searches need
-    from commonplace.kinds.documents.packages.context import find_project
+    from commonplace.kinds.documents.packages.declarations import find_project
+    from commonplace.kinds.documents.packages.holdings import declared  # reads declarations, which few searches need
 
     return {known.alias: known.key for known in declared(library, find_project())}
 
@@ -278,7 +278,7 @@ def _part(library: Library, item: Item, name: str) -> str:
 def _text(item: Item, library: Library) -> str:
     if item.kind != "conversation":
         return item.body or ""
-    from commonplace.kinds.knowledge.reading import rendered  # a room of its own, that only conversations need
+    from commonplace.kinds.knowledge.item_reading import rendered  # a room of its own, that only conversations need
 
     return rendered(library.store, item)
 

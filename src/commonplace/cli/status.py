@@ -16,8 +16,8 @@ from commonplace.model import number_of
 from commonplace.models import STATIC, catalog, is_gone
 
 if TYPE_CHECKING:
-    from commonplace.ingest.status import Status
-    from commonplace.kinds.documents.folders.folders import FolderState
+    from commonplace.ingest.library_status import Status
+    from commonplace.kinds.documents.folders.library_folders import FolderState
 
 
 @click.command()
@@ -33,7 +33,7 @@ def status(library: Library, as_json: bool) -> None:
     click.echo(f"Library: {library.folder}")
     for kind, count in state.items.items():
         click.echo(f"  {number_of(kind, count)}")
-    from commonplace.kinds.documents.folders.collections import (
+    from commonplace.kinds.documents.folders.folder_collections import (
         packages,  # walking and reading files, which a search does not
     )
 

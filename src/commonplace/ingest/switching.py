@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput, StorageFull
 from commonplace.ingest.automatic import AutomaticVectors
-from commonplace.ingest.backlog import Coverage
 from commonplace.ingest.embedding import Embedding, Next, Progress, vector_fingerprint
+from commonplace.ingest.library_status import Coverage
 from commonplace.store.base import Store
 from commonplace.store.rows import Model
 

@@ -14,9 +14,8 @@ from functools import partial
 from commonplace.errors import Unavailable
 from commonplace.index.base import WordIndex, WordReader
 from commonplace.index.scope import Ids, Scope
-from commonplace.models.generator import Generator
 from commonplace.models.hurry import hurried
-from commonplace.models.reranker import Reranker
+from commonplace.models.roles import Generator, Reranker
 from commonplace.search.blend import OTHER, OWN, belief, blended, on_scale_of, stands_out
 from commonplace.search.expand import Expansion
 from commonplace.search.fuse import weigh

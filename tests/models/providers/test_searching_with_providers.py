@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,13 +19,14 @@ from commonplace.errors import CommonplaceError, Unavailable
 from commonplace.kinds.tables.tools.types import run_tool
 from commonplace.library import Library
 from commonplace.model import JSON, Draft, Filter, Page
-from commonplace.models.providers import wire
+from commonplace.models.providers import provider_line
 from commonplace.profiles.registry import profile
 from commonplace.search.question import HybridAnswer, Question
 from commonplace.search.typed import Search
 from commonplace.settings import Settings
 from commonplace.tools.profile import Registry
 from commonplace.tools.tool import Call
+from kit.forked import forked
 from wire_server import Make, Site, cut_off, reset, silent, status, truncated
 
 KEY = "sk-planted-abcdefghijklmnop"
@@ -114,7 +114,7 @@ def test_nothing_is_stored_half_embedded(make: Make, site: Site, trouble: str) -
         coverage = library.embedding.coverage()
         assert (coverage.embedded, coverage.total) == (0, 64)
         site.always = None
-        wire.line_to.cache_clear()  # as if the rest that a failed provider is given were over
+        provider_line.line_to.cache_clear()  # as if the rest that a failed provider is given were over
     with opened(settings) as library:
         assert library.embed() == 64
         assert library.doctor() == []
@@ -281,9 +281,7 @@ def test_no_command_prints_a_key(make: Make, site: Site, tmp_path: Path) -> None
         ["add", str(tmp_path), "--name", "n"], ["embed"], ["models", "list"], ["status"], ["doctor"],
         ["query", "oolong"], ["export", "everything"],
     ):  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-m", "commonplace", *command], env=environment, capture_output=True, text=True, timeout=60
-        )
+        done = subprocess.run(forked(*command), env=environment, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         printed += done.stdout + done.stderr
     assert "openai:static" in printed

@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from commonplace.errors import CommonplaceError, InvalidInput
-from commonplace.ingest.patch import merge
-from commonplace.ingest.prepare import check_json, prepare
+from commonplace.ingest.prepare import check_json, merge, prepare
 from commonplace.kinds.memories.entry import (
     MOST_METADATA,
     UNSET,

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.documents.folders.collections import packages
+from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.model import JSON, SCHEMES, Filter, Item
 from commonplace.profiles.commonplace.finding import places
 from commonplace.profiles.commonplace.reading import standing_of

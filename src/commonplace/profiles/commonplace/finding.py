@@ -116,7 +116,7 @@ def places(call: Call, names: Sequence[str]) -> tuple[str, ...]:
     if all(call.space.store.item("collection", "", name, body=False) for name in names):
         return tuple(names)
     names = tuple(dict.fromkeys((*names, *_in_any_case(call.space, names))))
-    from commonplace.kinds.documents.tools.shapes import visible  # reads declarations, which few searches need
+    from commonplace.kinds.documents.tools.document_shapes import visible  # reads declarations, which few searches need
 
     known = visible(call).collections
     keys = [one.key for one in known if not {*one.project_aliases, *one.global_aliases, one.name}.isdisjoint(names)]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from commonplace.kinds.documents.folders.folders import Folders
+from commonplace.kinds.documents.folders.library_folders import Folders
 from commonplace.model import JSON
 from commonplace.profiles.commonplace.browsing import collection_names
 from commonplace.tools.schema import INTEGER, OBJECT, STRING, answer, maybe, obj
 from commonplace.tools.tool import LOOKS, Call, Tool
 
 if TYPE_CHECKING:
-    from commonplace.kinds.documents.folders.folders import FolderState
+    from commonplace.kinds.documents.folders.library_folders import FolderState
 
 
 def status(call: Call, given: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from commonplace.errors import AlreadyExists, CommonplaceError, InvalidInput, NotFound, VersionConflict
-from commonplace.ingest.patch import merge
-from commonplace.ingest.prepare import check_json
+from commonplace.ingest.prepare import check_json, merge
 from commonplace.kinds.memories.entry import (
     MOST_TAG,
     MOST_THREAD,

@@ -14,10 +14,10 @@ from commonplace.cli.folders import CommandFailed, index_collection, run_update_
 from commonplace.cli.lazy import as_called
 from commonplace.cli.library import pull_default
 from commonplace.errors import CommonplaceError
-from commonplace.ingest.cleaning import clean, rubbish
 from commonplace.ingest.embed_lock import AlreadyEmbedding
 from commonplace.ingest.embed_run import EmbedLimits, EmbedOutcome, embed_documents
-from commonplace.kinds.documents.folders.folders import Collection
+from commonplace.ingest.upkeep import clean, rubbish
+from commonplace.kinds.documents.folders.library_folders import Collection
 from commonplace.library import Library
 from commonplace.network import require_allowed
 from commonplace.qmd.cli.advice import command

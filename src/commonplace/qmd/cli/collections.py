@@ -11,7 +11,7 @@ from commonplace.cli.common import painted, with_library
 from commonplace.cli.folders import index_collection, print_skipped
 from commonplace.cli.lazy import SomePath
 from commonplace.errors import CommonplaceError
-from commonplace.kinds.documents.folders.folders import Collection, Report
+from commonplace.kinds.documents.folders.library_folders import Collection, Report
 from commonplace.library import Library
 from commonplace.model import JSON
 from commonplace.qmd.cli.advice import command

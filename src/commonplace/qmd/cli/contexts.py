@@ -8,7 +8,7 @@ import click
 
 from commonplace.cli.common import painted, with_library
 from commonplace.errors import NotFound
-from commonplace.kinds.documents.folders.contexts import is_described
+from commonplace.kinds.documents.folders.folder_collections import is_described
 from commonplace.library import Library
 from commonplace.qmd.cli.advice import command
 from commonplace.qmd.cli.formats import as_json

@@ -13,7 +13,7 @@ import click
 
 from commonplace.cli.common import painted, with_library
 from commonplace.errors import NotFound
-from commonplace.kinds.documents.folders.collections import packages
+from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
 from commonplace.qmd.cli.advice import command

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
-from commonplace.kinds.documents.folders.collections import Collection, all_collections, packages
+from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections, packages
 from commonplace.space import Space
 from commonplace.text.normal import normalized
 

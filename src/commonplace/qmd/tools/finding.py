@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.documents.folders.collections import Collection
+from commonplace.kinds.documents.folders.folder_collections import Collection
 from commonplace.model import JSON, Chunk, Filter, Item, Stage
 from commonplace.qmd.tools.directory import Shelves, shelves
 from commonplace.qmd.tools.naming import address

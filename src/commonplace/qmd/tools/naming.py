@@ -13,7 +13,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from commonplace.errors import InvalidInput, NotFound
-from commonplace.kinds.documents.folders.collections import Collection, all_collections
+from commonplace.kinds.documents.folders.folder_collections import Collection, all_collections
 from commonplace.qmd.tools.directory import directory, folded, shelves
 from commonplace.space import Space
 from commonplace.store.rows import Ending, Name

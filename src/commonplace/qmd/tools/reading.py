@@ -8,15 +8,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from commonplace.errors import CommonplaceError, NotFound
-from commonplace.kinds.documents.folders.collections import Collection, all_collections
-from commonplace.kinds.documents.folders.contexts import global_context, join_contexts
+from commonplace.kinds.documents.folders.folder_collections import (
+    Collection,
+    all_collections,
+    global_context,
+    join_contexts,
+)
 from commonplace.model import JSON, Item
 from commonplace.qmd.tools.directory import Directory, directory
 from commonplace.qmd.tools.naming import Excluded, NamedLines, NoDocument, address, find, locate, without_scheme
 from commonplace.space import Space
 from commonplace.store.rows import Name
-from commonplace.text.globs import is_glob, matcher, split_union
-from commonplace.text.lines import split_lines
+from commonplace.text.glob_patterns import is_glob, matcher, split_union
+from commonplace.text.text_lines import split_lines
 from commonplace.tools.tool import Call, Reply
 
 MIME_TYPE = "text/markdown"

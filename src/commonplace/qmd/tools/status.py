@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from commonplace.kinds.documents.folders.collections import all_collections, changed_at, packages
-from commonplace.kinds.documents.folders.contexts import global_context
+from commonplace.kinds.documents.folders.folder_collections import all_collections, changed_at, global_context, packages
 from commonplace.model import JSON
 from commonplace.space import Space
 from commonplace.tools.tool import Call, Reply

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import anyio
@@ -15,6 +14,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
 from commonplace.library import Library
+from kit.forked import forked_server
 
 
 def server(home: Path, *more: str, **settings: str) -> StdioServerParameters:
@@ -25,7 +25,7 @@ def server(home: Path, *more: str, **settings: str) -> StdioServerParameters:
         "COMMONPLACE_MODEL": "static",
         **{f"COMMONPLACE_{name.upper()}": value for name, value in settings.items()},
     }
-    return StdioServerParameters(command=sys.executable, args=["-m", "commonplace", "mcp", *more], env=environment)
+    return StdioServerParameters(**forked_server("mcp", *more), env=environment)
 
 
 @pytest.fixture

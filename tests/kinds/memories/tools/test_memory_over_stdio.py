@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import os
-import sys
 from pathlib import Path
 
 import anyio
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
+
+from kit.forked import forked_server
 
 TITLES = {
     "store_context": "Store Context",
@@ -74,9 +75,7 @@ async def walk(client: Client) -> None:
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 def test_a_client_stores_finds_and_reads_over_stdio(tmp_path: Path, era: str) -> None:
     environment = {**os.environ, "COMMONPLACE_HOME": str(tmp_path), "COMMONPLACE_MODEL": "static"}
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "commonplace", "mcp", "--profile", "memory"], env=environment
-    )
+    server = StdioServerParameters(**forked_server("mcp", "--profile", "memory"), env=environment)
 
     async def run() -> None:
         with anyio.fail_after(60):

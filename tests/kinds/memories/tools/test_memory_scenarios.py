@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from memory_calls import Tools, entry, refused, stored
+
+from kit.forked import forked_server
 
 ARCHIVE = Path(__file__).parents[1] / "context-server-2.2.2.zip"
 RANKED = ("semantic_search_context", "fts_search_context", "hybrid_search_context")
@@ -273,6 +274,4 @@ def test_what_they_switch_off_is_not_there(tmp_path: Path) -> None:
 
 def server(environment: dict[str, str]) -> StdioServerParameters:
     ours = {name: value for name, value in os.environ.items() if not name.startswith("COMMONPLACE_")}
-    return StdioServerParameters(
-        command=sys.executable, args=["-m", "commonplace", "mcp", "--profile", "memory"], env={**ours, **environment}
-    )
+    return StdioServerParameters(**forked_server("mcp", "--profile", "memory"), env={**ours, **environment})

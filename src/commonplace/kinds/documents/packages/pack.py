@@ -12,11 +12,15 @@ from pathlib import Path
 
 from commonplace.errors import AlreadyExists, Denied, InvalidInput, NotFound, TooLarge
 from commonplace.index.files import room_on_disk, write_atomically
-from commonplace.kinds.documents.packages.listing import PackageDocument
-from commonplace.kinds.documents.packages.manifest import ManifestEntry, PackageManifest, implied, written
-from commonplace.kinds.documents.packages.opening import Content, Package, PackageRequest, open_package
-from commonplace.kinds.documents.packages.places import MANIFEST, EntryRefused, LeftOut, inner_path
-from commonplace.kinds.documents.packages.reading import document_text
+from commonplace.kinds.documents.packages.manifest import (
+    ManifestEntry,
+    PackageDocument,
+    PackageManifest,
+    implied,
+    written,
+)
+from commonplace.kinds.documents.packages.package import Content, Package, PackageRequest, document_text, open_package
+from commonplace.kinds.documents.packages.package_paths import MANIFEST, EntryRefused, LeftOut, inner_path
 from commonplace.kinds.documents.packages.source import PackageSource, read_source
 from commonplace.settings import Settings
 

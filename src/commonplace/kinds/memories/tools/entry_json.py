@@ -17,14 +17,14 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput
-from commonplace.ingest.exports import refuse_others
+from commonplace.ingest.imports.import_file import refuse_others
 from commonplace.kinds.memories.entry import Entry, Image, normal_tags
 from commonplace.kinds.memories.entry_imports import Imported, IncomingEntry
 from commonplace.kinds.memories.memories import Memories
 from commonplace.model import JSON
 from commonplace.store.filters import micros
 from commonplace.store.rows import MOST_NUMBER, Attachment, Past
-from commonplace.text.tokens import safe_cut
+from commonplace.text.token_estimates import safe_cut
 from commonplace.tools.tool import Answer, Call, Reply
 
 if TYPE_CHECKING:
