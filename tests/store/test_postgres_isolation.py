@@ -19,6 +19,7 @@ from psycopg import errors, sql
 
 from commonplace.ingest.prepare import prepare
 from commonplace.model import Draft, Filter
+from commonplace.store.attachments import Attachments
 from commonplace.store.postgres import PostgresStore
 from commonplace.store.rows import (
     Attachment,
@@ -50,7 +51,7 @@ def filled(tmp_path: Path) -> Iterator[PostgresStore]:
         ]
     )
     data = b"picture"
-    store.attach(note.id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
+    store.drawer(Attachments).attach(note.id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {})])
     store.set_cues(talk.id, [Cue(0, 1, 0, 1)])
     store.index_field(("k",))
     for number in (1, 2):

@@ -53,6 +53,7 @@ from commonplace.kinds.knowledge.shape import (
     whole,
 )
 from commonplace.model import JSON, Draft, Item
+from commonplace.store.attachments import Attachments
 from commonplace.store.base import Store
 
 Status = Literal["created", "updated", "unchanged", "deleted"]
@@ -266,7 +267,7 @@ class _Put:
         if self._kind == "media" and (shaped.cues or not new):
             self._store.set_cues(item.id, shaped.cues)
         elif self._kind == "character" and (shaped.avatar or not new):
-            self._store.attach(item.id, [(shaped.avatar, {})] if shaped.avatar else [])
+            self._store.drawer(Attachments).attach(item.id, [(shaped.avatar, {})] if shaped.avatar else [])
         elif shaped.messages is not None:
             put_messages(self._store, item, shaped.messages)
 
@@ -389,7 +390,7 @@ def _own(store: Store, item: Item) -> dict[str, JSON]:
         case "media":
             return media_record(item, store.cues(item.id), store.chunks_of(item.id))
         case "character":
-            attached = store.attachments_of(item.id)
+            attached = store.drawer(Attachments).of(item.id)
             return character_record(item, attached[0][0] if attached else None)
         case "prompt":
             return prompt_record(item)
