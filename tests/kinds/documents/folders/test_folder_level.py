@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commonplace.kinds.documents.folders import level
+from commonplace.kinds.documents.folders import update
 from commonplace.kinds.documents.folders.library_folders import FolderState
 from commonplace.library import Library
 from support.folder_files import build
@@ -77,7 +77,7 @@ def test_what_no_update_can_read_and_what_only_looks_new_leaves_it_level(library
 def test_a_document_that_was_forgotten_makes_it_behind(library: Library, root: Path) -> None:
     build(root, {"a.md": b"# One", "b.md": b"# Two"})
     library.add_folder(root)
-    library.delete("qmd://notes/a.md")
+    library.delete("docs://notes/a.md")
     assert is_level(library) is False
 
 
@@ -98,7 +98,7 @@ def test_a_folder_that_takes_long_is_not_looked_through_only_to_be_told_of(
 ) -> None:
     build(root, {"a.md": b"# One"})
     library.add_folder(root)
-    monkeypatch.setattr(level, "LONG_S", 0.0)
+    monkeypatch.setattr(update, "LONG_S", 0.0)
     found = state(library)
     assert found.level is None
     assert found.looked_at is not None
