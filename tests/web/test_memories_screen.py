@@ -16,6 +16,7 @@ from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.memories.entry import Image, New, Revision
 from commonplace.library import Library
 from commonplace.settings import Settings
+from commonplace.store.attachments import Attachments
 from commonplace.web.deletions import MOST, Deletions
 from commonplace.web.frame import Download, Redirect, Sheet, rendered
 
@@ -179,7 +180,7 @@ def test_a_deletion_is_undone_as_if_it_had_not_been(library: Library) -> None:
     assert post(library, "/memories/undo", undo=query["undo"][0]) == Redirect("/memories?done=restored")
     assert [get(library, f"/memories/{one}").record for one in (old, number)] == before
     assert [hit.uri for hit in library.search("better fact").hits][:1] == [f"memory://{number}"]
-    assert len(library.store.attachments_of(library.get(f"memory://{number}").id)) == 1
+    assert len(library.store.drawer(Attachments).of(library.get(f"memory://{number}").id)) == 1
     with pytest.raises(InvalidInput, match="no longer be undone"):
         post(library, "/memories/undo", undo=query["undo"][0])
     assert "can no longer be undone" in html(library, done.location)

@@ -219,10 +219,9 @@ def _changes(before: str, after: str) -> list[list[str]]:
     unit = _WORD if max(len(before), len(after)) <= _MOST_COMPARED else _LINE
     old, new = unit.findall(before), unit.findall(after)
     matcher, pieces = SequenceMatcher(None, old, new, autojunk=False), list[list[str]]()
-    words = [[piece for piece in text if not piece.isspace()] for text in (old, new)]
-    if (
-        SequenceMatcher(None, *words, autojunk=False).ratio() < _ALIKE
-    ):  # a patchwork of what is the same by chance would tell nothing
+    words, others = ([piece for piece in text if not piece.isspace()] for text in (old, new))
+    # A patchwork of what is the same by chance would tell nothing.
+    if SequenceMatcher(None, words, others, autojunk=False).ratio() < _ALIKE:
         return [["gone", before], ["same", "\n"], ["new", after]]
     for what, low, high, first, last in matcher.get_opcodes():
         if what == "equal":
