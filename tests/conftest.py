@@ -33,6 +33,7 @@ _STORED = (
     "kinds/knowledge/",
     "kinds/tables/",
     "kinds/documents/tools/",
+    "kinds/documents/test_document_names",
     "kinds/documents/packages/test_package_folders",
     "kinds/documents/packages/test_package_declarations",
     "qmd/tools/",

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.library import Library
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store import SqliteStore
@@ -108,8 +109,9 @@ def content(store: Any) -> Any:
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 9999), keys.tolist(), vectors.tolist(),
         [store.attachments_of(item) for item in ids], store.entries_of(ids), store.past(ids),
-        store.threads(limit=9, offset=0), store.superseded_items(), store.models(), store.uids(ids), store.docids(ids),
-        store.file_records("c"), marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
+        store.threads(limit=9, offset=0), store.superseded_items(), store.models(), store.uids(ids),
+        store.drawer(DocumentNames).docids(ids), store.file_records("c"),
+        marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"),
         store.import_source("note", "file", ""), store.indexed_fields(), store.last_item(), store.next_entry(),
         store.job_total(), store.setting("model"), store.tables(), store.tools(), store.instances(), store.bindings(),
         [store.table_value(table.number) for table in store.tables()],

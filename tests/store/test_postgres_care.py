@@ -18,6 +18,7 @@ import pytest
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
 from commonplace.store.rows import Attachment, FileRecord, FolderChange, ImportSource
@@ -62,13 +63,13 @@ def fill(store: Store) -> None:
 def content(store: Store) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
-    marks = store.drawer(SessionMarks)
+    marks, names = store.drawer(SessionMarks), store.drawer(DocumentNames)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 99),
         [store.attachments_of(item) for item in ids],
         store.entries_of(ids), store.threads(limit=9, offset=0), store.tally().common, store.superseded_items(),
         store.setting("s"), store.models(), store.embedded_total(store.models()[0].id), store.uids(ids),
-        store.docids(ids), store.documents_by_end("a.md", "end", 9), store.file_records("c"), store.openings(["talk"]),
+        names.docids(ids), names.by_end("a.md", "end", 9), store.file_records("c"), store.openings(["talk"]),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), store.import_source("note", "file", ""),
         store.indexed_fields(), store.last_item(), store.next_entry(), store.job_total(), store.indexed(ids),
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),
@@ -144,7 +145,7 @@ def test_texts_of_any_length_are_kept_and_found(store: Store) -> None:
     assert store.select(Filter(parents=(one,))).tolist() == [items[0].id, items[1].id, said.id]
     assert store.select(Filter(tags=(two,))).tolist() == [items[1].id]
     assert store.named("note", two) == [note.id]
-    assert [name.item_id for name in store.documents_by_end(two, "path", 9)[0]] == [items[1].id]
+    assert [name.item_id for name in store.drawer(DocumentNames).by_end(two, "path", 9)[0]] == [items[1].id]
     where = (Condition(("k",), "array_contains", one), Condition(("q",), "starts_with", "X" * 100))
     assert store.select(Filter(kinds=("memory",), where=where)).tolist() == [said.id]
     assert store.latest_entries([one], 5)[one][0].item_id == said.id

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Draft, Filter
 from commonplace.store import SqliteStore
 from commonplace.store.sqlite import connection
@@ -173,7 +174,7 @@ def test_documents_of_before_are_found_in_any_case_too(tmp_path: Path, monkeypat
         store.close()
     store = SqliteStore(tmp_path / "library.db")
     try:
-        names, total = store.documents_in_any_case("areas/über vim", 9, with_ending=False)
+        names, total = store.drawer(DocumentNames).in_any_case("areas/über vim", 9, with_ending=False)
         assert ([name.file for name in names], total) == (["Vault/Areas/Über Vim.md"], 1)
         assert store.check() == []
     finally:

@@ -9,7 +9,6 @@ from commonplace.model import IndexedItem, Item
 from commonplace.store.rows import (
     Cue,
     DocumentRow,
-    Ending,
     EntryRow,
     FileRecord,
     FolderChange,
@@ -17,7 +16,6 @@ from commonplace.store.rows import (
     ImportSource,
     KeptAnswer,
     Moment,
-    Name,
     Past,
     Place,
     Said,
@@ -138,30 +136,6 @@ class DocumentStore(Protocol):
     """
 
     # names
-
-    def documents_by_docid(self, prefix: str, limit: int) -> tuple[list[Name], int]:
-        """Return documents whose `collection/path` has a SHA-256 that begins with this."""
-        ...
-
-    def documents_by_hash(self, prefix: str, limit: int) -> tuple[list[Name], int]:
-        """Return documents whose body has a SHA-256 that begins with this."""
-        ...
-
-    def documents_by_end(self, path: str, ending: Ending, limit: int) -> tuple[list[Name], int]:
-        """Return documents whose name ends with these whole components, compared in NFC."""
-        ...
-
-    def documents_in_any_case(self, path: str, limit: int, *, with_ending: bool) -> tuple[list[Name], int]:
-        """Return documents that end with these components in any case, shortest first; `with_ending` or with any."""
-        ...
-
-    def docids(self, item_ids: Sequence[int]) -> dict[int, str]:
-        """Return the short ids of documents: six hexadecimal digits, or the fewest that no other document shares."""
-        ...
-
-    def document_files(self) -> tuple[list[int], list[str]]:
-        """Return the id and `collection/path` of every document, by collection, then path. Reads an index, no text."""
-        ...
 
     def files_of(self, item_ids: Sequence[int]) -> dict[int, str]:
         """Return the `collection/path` of documents by id."""

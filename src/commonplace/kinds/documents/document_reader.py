@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from commonplace.errors import Busy
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.visible import Shown
 from commonplace.model import Item
 from commonplace.store.base import Store
@@ -71,7 +72,9 @@ class DocumentReader:
         if item is not None:
             return item
         path = _cleaned(document)
-        names, total = self._store.documents_by_end(f"{collection.key}/{path}", "file", 2) if path else ([], 0)
+        names, total = (
+            self._store.drawer(DocumentNames).by_end(f"{collection.key}/{path}", "file", 2) if path else ([], 0)
+        )
         if total != 1:
             return self._store.item("document", collection.key, path, body=body) if path else None
         return self._store.item("document", collection.key, names[0].path, body=body)

@@ -13,6 +13,7 @@ import click
 
 from commonplace.cli.common import painted, with_library
 from commonplace.errors import NotFound
+from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.library import Library
 from commonplace.model import JSON, Filter, Item
@@ -126,7 +127,7 @@ def _skipped(document: PrintedDocument, size: int) -> PrintedDocument:
 
 
 def _docids(library: Library, ids: Sequence[int]) -> dict[int, str]:
-    return {item_id: f"#{docid}" for item_id, docid in library.store.docids(ids).items()}
+    return {item_id: f"#{docid}" for item_id, docid in library.store.drawer(DocumentNames).docids(ids).items()}
 
 
 def _roots(library: Library) -> dict[str, str]:
