@@ -10,7 +10,7 @@ export HF_HUB_OFFLINE := 1
 
 QUICK := tests/text tests/index tests/search tests/tools tests/profiles tests/library tests/kinds/memories tests/test_house.py
 
-.PHONY: run test quick check lint fix docs pictures unit node packages release release-check bench eval models clean
+.PHONY: run test quick check lint fix docs pictures browser-all unit node packages release release-check bench eval models clean
 
 run: $(READY)  ## set up, serve a sample from a home of its own (.sample-home) on 127.0.0.1:$(PORT)
 	@sh tools/run.sh $(BIN) $(PORT)
@@ -54,6 +54,9 @@ packages:  ## what the tests borrow from Debian
 unit: $(STAMP) models node packages
 	@$(BIN)/commonplace models pull use-multilingual-v3 || echo "WARNING: the multilingual model could not be pulled; its tests are skipped."
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
+
+browser-all: $(STAMP) node packages  ## every screen of the page: light and dark, narrow and wide, with script and without
+	BROWSER_ALL=1 $(BIN)/pytest tests/web/test_browser.py
 
 pictures: $(STAMP)  ## draw what a search prints, for docs/pictures
 	@sh tools/pictures.sh $(BIN)
