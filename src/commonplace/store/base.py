@@ -19,11 +19,18 @@ from commonplace.store.session import D, StoreSession
 class Store(EntryStore, DocumentStore, RecordStore, Protocol):
     """A store of one space. Every method is safe from any thread; a write that has returned is durable."""
 
-    replaced: bool
-    """Whether another process has put a backup in its place since it was opened: indexes of the old log are not fit
-    for the new one. Known as of the last call of `last_change`."""
-    log: str | None
-    """Which log that call has seen. The numbers of changes mean something in their own log alone."""
+    @property
+    def replaced(self) -> bool:
+        """Return whether another process has put a backup in its place since it was opened.
+
+        Indexes of the old log are not fit for the new one. Known as of the last call of `last_change`.
+        """
+        ...
+
+    @property
+    def log(self) -> str | None:
+        """Return which log that call has seen. The numbers of changes mean something in their own log alone."""
+        ...
 
     @property
     def session(self) -> StoreSession:
