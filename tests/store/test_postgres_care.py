@@ -18,6 +18,7 @@ import pytest
 
 from commonplace.errors import InvalidInput, NotFound, StorageBroken
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Condition, Draft, Filter
 from commonplace.store.base import Store
@@ -47,7 +48,7 @@ def fill(store: Store) -> None:
         store.attach(entry[0].id, [(Attachment(hashlib.sha256(data).digest(), "image/png", data), {"n": 1})])
     document = prepare(Draft("document", "a.md", parent="c", body="# A\n\ntext", format="markdown"))
     record = FileRecord("a.md", 1, 2, 3, b"\1" * 32, 4, "text-1", "", 0)
-    store.change_folder(FolderChange("c", [(document, record)], (), (), ()))
+    store.drawer(CollectionFiles).change(FolderChange("c", [(document, record)], (), (), ()))
     store.put([prepare(Draft("message", "m", parent="talk", body="hi", fields={"index": 0}))])
     store.set_setting("s", 1)
     store.drawer(SessionMarks).add("s", "tests", now=0, since=0, most=9)
@@ -64,12 +65,13 @@ def content(store: Store) -> Any:
     items = store.scan(Filter(), body=True)
     ids = [item.id for item in items]
     marks, names = store.drawer(SessionMarks), store.drawer(DocumentNames)
+    files = store.drawer(CollectionFiles)
     return (
         items, [store.chunks_of(item) for item in ids], store.changes(0, 99),
         [store.attachments_of(item) for item in ids],
         store.entries_of(ids), store.threads(limit=9, offset=0), store.tally().common, store.superseded_items(),
         store.setting("s"), store.models(), store.embedded_total(store.models()[0].id), store.uids(ids),
-        names.docids(ids), names.by_end("a.md", "end", 9), store.file_records("c"), store.openings(["talk"]),
+        names.docids(ids), names.by_end("a.md", "end", 9), files.records("c"), store.openings(["talk"]),
         marks.find("s"), marks.seen("s"), marks.kept_list("s", "list"), store.import_source("note", "file", ""),
         store.indexed_fields(), store.last_item(), store.next_entry(), store.job_total(), store.indexed(ids),
         store.select(Filter(kinds=("memory",), where=(Condition(("k",), "array_contains", 0.1),))).tolist(),

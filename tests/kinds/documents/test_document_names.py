@@ -13,6 +13,8 @@ from commonplace.ingest.prepare import prepare
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import Draft
 from commonplace.store.base import Store
+from commonplace.store.embeddings import Embeddings
+from commonplace.store.items import Items
 from opening import open_store
 
 components = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=4)
@@ -28,9 +30,9 @@ def test_names_come_and_go_with_documents(store: Store) -> None:
     assert store.drawer(DocumentNames).all() == ([first.id], ["c/a/b.md"])
     assert store.drawer(DocumentNames).docids([first.id]) == {first.id: hashlib.sha256(b"c/a/b.md").hexdigest()[:6]}
     assert [name.file for name in store.drawer(DocumentNames).by_end("b.md", "end", 5)[0]] == ["c/a/b.md"]
-    assert store.body_sizes([first.id]) == {first.id: len("body of a/b.md")}
-    assert store.unembedded_documents(None) == 1
-    assert store.unembedded_documents(None, ["other"]) == 0
+    assert store.drawer(Items).body_sizes([first.id]) == {first.id: len("body of a/b.md")}
+    assert store.drawer(Embeddings).documents_lacking(None) == 1
+    assert store.drawer(Embeddings).documents_lacking(None, ["other"]) == 0
     assert store.check() == []
     store.delete([first.id])
     assert store.drawer(DocumentNames).all() == ([], [])

@@ -11,6 +11,7 @@ import pytest
 
 from commonplace.errors import NotFound
 from commonplace.ingest.prepare import prepare
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.sync import (
     FAILED,
     Answer,
@@ -72,13 +73,13 @@ class Shelf:
         return record._replace(reader="reader 1")
 
     def record_of(self, id: str, refusal: Refusal, record: FileRecord | None) -> FileRecord | None:
-        known = record or self.store.file_records("shelf").get(id)
+        known = record or self.store.drawer(CollectionFiles).records("shelf").get(id)
         old = known or FileRecord(id, 0, 0, 0, b"", 0, "reader 1", "", 0)
         return self.stamped(old._replace(skipped=f"{FAILED if refusal.failed else ''}{refusal.reason}"))
 
     def write(self, change: FolderChange | None, outcome: SyncOutcome) -> None:
         if change is not None:
-            self.store.change_folder(change)
+            self.store.drawer(CollectionFiles).change(change)
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_a_document_that_fails_keeps_its_last_good_version_and_is_taken_again_wh
     assert bodies(store) == {"a": "one", "b": "two"}
     shelf.texts["a"] = "one"
     assert counts(synced(shelf, tmp_path)) == (0, 0, 0, 2, 2)
-    assert not any(record.skipped for record in store.file_records("shelf").values())
+    assert not any(record.skipped for record in store.drawer(CollectionFiles).records("shelf").values())
 
 
 def test_a_file_that_is_no_document_any_more_goes_and_is_not_converted_again(store: Store, tmp_path: Path) -> None:
@@ -148,7 +149,7 @@ def test_a_file_that_is_no_document_any_more_goes_and_is_not_converted_again(sto
     first = synced(shelf, tmp_path)
     assert (first.removed, first.total, sorted(first.skipped)) == (3, 0, [("a", "no text"), ("b", "a folder")])
     assert bodies(store) == {}
-    records = store.file_records("shelf")
+    records = store.drawer(CollectionFiles).records("shelf")
     assert {path: record.skipped for path, record in records.items()} == {"a": "no text", "b": "a folder"}
     shelf.is_trusted, shelf.read_ids = True, []
     assert synced(shelf, tmp_path).skipped == [("b", "a folder"), ("a", "no text")]
@@ -161,7 +162,7 @@ def test_what_is_below_a_folder_that_cannot_be_listed_stays(store: Store, tmp_pa
     shelf.texts, shelf.unlisted = {}, ("b/",)
     outcome = synced(shelf, tmp_path)
     assert (outcome.removed, outcome.total) == (1, 1)
-    assert set(store.file_records("shelf")) == {"b/c"}
+    assert set(store.drawer(CollectionFiles).records("shelf")) == {"b/c"}
 
 
 def test_an_origin_that_is_as_it_was_is_counted_without_being_read(store: Store, tmp_path: Path) -> None:

@@ -1,17 +1,25 @@
-"""The names of documents, so that one is found by its short id, by the end of its path, or by what it contains."""
+"""The names of documents, so that one is found by its short id, by the end of its path, or by what it contains.
+
+On SQLite triggers write them with the items. PostgreSQL cannot compute them, so there the drawer does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from commonplace.model import Item
 from commonplace.store.dialect import Tuned
-from commonplace.store.rows import Ending, Name
-from commonplace.store.session import Drawer, reads, reads_together
+from commonplace.store.hanging import Hanging
+from commonplace.store.rows import Ending, Name, NumberedWrite
+from commonplace.store.session import reads, reads_together
 from commonplace.store.spelling import (
     backwards,
     digits_needed,
+    folded,
     hex_range,
+    name_backwards,
+    name_hash,
     stem_and_ending,
 )
 
@@ -45,7 +53,7 @@ _BY_STEM = Tuned(
 )
 
 
-class DocumentNames(Drawer):
+class DocumentNames(Hanging):
     """A row per document: the hash of its name, and the name backwards, as it is and folded."""
 
     @reads_together
@@ -99,6 +107,36 @@ class DocumentNames(Drawer):
                from (select id, parent, key from items where kind = 'document' order by parent, key)"""
         )
         return (list(map(int, row[0].split(","))), row[1].split("\0")) if row and row[0] else ([], [])
+
+    # hanging on documents
+
+    def added(self, writes: Sequence[NumberedWrite]) -> None:
+        """Store the names of new documents."""
+        self.rename([(one.item_id, one.write.draft.parent, one.key) for one in writes])
+
+    def changed(self, old: Item, write: NumberedWrite) -> None:
+        """Do nothing: the next version of a document has the same name."""
+
+    def removed(self, item_ids: Sequence[int]) -> None:
+        """Remove the names of documents that go."""
+        if self._db.dialect == "postgres":
+            self._db.run("delete from document_names where item_id in each(:ids int)", {"ids": item_ids})
+
+    def rename(self, documents: Sequence[tuple[int, str, str]]) -> None:
+        """Store the names of (item id, collection, path). Belongs into a write."""
+        if self._db.dialect == "sqlite":
+            return
+        ends = [name_backwards(parent, key) for _, parent, key in documents]
+        self._db.run_all(
+            """insert into document_names (item_id, docid, backwards, ending, stem)
+               values (:item_id, :docid, :backwards, :ending, :stem)
+               on conflict key(item_id) do update set docid = excluded.docid, backwards = excluded.backwards,
+                 ending = excluded.ending, stem = excluded.stem""",
+            [
+                (item_id, name_hash(parent, key), end, *folded(end))
+                for (item_id, parent, key), end in zip(documents, ends, strict=True)
+            ],
+        )
 
     def _named(
         self, where: str, values: Mapping[str, Any], limit: int, order: str = "parent, key"

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import SCHEMES, Item, parse_uri, uri_of
+from commonplace.store.items import Items
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
 from commonplace.tools.addresses import LINES, span
@@ -145,7 +146,7 @@ def no_collection(space: Space, name: str, advice: str) -> NotFound:
 
 
 def _collections(space: Space) -> list[str]:
-    keys = [item.key for item in space.store.collections()]
+    keys = [item.key for item in space.store.drawer(Items).collections()]
     return list(dict.fromkeys((*keys, *space.store.parents("document"))))
 
 

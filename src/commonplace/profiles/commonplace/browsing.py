@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.documents import levels
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import packages
 from commonplace.kinds.documents.locating import (
     Located,
@@ -84,7 +85,7 @@ def _folder(call: Call, place: str, given: Mapping[str, JSON]) -> dict[str, JSON
     store, parents = call.space.store, call.space.store.parents("document")
     name, folder = _collection(call, place.strip("/"), parents)
     keys = places(call, [name])
-    paths = {path: key for key in keys for path in store.document_versions(key)}
+    paths = {path: key for key in keys for path in store.drawer(CollectionFiles).versions(key)}
     folder = levels.folder_called(folder, paths)
     folders, own = levels.level(paths, folder)
     if folder and not (folders or own):
