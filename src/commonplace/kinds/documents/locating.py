@@ -15,6 +15,7 @@ from commonplace.errors import InvalidInput, NotFound
 from commonplace.kinds.documents.document_names import DocumentNames
 from commonplace.model import SCHEMES, Item, parse_uri, uri_of
 from commonplace.store.items import Items
+from commonplace.store.lasting_names import LastingNames
 from commonplace.store.rows import Name
 from commonplace.text.nearest import nearest, or_of
 from commonplace.tools.addresses import LINES, span
@@ -216,7 +217,7 @@ def suggested(space: Space, text: str) -> list[str]:
     store = space.store
     ids = store.ids_of([(kind, None, paths[0]) for kind in _BY_KEY])
     for kind in ("note", "media", "conversation", "character", "prompt"):
-        ids += store.named(kind, paths[0])[:MOST_SUGGESTED]
+        ids += store.drawer(LastingNames).named(kind, paths[0])[:MOST_SUGGESTED]
     called = [item.uri for item in store.items(list(dict.fromkeys(ids))[:MOST_SUGGESTED])]
     files = nearest(paths[0], store.drawer(DocumentNames).all()[1], most=MOST_SUGGESTED, furthest=_FURTHEST)
     return [*called, *files][:MOST_SUGGESTED]

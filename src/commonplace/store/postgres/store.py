@@ -6,7 +6,6 @@ from commonplace.errors import Unavailable
 from commonplace.store.postgres.care import PostgresCare
 from commonplace.store.postgres.copying import Copies
 from commonplace.store.postgres.keeping import PostgresKeeping
-from commonplace.store.postgres.knowledge import PostgresRecords
 from commonplace.store.postgres.listings import PostgresListings
 from commonplace.store.postgres.schema import check, migrate
 from commonplace.store.postgres.table_nodes import PostgresTableNodes
@@ -15,7 +14,6 @@ from commonplace.store.transfer import MIGRATION
 
 
 class PostgresStore(
-    PostgresRecords,
     PostgresListings,
     PostgresTableNodes,
     PostgresVectors,

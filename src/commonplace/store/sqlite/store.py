@@ -16,7 +16,6 @@ from commonplace.store.sqlite.care import SqliteCare
 from commonplace.store.sqlite.connection import explained, load_migrations
 from commonplace.store.sqlite.items import guarded
 from commonplace.store.sqlite.keeping import SqliteKeeping
-from commonplace.store.sqlite.knowledge import SqliteRecords
 from commonplace.store.sqlite.listings import SqliteListings
 from commonplace.store.sqlite.memory import SqliteEntryRows
 from commonplace.store.sqlite.table_nodes import SqliteTableNodes
@@ -25,7 +24,6 @@ from commonplace.store.sqlite.vectors import SqliteVectors
 
 class SqliteStore(
     SqliteEntryRows,
-    SqliteRecords,
     SqliteListings,
     SqliteTableNodes,
     SqliteVectors,
