@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from commonplace.model import JSON, Change, Chunk, Filter, IndexedItem, Item
 from commonplace.store.kind_base import EntryStore
-from commonplace.store.rows import Attachment, Job, Model, Moment, Write
+from commonplace.store.rows import Job, Model, Moment, Write
 from commonplace.store.session import D, StoreSession
 
 
@@ -199,19 +199,7 @@ class Store(EntryStore, Protocol):
         """Return whether any passage of an item has a vector of any model."""
         ...
 
-    # attachments, jobs, settings
-
-    def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
-        """Replace the attachments of an item, each with its fields. Raise InvalidInput where the item is not stored."""
-        ...
-
-    def attachments_of_many(self, item_ids: Sequence[int]) -> dict[int, list[tuple[Attachment, dict[str, JSON]]]]:
-        """Return the attachments of items with their fields, in order, by item id."""
-        ...
-
-    def attachments_of(self, item_id: int) -> list[tuple[Attachment, dict[str, JSON]]]:
-        """Return the attachments of an item with their fields, in order."""
-        ...
+    # jobs, settings
 
     def enqueue(self, kind: str, payload: dict[str, JSON], delay_s: float = 0) -> int:
         """Store a job to be run after a delay in seconds, and return its id."""

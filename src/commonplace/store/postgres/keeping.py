@@ -1,30 +1,19 @@
-"""The store on PostgreSQL: attachments, jobs and settings."""
+"""The store on PostgreSQL: jobs and settings."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 from commonplace.model import JSON
-from commonplace.store.attachments import Attachments
 from commonplace.store.postgres.connection import CLOCK
 from commonplace.store.postgres.items import PostgresItems, reads, writes
 from commonplace.store.postgres.problems import explained
-from commonplace.store.rows import LONGEST_WAIT, Attachment, Job
+from commonplace.store.rows import LONGEST_WAIT, Job
 from commonplace.store.shaping import json_text
 
 
 class PostgresKeeping(PostgresItems):
-    """Attachments of items, jobs with leases, and settings by name."""
-
-    def attach(self, item_id: int, attachments: Sequence[tuple[Attachment, dict[str, JSON]]]) -> None:
-        self.drawer(Attachments).attach(item_id, attachments)
-
-    def attachments_of(self, item_id: int) -> list[tuple[Attachment, dict[str, JSON]]]:
-        return self.drawer(Attachments).of(item_id)
-
-    def attachments_of_many(self, item_ids: Sequence[int]) -> dict[int, list[tuple[Attachment, dict[str, JSON]]]]:
-        return self.drawer(Attachments).of_many(item_ids)
+    """Jobs with leases, and settings by name."""
 
     # jobs: a claim is a lease, so that work of a process that died is taken up by another
 
