@@ -23,7 +23,7 @@ HANGING: Mapping[str, tuple[str, ...]] = {
 
 
 class Opens(Protocol):
-    """What opens drawers: a store, or its session."""
+    """A store, or its session: each opens drawers."""
 
     def drawer(self, kind: type[D]) -> D: ...
 
