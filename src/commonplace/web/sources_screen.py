@@ -6,6 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from commonplace.errors import CommonplaceError, Denied, InvalidInput, NotFound
+from commonplace.kinds.documents.collection_files import CollectionFiles
 from commonplace.kinds.documents.folders.folder_collections import Collection
 from commonplace.kinds.documents.folders.locks import last_look
 from commonplace.library import Library
@@ -171,7 +172,7 @@ def _looked_at(library: Library, folder: Collection) -> str | None:
 def _skipped(library: Library, folder: Collection) -> list[dict[str, JSON]]:
     """Return the files that were left out, by reason."""
     paths: defaultdict[str, list[str]] = defaultdict(list)
-    for path, record in library.store.file_records(folder.name).items():
+    for path, record in library.store.drawer(CollectionFiles).records(folder.name).items():
         if record.skipped:
             paths[record.skipped].append(path)
     return [
