@@ -16,7 +16,7 @@ from commonplace.models.hurry import hurried
 from commonplace.search.fuse import OTHER_SCRIPT
 from commonplace.search.legs import VectorLeg, trust_for
 from commonplace.search.pipeline import EMBED_S, SemanticSource
-from commonplace.search.scale import pressed
+from commonplace.search.scale import pressed_nearness
 
 NEAR = 0.35
 HIGHEST = 0.985
@@ -52,7 +52,7 @@ def near(semantic: SemanticSource, text: str, language: str) -> NearItems:
     line, depth = leg.line(alike=False), _DEPTH
     while True:
         chunks, scaled = leg.candidates(depth)
-        scores = HIGHEST * pressed(line.slope * scaled + line.start)
+        scores = HIGHEST * pressed_nearness(line.slope * scaled + line.start)
         if len(chunks) < depth or scores[-1] < NEAR:
             break
         depth *= 4

@@ -9,7 +9,7 @@ from commonplace.index.words.items import Scores, Scoring
 from commonplace.index.words.query import LexicalQuery
 from commonplace.kinds.knowledge.meaning import HIGHEST
 from commonplace.search.plan import UNKNOWN_TERM_SHARE, telling
-from commonplace.search.scale import ALL_WORDS, FEW, TELLS, highest, least_of, pressed, words_line
+from commonplace.search.scale import ALL_WORDS, FEW, SURE, TELLS, evidence_line, highest, least_of, lifted, pressed
 
 
 def scoring_of(query: LexicalQuery, missing: int, reader: WordReader) -> Scoring:
@@ -26,13 +26,15 @@ def scoring_of(query: LexicalQuery, missing: int, reader: WordReader) -> Scoring
     if content and not missing and tells >= TELLS:
         holders = reader.having(tuple(query.terms[place] for place in content), FEW)
         least = least_of(holders) if len(holders) else ALL_WORDS
-    line, apart = words_line(mass, reader.passages()), len(content) < len(query.terms)
+    line, apart = evidence_line(mass, reader.passages()), len(content) < len(query.terms)
 
     def score(strength: Scores, ceilings: Scores) -> Scores:
         sure = most * pressed(line.slope * strength / mass + line.start)
-        share = np.where(ceilings >= 2, 1.0 + sure**2, sure**2) / 2 if apart else sure**2
-        some = ALL_WORDS * sure
-        scores = np.where(ceilings >= 1, least + (1.0 - least) * share, some)
+        whole = lifted(sure, least)
+        if apart:
+            middle = (least + SURE) / 2
+            whole = np.where(ceilings >= 2, lifted(sure, middle), least + (middle - least) * sure)
+        scores = np.where(ceilings >= 1, whole, ALL_WORDS * sure)
         return np.asarray(np.minimum(HIGHEST, scores if tells >= TELLS else most * scores))
 
     return score
